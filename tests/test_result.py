@@ -106,7 +106,11 @@ def test_every_answer_has_a_verdict_and_is_true_if_its_exit_code_is_0(tmp_path: 
     path = FIXTURES / name
     for answer in answers_of(path, tmp_path):
         document = answer.to_dict()
-        assert bool(answer) is (answer.exit_code == 0) is (document["exit_code"] == 0)
+        assert answer.exit_code == document["exit_code"]
+        if isinstance(answer, fatpack.DiffResult):
+            assert answer.differs is document["differs"]
+        else:
+            assert bool(answer) is (answer.exit_code == 0)
         assert path.exists() or answer.exit_code > 1, "nothing is raised for a file that is not there"
         assert document["schema"].startswith("fatpack.")
         first = str(answer).splitlines()[0]
@@ -129,17 +133,23 @@ def test_answers_take_a_path_or_several(tmp_path: Path) -> None:
     path = str(FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin")
     for given in (path, Path(path), [path], (path, Path(path))):
         answers = [fatpack.check(given, require="sm_90"), fatpack.explain(given, "sm_90"), fatpack.doctor(given)]
-        answers.append(fatpack.write_report(given, tmp_path / "r.html", force=True))
+        answers.append(fatpack.write_report(given, tmp_path / "r.html", overwrite=True))
         assert all(answer.exit_code < 2 for answer in answers)
     for call in (fatpack.doctor, lambda given: fatpack.check(given, require="sm_90")):
         with pytest.raises(fatpack.UsageError, match="no path given"):
             call([])
-        with pytest.raises(TypeError, match="is a path, or several in a list"):
+        with pytest.raises(TypeError, match="must be a path, or several in a list"):
             call([3])
 
 
 def test_what_the_answers_return_is_a_result() -> None:
-    for kind in (fatpack.CheckResult, fatpack.DoctorResult, fatpack.DiffResult, fatpack.ExplainResult, fatpack.ReportResult):
+    for kind in (
+        fatpack.CheckResult,
+        fatpack.DoctorResult,
+        fatpack.DiffResult,
+        fatpack.ExplainResult,
+        fatpack.ReportResult,
+    ):
         assert issubclass(kind, Result), f"{kind.__name__}: let it derive from fatpack.result.Result"
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from tests.laws.rooms import FIXTURES, FORMATS, HOSTS
 
-from fatpack.commands.inspect.record import SCHEMA, make_file_record
+from fatpack.commands.inspect.record import make_file_record
 from fatpack.errors import option_names_in_messages
 from fatpack.io.open import open_source
+from fatpack.text.schemas import INSPECT as SCHEMA
 
 #: Folders whose files are recorded, and what is not: sources and expectations beside them.
 FOLDERS = [*(cases.fixtures for cases in FORMATS.values()), *HOSTS.values(), FIXTURES / "demo"]

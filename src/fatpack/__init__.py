@@ -1,24 +1,24 @@
-"""fatpack: pack, inspect, extract and edit the files in which GPU device code travels.
+"""Pack, inspect, extract and edit files with GPU device code.
 
 The public names, imported when first used; ``__init__.pyi`` beside this file is their one list::
 
-    open, scan, pack, convert, extract                     what one does with files
-    rows                                                   files as flat records
-    check, Checked                                         whether files keep to a policy
-    diff                                                   what differs between two releases
-    explain                                                what a device loads of files, and why
+    open, scan, pack, convert, extract                     one file
+    rows                                                   images and kernels of files as a table
+    check, CheckResult                                     a policy for files
+    diff                                                   the differences of two releases
+    explain                                                the images that a device loads, and why
     files                                                  many files: folders, patterns, packages
-    doctor                                                 whether files are healthy
-    embed, replace, remove, slim, map_images               what one does with hosts
-    link_inputs, LinkGroup                                 what a device link gets
-    write_report                                           what is in files as a page or a picture
+    doctor                                                 the health of files
+    embed, replace, remove, slim, map_images               edits of objects, archives, programs
+    link_inputs, LinkGroup                                 the images of a device link
+    write_report                                           the content of files as a page or a picture
     wrap                                                   objects that register images when they are linked
     Image, Container, Target, Span, Finding, ImageFile     the model
-    Selector                                               which images are meant
+    Selector                                               a choice of images
     OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions,
     SyclbinOptions                                                                  how containers are made
     Format, Form, Compression, …                           the words that arguments take, as types
-    FatpackError and its subclasses                        what goes wrong
+    FatpackError and its subclasses                        errors
 
 ``docs/library.md`` shows them at work.
 """

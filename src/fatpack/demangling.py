@@ -1,7 +1,7 @@
-"""Names of C++ as people write them: ``_Z5scalePfi`` is ``scale(float*, int)``. Others demangle; this asks them.
+"""Demangling of C++ names: ``_Z5scalePfi`` is ``scale(float*, int)``.
 
-The package cxxfilt (``fatpack[demangle]``) asks the C++ library of the system; without it, ``llvm-cxxfilt`` or
-``c++filt`` on PATH are run once for all names.
+Done by the package cxxfilt (``fatpack[demangle]``), which uses the system's C++ library; without it, by running
+``llvm-cxxfilt`` or ``c++filt`` from PATH once for all names.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: programs that demangle the names that they are given, a line for each
+#: programs that demangle names, one per line
 _PROGRAMS = ("llvm-cxxfilt", "c++filt")
 
-#: how mangled names begin (Itanium C++ ABI, 5.1)
+#: start of mangled names (Itanium C++ ABI, 5.1)
 _START = "_Z"
 
 
 def demangle(names: Iterable[str]) -> dict[str, str]:
-    """Return those of the names that are mangled, each with what it stands for.
+    """Return the mangled ones of the given names, with their demangled form.
 
-    Names that nobody can demangle are left out. Raises Unsupported where there is nothing that demangles.
+    Names that cannot be demangled are left out. Raises Unsupported if no demangler is installed.
     """
     wanted = sorted({name for name in names if name.startswith(_START) and name.isprintable() and " " not in name})
     if not wanted:
@@ -34,7 +34,7 @@ def demangle(names: Iterable[str]) -> dict[str, str]:
 
 
 def check_available() -> None:
-    """Raise Unsupported where there is nothing that demangles: before anything is read whose names are wanted."""
+    """Raise Unsupported if no demangler is installed; called before files are read for their names."""
     try:
         __import__("cxxfilt")
     except (ImportError, OSError):
@@ -42,7 +42,7 @@ def check_available() -> None:
 
 
 def _by_package(names: list[str]) -> dict[str, str] | None:
-    """Return the names by cxxfilt; None where it is not installed, or finds no C++ library."""
+    """Return the names demangled by cxxfilt; None if it is not installed, or finds no C++ library."""
     try:
         import cxxfilt
     except (ImportError, OSError):
@@ -57,7 +57,7 @@ def _by_package(names: list[str]) -> dict[str, str] | None:
 
 
 def _program() -> str:
-    """Return the path of a program that demangles. Raises Unsupported without one."""
+    """Return the path of a program that demangles. Raises Unsupported if there is none."""
     from shutil import which
 
     program = next((path for path in map(which, _PROGRAMS) if path), None)

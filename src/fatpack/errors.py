@@ -1,4 +1,4 @@
-"""Everything fatpack raises on purpose.
+"""The exceptions that fatpack raises, and the words of their messages.
 
 ::
 
@@ -47,12 +47,12 @@ def all_count_words(number: int, noun: str) -> str:
     return f"both {pluralize(2, noun)[2:]}" if number == 2 else f"all {pluralize(number, noun)}"
 
 
-#: One for each command that runs.
+#: One entry for each running command.
 _commands: list[None] = []
 
 
 class option_names_in_messages:
-    """Within the ``with`` statement, advice names options of the command line: whoever reads it typed a command."""
+    """Within the ``with`` statement, advice names options of the command line instead of Python arguments."""
 
     def __enter__(self) -> None:
         _commands.append(None)
@@ -62,21 +62,21 @@ class option_names_in_messages:
 
 
 def cli_or_api(option: str, python: str) -> str:
-    """Return how advice names what a user and a program do alike: ``--lossy`` to one, ``lossy=True`` to the other.
+    """Return an option for users of the command line, or its Python equivalent: ``--lossy`` or ``lossy=True``.
 
-    Call it where the advice is given, not when a module is loaded: who asks is known only then.
+    Call it when the advice is given, not when a module is imported: only then is it known who gets it.
     """
     return option if _commands else python
 
 
-#: Words of a message are printed whole up to this length, and messages too. Names inside files can take megabytes.
+#: Longest word, and longest text, of a message. Longer ones are cut: names inside files can have megabytes.
 _LONGEST_WORD, _LONGEST_TEXT = 256, 8192
-#: What is left of both ends of a longer one.
+#: Characters that remain at both ends of a text that is cut.
 _HEAD, _TAIL = 120, 40
 
 
 def truncate_words(text: str) -> str:
-    """Return the text of a message with words that are very long cut in their middle, and the text itself if it is."""
+    """Return the text of a message with very long words, and a very long text, cut in the middle."""
     if len(text) <= _LONGEST_WORD:
         return text
     text = " ".join(word if len(word) <= _LONGEST_WORD else _cut(word) for word in text.split(" "))
@@ -88,14 +88,13 @@ def _cut(text: str) -> str:
 
 
 class FatpackError(Exception):
-    """The root of the tree.
+    """The base class of all errors.
 
-    ``problem`` is what is wrong, ``hint`` what to do about it (both one line); ``chain`` names the file and the
-    containers inside it that lead to the place, outermost first. Names that are very long are cut in their middle,
-    except that of the file.
+    ``problem``: what is wrong; ``hint``: what to do about it (both one line). ``chain``: the file and the containers
+    inside it that lead to the error, outermost first. Very long names are cut in the middle, except that of the file.
     """
 
-    #: What the command line exits with; the numbers are documented in ``docs/cli.md``.
+    #: Exit code of the command line; ``docs/cli.md`` documents the numbers.
     exit_code = 2
 
     def __init__(self, problem: str, *, hint: str = "", chain: Sequence[str] = ()) -> None:
@@ -105,7 +104,7 @@ class FatpackError(Exception):
         self.chain = (*chain[:1], *map(truncate_words, chain[1:]))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What raises it takes keywords, which exceptions are not pickled with by themselves.
+        # Exceptions are pickled with positional arguments only, and these have keyword arguments.
         return _unpickled, (type(self), self.args, vars(self))
 
     def _where(self) -> str:
@@ -125,9 +124,9 @@ def _unpickled(kind: type[FatpackError], args: tuple[object, ...], facts: dict[s
 class FormatError(FatpackError):
     """The bytes are wrong.
 
-    ``format`` is the name of the format, ``offset`` the absolute offset of the fault in bytes (in the innermost
-    member of ``chain`` that holds bytes as such: the file itself, or the result of a decompression), ``field`` the
-    layout's field, ``expected`` and ``found`` the values in words.
+    ``format``: the name of the format. ``offset``: the absolute offset of the error in bytes (in the file itself, or in
+    the innermost decompressed member of ``chain``). ``field``: the layout's field. ``expected`` and ``found``: the
+    values in words.
     """
 
     exit_code = 3
@@ -152,7 +151,7 @@ class FormatError(FatpackError):
         self.found = truncate_words(found)
 
     def describe(self) -> str:
-        """Return the message without file, format, offset and hint: for a finding, which carries those itself."""
+        """Return the message without file, format, offset and hint, which a finding has as separate fields."""
         text = ": ".join(part for part in (self.field, self.problem) if part)
         facts = [f"expected {self.expected}"] if self.expected else []
         facts += [f"found {self.found}"] if self.found else []
@@ -167,7 +166,7 @@ class FormatError(FatpackError):
 
 
 class Truncated(FormatError):
-    """A read needs ``needed`` bytes at ``offset``, and only ``left`` are there; a ``hint`` if it may be no cut."""
+    """A read needs ``needed`` bytes at ``offset``, and only ``left`` remain; ``hint`` if it may be intact."""
 
     def __init__(
         self,
@@ -193,7 +192,7 @@ class Truncated(FormatError):
 
 
 class BadMagic(FormatError):
-    """The bytes do not start as this format does."""
+    """The bytes do not start with the magic of this format."""
 
 
 class BadValue(FormatError):
@@ -201,11 +200,11 @@ class BadValue(FormatError):
 
 
 class LimitExceeded(FormatError):
-    """Refused on purpose; the message names the limit and how to raise it."""
+    """Refused to bound time and memory; the message names the limit and how to raise it."""
 
 
 class Unsupported(FatpackError):
-    """The bytes may be right, but this version of fatpack cannot do what was asked with them."""
+    """The bytes may be right, but this version of fatpack cannot do what was requested."""
 
     exit_code = 4
 
@@ -227,18 +226,18 @@ class HostError(FatpackError):
 
 
 class UsageError(FatpackError):
-    """The request is impossible whatever the files hold."""
+    """The request is impossible for any file."""
 
 
 class CommandFailed(FatpackError):
-    """A program that was run for an image failed, or made nothing.
+    """A program that was run for an image failed, or wrote no output.
 
-    ``words`` name the image, ``returncode`` is what the program ended with (negative: the signal that ended it), and
-    ``said`` the end of what it printed, in front of which ``dropped`` bytes are left out.
+    ``words``: the description of the image. ``returncode``: the exit code, or the negative number of the signal.
+    ``output``: the end of the program's output, before which ``dropped`` bytes are left out.
     """
 
     exit_code = 5
 
-    def __init__(self, problem: str, *, words: str, returncode: int = 0, said: str = "", dropped: int = 0) -> None:
+    def __init__(self, problem: str, *, words: str, returncode: int = 0, output: str = "", dropped: int = 0) -> None:
         super().__init__(problem)
-        self.words, self.returncode, self.said, self.dropped = words, returncode, said, dropped
+        self.words, self.returncode, self.output, self.dropped = words, returncode, output, dropped

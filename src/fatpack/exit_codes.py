@@ -1,4 +1,4 @@
-"""Exceptions → one line for people and an exit code for scripts."""
+"""Exit codes of commands, and errors as one line of text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: What every command exits with; ``docs/cli.md`` lists the same table.
+#: Exit codes of all commands; ``docs/cli.md`` has the same table.
 FINE, FINDINGS, USAGE, MALFORMED, UNSUPPORTED, INPUT_OUTPUT = range(6)
 
 
 def error_message(error: FatpackError | OSError) -> str:
-    """Return a failure as one printable line: what, where, and what to do."""
+    """Return an error as one printable line: what is wrong, where, and what to do."""
     if isinstance(error, OSError):
-        # Of a rename, the second name is what the user asked for, the first a temporary file.
+        # Of a rename, the second name is the requested one, the first a temporary file.
         name = error.filename2 or error.filename
         place = f"{name or repr(name)}: " if name is not None else ""
         hint = "; give another name, or --force to overwrite it" if isinstance(error, FileExistsError) else ""
@@ -29,22 +29,22 @@ def error_message(error: FatpackError | OSError) -> str:
 
 
 def _missing_folder(name: object) -> str:
-    """Return what to add to the message about a file that is not there: that its folder is missing, if it is."""
+    """Return a hint that the folder of a missing file is missing too, if it is."""
     folder = os.path.dirname(name) if isinstance(name, str) and "://" not in name else ""
     return f"; there is no folder {folder}" if folder and not os.path.isdir(folder) else ""
 
 
-#: What several files or parts of one exit with together is the last of these that one of them does.
+#: Exit codes in ascending order of severity; a command for several files or parts returns the most severe one.
 _RISING = (FINE, FINDINGS, USAGE, UNSUPPORTED, MALFORMED, INPUT_OUTPUT)
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:
-    """Return the exit code of a command for those of its parts: damage is worse than what cannot be done with it."""
+    """Return the most severe of several exit codes: damage is worse than something that cannot be done with it."""
     return max(codes, key=_RISING.index)
 
 
 def exit_code_for_findings(findings: Iterable[tuple[str, str]]) -> int:
-    """Return the exit code for what was found, given as severities and codes."""
+    """Return the exit code for findings, given as severities and codes."""
     return worst_exit_code((FINE, *(_code(*item) for item in findings)))
 
 
@@ -55,7 +55,7 @@ def _code(severity: str, code: str) -> int:
 
 
 def exit_code(error: FatpackError | OSError) -> int:
-    """Return the exit code for a failure."""
+    """Return the exit code for an error."""
     if isinstance(error, FatpackError):
         return error.exit_code
     return USAGE if isinstance(error, FileExistsError) else INPUT_OUTPUT

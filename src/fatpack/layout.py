@@ -1,13 +1,13 @@
-"""Byte layouts as data: one table of fields per record, and everything else derived from it.
+"""Byte layouts as data: one table of fields per record, from which everything else is derived.
 
 A :class:`Layout` is written once and gives
 
 * ``read`` and ``pack``: a plain ``struct`` reader and writer, for every hot path,
-* ``labels``: which byte is which field, for ``inspect --bytes`` and ``--at``,
-* ``construct``: the same record as a construct ``Struct``, the oracle in the tests and a tool for explorers,
-* ``rows``: the table of the documents.
+* ``labels``: the name of each byte's field, for ``inspect --bytes`` and ``--at``,
+* ``construct``: the same record as a construct ``Struct``, the reference in the tests and a tool for explorers,
+* ``rows``: the table in the documents.
 
-They cannot disagree, because there is only the table.
+They cannot disagree, because there is only one table.
 """
 
 from __future__ import annotations
@@ -28,15 +28,12 @@ if TYPE_CHECKING:
     ByteOrder: TypeAlias = Literal["little", "big"]
 
 
-# What a room says about itself: the source of its page below ``docs/``.
-
-
 class FormatInfo(Record):
-    """The card of a format or host room.
+    """The description of a format or host, from which its page below ``docs/`` is made.
 
-    ``name`` is the name in JSON, ``title`` the one people use, ``description`` one paragraph: what it is for and who
-    writes it. ``references`` are upstream files or documents with the revision or version they were read at.
-    ``reads`` and ``writes`` name versions and variants. ``limitations`` are honest and never empty.
+    ``name``: the name in JSON. ``title``: the name in text. ``description``: one paragraph on its purpose and its
+    producers. ``references``: upstream files or documents with the revision or version that was read. ``reads`` and
+    ``writes``: versions and variants. ``limitations``: at least one.
     """
 
     name: str
@@ -48,7 +45,7 @@ class FormatInfo(Record):
     limitations: tuple[str, ...]
 
 
-#: type name → struct code; ``bytes[n]`` is handled apart
+#: type name → struct code; :attr:`Field.code` handles ``bytes[n]``
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i8": "b", "i16": "h", "i32": "i", "i64": "q"}
 _ORDERS: dict[ByteOrder, str] = {"little": "<", "big": ">"}
 #: struct code → bytes
@@ -56,9 +53,9 @@ _SIZES = {"B": 1, "H": 2, "I": 4, "Q": 8, "b": 1, "h": 2, "i": 4, "q": 8}
 
 
 class Field(Record):
-    """One field: our name, its type (``u32``, ``bytes[4]``), and a sentence with meaning and unit.
+    """One field: a name, its type (``u32``, ``bytes[4]``), and a sentence with meaning and unit.
 
-    ``show`` turns the value into words for people; by default hex with the decimal value beside it.
+    ``show`` returns the text of a value; by default the decimal number, with its hexadecimal form.
     """
 
     name: str
@@ -74,7 +71,7 @@ class Field(Record):
         return _CODES[self.type]
 
     def describe(self, value: Any) -> str:
-        """Return a value of this field in words."""
+        """Return the text of a value of this field."""
         if self.show is not None:
             return self.show(value)
         if isinstance(value, bytes):
@@ -83,7 +80,7 @@ class Field(Record):
 
 
 class Layout:
-    """A record of fixed size: ``name`` in the terms of its ``format``, its fields in order, and a byte order."""
+    """A record of fixed size: its ``name`` in the ``format``, its fields in order, and a byte order."""
 
     def __init__(self, format: str, name: str, fields: Sequence[Field], order: ByteOrder = "little") -> None:
         self.format = format
@@ -95,11 +92,11 @@ class Layout:
         self.size = self.struct.size
         places, offset = [], 0
         for field, code in zip(self.fields, codes, strict=True):
-            size = _SIZES.get(code) or int(code[:-1])  # of bytes, the code is their number and an s
+            size = _SIZES.get(code) or int(code[:-1])  # the code of bytes[n] is "ns"
             places.append((offset, size, field))
             offset += size
         self._places = tuple(places)
-        #: name → place among the values, offset
+        #: name → index among the values, offset
         self._by_name = {field.name: (place, offset) for place, (offset, _, field) in enumerate(places)}
 
     def read(self, view: View, at: int) -> tuple[Any, ...]:
@@ -116,7 +113,7 @@ class Layout:
         return self.struct.unpack(view.read(at, self.size))
 
     def named(self, view: View, at: int) -> dict[str, Any]:
-        """Return the field values at a position by name, where that matters more than speed. Raises Truncated."""
+        """Return the field values at a position by name; slower than :meth:`read`. Raises Truncated."""
         return dict(zip((field.name for field in self.fields), self.read(view, at), strict=True))
 
     def pack(self, *values: Any) -> bytes:
@@ -128,7 +125,7 @@ class Layout:
         return self._by_name[name][1]
 
     def position(self, name: str) -> int:
-        """Return the place of a field among the values of a record."""
+        """Return the index of a field among the values of a record."""
         return self._by_name[name][0]
 
     def labels(self, view: View, at: int, prefix: str = "") -> Iterator[Label]:
@@ -139,7 +136,7 @@ class Layout:
             yield Label(view.span(at + offset, size), name, field.describe(value), field.doc)
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """Yield (offset, size, type, name, meaning) as the documents print them."""
+        """Yield (offset, size, type, name, meaning) for the table in the documents."""
         for offset, size, field in self._places:
             kind = "bytes" if field.type.startswith("bytes") else field.type
             yield f"{offset:#04x}", str(size), kind, field.name, field.doc

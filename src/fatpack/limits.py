@@ -1,8 +1,8 @@
-"""Bounds on work and memory that a hostile file could otherwise choose for us.
+"""Limits on work and memory for hostile files, and the budget of a command.
 
-Each is a module constant with its reason, so that an error can name it and a caller can raise it: a user with
-``--limit`` (:mod:`fatpack.command_line.options`), a program by setting the constant. What one command may inflate and
-write in all is an account that its files share (:mod:`fatpack.limits`); the bounds of it stand here too.
+Each limit is a constant with its reason, so that an error can name it and a caller can raise it: a user with
+``--limit`` (:mod:`fatpack.command_line.options`), a program by setting the constant. The number of bytes that a command
+may inflate and write in total is a :class:`Budget` that its files share.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-#: One for each stand-in that runs: they take the options of their originals alone, and limits from the environment.
+#: One entry for each running stand-in: these have only their originals' options, and take limits from the environment.
 _stand_ins: list[None] = []
 
 
 class stand_in_advice:
-    """Within the ``with`` statement, advice is for the user of a stand-in, which has no option for limits."""
+    """Within the ``with`` statement, advice is for users of a stand-in, which has no option for limits."""
 
     def __enter__(self) -> None:
         _stand_ins.append(None)
@@ -38,7 +38,7 @@ def _environment(*settings: str) -> str:
 
 
 def advice(*names: str) -> str:
-    """Return what to do where a file that is trusted exceeds limits, which are constants of this module."""
+    """Return what to type if a trusted file exceeds limits, which are constants of this module."""
     if _stand_ins:
         return _environment(*(f"{name.lower().replace('_', '-')}=N" for name in names))
     constants = " and ".join(f"fatpack.limits.{name}" for name in names)
@@ -48,107 +48,106 @@ def advice(*names: str) -> str:
     return f"if you trust the file, {both}"
 
 
-#: LIMIT: bytes that one command inflates in all. What is inflated again counts once, what is small (INFLATED_AT_ONCE)
-#: not at all. No proportion tells device code from a bomb: a table of zeros in a three-line kernel shrinks to a
-#: thousandth. Memory is bounded otherwise (INFLATED_KEPT), and what is written too (OUTPUT).
+#: LIMIT: total number of bytes that one command inflates. Bytes that are inflated again count once, small streams
+#: (INFLATED_AT_ONCE) do not count. No ratio separates device code from a bomb: a table of zeros in a three-line kernel
+#: shrinks to a thousandth. Other limits bound memory (INFLATED_KEPT) and output (OUTPUT).
 INFLATED = 64 << 30
 
-#: LIMIT: bytes that one command writes, unless it was given more than a hundredth of that. Real device code stays below
-#: 20 : 1, and less than this is no harm.
+#: LIMIT: bytes that one command writes, or OUTPUT_RATIO times the size of its inputs if that is more. The ratio of real
+#: device code is below 20 : 1, and less than OUTPUT does no harm.
 OUTPUT = 1 << 30
 OUTPUT_RATIO = 100
 
-#: LIMIT: inflated bytes kept per file for further reading; the least recently inflated are dropped and inflated again
-#: when they are needed. A library may hold hundreds of compressed bundles that take tens of MB each. Of one image that
-#: is larger a window of this size is kept.
+#: LIMIT: inflated bytes kept per file; the least recently inflated are dropped, and inflated again when they are
+#: needed. A library may contain hundreds of compressed bundles of tens of MB each. Of a larger image, a window of this
+#: size is kept.
 INFLATED_KEPT = 32 << 20
 
-#: LIMIT: up to this size a compressed bundle is inflated and checked as soon as it is read. Larger ones are inflated as
-#: far as they are read, so that listing a library costs a few kilobytes of each.
+#: LIMIT: up to this size a compressed bundle is inflated and checked when it is read. Larger ones are inflated only as
+#: far as they are read, so listing a library costs a few kilobytes of each.
 INFLATED_AT_ONCE = 64 << 10
 
-#: LIMIT: bytes that a decompressor of packages keeps of what it made, to look back on: what zstd itself takes without
-#: being told, and twice what ``xz -9`` needs. A file of a few bytes can ask for 4 GiB.
+#: LIMIT: window of decompressors for packages: the default limit of zstd, and twice what ``xz -9`` needs. A file of a
+#: few bytes can request 4 GiB.
 WINDOW = 128 << 20
 
-#: LIMIT: how deep containers may lie inside images inside containers. Real files reach 3 (an archive is a host, not
-#: a level); a self-similar file could recurse for as long as it has bytes.
+#: LIMIT: nesting depth of containers inside images inside containers. Real files reach 3 (an archive is a host, not a
+#: level); a self-similar file could recurse as long as it has bytes.
 NESTING = 8
 
-#: LIMIT: containers listed per file, and images per container. The largest library known to us has 22,346 fatbins; a
-#: record of 40 bytes costs a few kilobytes once it is read, and 10 MB could hold 250,000 of them.
+#: LIMIT: containers per file, and images per container. The largest library known has 22,346 fatbins; a container of 40
+#: bytes takes a few kilobytes in memory, and 10 MB could contain 250,000 of them.
 CONTAINERS = 100_000
 IMAGES = 100_000
 
-#: LIMIT: a file that no host reads, and in which nothing was found, is searched to its last byte up to this size: in
-#: half a second. Larger ones are weights and pictures of disks; a deep search takes them.
+#: LIMIT: a file of unknown type in which nothing was found is searched completely up to this size, which takes half a
+#: second. Larger ones are weights and disk images; a deep search reads them.
 SEARCHED = 256 << 20
 
-#: LIMIT: findings of one code that are listed one by one, of a file and of what is inside each of its images; the
-#: others are counted. A gigabyte of damaged magics would otherwise give a finding every 8 bytes. No number of them ends
-#: a scan.
+#: LIMIT: findings of one code that are listed, per file and per image; the others are counted. A gigabyte of damaged
+#: magics would otherwise give a finding every 8 bytes. No number of findings ends a scan.
 FINDINGS = 1000
 
-#: LIMIT: decoded string bytes per byte of container. String entries may share and overlap: n entries pointing into
-#: one long string would make n copies of it. Real string tables decode to less than twice their container.
+#: LIMIT: decoded string bytes per byte of container. String entries may overlap: n entries that point into one long
+#: string would make n copies of it. Real string tables decode to less than twice the size of their container.
 STRING_RATIO = 4
 
-#: LIMIT: the least allowance for decoded strings, so that tiny containers with long shared values still read.
+#: LIMIT: smallest allowance for decoded strings, so that tiny containers with long shared strings can be read.
 STRING_FLOOR = 1 << 20
 
-#: How many bytes bulk loops move at a time: large enough for disk speed, small enough to stay in the cache.
+#: Bytes that bulk loops process at a time: large enough for disk speed, small enough for the CPU cache.
 CHUNK = 1 << 20
 
-#: LIMIT: bytes from ``.entry`` to its body. A kernel may have some thousand parameters with names of some hundreds.
+#: LIMIT: bytes from ``.entry`` to the kernel's body. A kernel may have some thousand parameters with long names.
 PTX_HEADER = 4 << 20
 
-#: LIMIT: bytes from ``.entry`` to the end of the name. Mangled names reach some thousands.
+#: LIMIT: bytes from ``.entry`` to the end of the name. Mangled names reach some thousand bytes.
 PTX_NAME = 64 << 10
 
-#: LIMIT: kernels, or functions, of one image that are described. The largest images of public libraries have some
-#: thousands; what takes 24 bytes in a table takes twenty times that when it is described.
+#: LIMIT: kernels, or functions, per image that are described. The largest images of public libraries have some
+#: thousand; a table row of 24 bytes takes twenty times that in memory.
 KERNELS = 100_000
 
 #: LIMIT: the largest string table that is read. The largest known device ELFs have a few MB of names.
 STRING_TABLE = 64 << 20
 
-#: LIMIT: bytes of one ID. The longest known to us has about 100; a damaged length must not swallow the images.
+#: LIMIT: bytes of a bundle ID. The longest known has about 100; a damaged length must not swallow the images.
 BUNDLE_ID = 4096
 
-#: LIMIT: entries of one bundle. HIP bundles have up to 100; each costs a thousand bytes of memory for 24 in the file.
+#: LIMIT: entries per bundle. HIP bundles have up to 100; each takes 24 bytes in the file and 1000 in memory.
 BUNDLE_ENTRIES = 1 << 16
 
-#: LIMIT: bytes of the table of contents of one kpack archive. A row takes about 60; this is room for 4 million.
+#: LIMIT: bytes of the table of contents of a kpack archive. A row takes about 60, so this allows 4 million.
 KPACK_TOC = 256 << 20
 
-#: LIMIT: bytes of the property sets of one module or image of a SYCLBIN file. A kernel takes some hundred.
+#: LIMIT: bytes of the property sets per module or image of a SYCLBIN file. A kernel takes some hundred.
 PROPERTY_SETS = 64 << 20
 
-#: LIMIT: attributes of one module. ClangIR writes about twenty; each costs some hundred bytes of memory.
+#: LIMIT: attributes per module. ClangIR writes about twenty; each takes some hundred bytes in memory.
 ATTRIBUTES = 10_000
 
-#: LIMIT: sections of one file. The largest objects we know of (whole kernels linked with ``ld -r`` from one section
-#: per function) have some hundred thousand; the editors hold one tuple per section in memory.
+#: LIMIT: sections per file. The largest known objects (kernels linked with ``ld -r`` from one section per function)
+#: have some hundred thousand; the editors keep one tuple per section in memory.
 SECTIONS = 1 << 20
 
-#: LIMIT: sections of an image. A kernel has about six; a row of 64 bytes takes some hundred once it is read.
+#: LIMIT: sections per image. A kernel has about six; a row of 64 bytes takes some hundred in memory.
 IMAGE_SECTIONS = 1 << 18
 
-#: LIMIT: the most bytes of one section that are read. Tables of attributes and notes have a few MB at most.
+#: LIMIT: bytes that are read of one section. Tables of attributes and notes have a few MB at most.
 IMAGE_SECTION_SIZE = 64 << 20
 
-#: LIMIT: bytes that laying a file out anew may make up, as padding and for uninitialised data: this many, or so many
-#: times those of the old file. Hosts of a few hundred bytes can ask for any number; llvm-objcopy then runs out of
-#: memory, or writes gigabytes.
+#: LIMIT: bytes that a new layout of a file may add as padding and for uninitialised data: this number, or several times
+#: the old file. A file of a few hundred bytes can request any number; llvm-objcopy then runs out of memory or writes
+#: gigabytes.
 FILLER = 256 << 20
 
-#: LIMIT: how often the bytes of a file may be in sections. In objects of compilers they are in one; a hostile object
-#: could put all of them into each of thousands.
+#: LIMIT: average number of sections that contain a byte of a file. Compilers write 1; a hostile object could put all
+#: bytes into each of thousands of sections.
 COPIES = 4
 
 
 def inflated_hint(size: int | None = None) -> str:
-    """Return what to do about the limit on inflating; ``size`` is how much it would take, if that is known."""
+    """Return what to type to raise the limit on inflating; ``size`` is the number of bytes needed, if known."""
     value = f"={size}" if size else "=SIZE"
     if _stand_ins:
         return _environment(f"inflated{value}")
@@ -156,24 +155,23 @@ def inflated_hint(size: int | None = None) -> str:
 
 
 def output_hint(size: int) -> str:
-    """Return what to do about the limit on writing; ``size`` is how much it would take, as far as that is known."""
+    """Return what to type to raise the limit on writing; ``size`` is the known number of bytes needed."""
     if _stand_ins:
         return _environment(f"output={size}")
-    return f"if you trust the file, use {cli_or_api(f'--force or --max-output={size}', 'force=True')}"
+    return f"if you trust the file, use {cli_or_api(f'--force or --max-output={size}', f'max_output={size}')}"
 
 
-# What one command may inflate and write: an account that all its files share, and that is drawn on before it happens.
-#
-# A file of a hundred kilobytes can inflate to terabytes, and so can a hundred files of one. No proportion tells them
-# from honest files; what counts is what a command makes of all it was given.
+# The budget of a command, which its files share and which is charged before bytes are inflated or written. A file of a
+# hundred kilobytes can inflate to terabytes, and so can a hundred files of one; no ratio separates them from real
+# files.
 
 
 class Budget:
-    """What may be inflated and written in all, and how much of it was; threads may share it.
+    """Limits on the total number of bytes that are inflated and written, and their use; threads may share a budget.
 
-    ``inflated`` is the most bytes that are inflated (None: ``limits.INFLATED``), ``output`` the most that are written
-    (None: ``limits.OUTPUT``, or ``limits.OUTPUT_RATIO`` times the files that were opened if that is more). Pickled, it
-    becomes an account of its own.
+    ``inflated``: limit on inflated bytes (None: ``limits.INFLATED``). ``output``: limit on written bytes (None:
+    ``limits.OUTPUT``, or ``limits.OUTPUT_RATIO`` times the size of all inputs if that is more). A pickled budget
+    becomes an independent one.
     """
 
     __slots__ = ("_inflated", "_inputs", "_lock", "_read", "_written", "inflated", "output")
@@ -190,34 +188,34 @@ class Budget:
 
     @property
     def inflatable(self) -> int:
-        """The most bytes that may be inflated in all."""
+        """The limit on inflated bytes."""
         return INFLATED if self.inflated is None else self.inflated
 
     @property
     def drawn(self) -> int:
-        """The bytes that were inflated so far."""
+        """The number of bytes inflated so far."""
         return self._inflated
 
     @property
     def writable(self) -> int:
-        """The most bytes that may be written in all, as far as files were opened by now."""
+        """The limit on written bytes, with the inputs opened so far."""
         if self.output is not None:
             return self.output
         return max(OUTPUT, OUTPUT_RATIO * self._read)
 
     def opened(self, file: Hashable, size: int) -> None:
-        """Note a file of so many bytes that is read; the same one counts once."""
+        """Count an input of ``size`` bytes; the same file counts once."""
         with self._lock:
             if file not in self._inputs:
                 self._inputs.add(file)
                 self._read += size
 
     def is_inflatable(self, size: int) -> bool:
-        """Return whether so many bytes more may be inflated."""
+        """Return whether ``size`` more bytes may be inflated."""
         return self._inflated + size <= self.inflatable
 
     def inflate(self, size: int) -> bool:
-        """Draw bytes that are inflated; return whether that was possible: they are not drawn if it was not."""
+        """Charge ``size`` inflated bytes; return whether the limit allows them. If not, nothing is charged."""
         with self._lock:
             if not self.is_inflatable(size):
                 return False
@@ -225,12 +223,12 @@ class Budget:
             return True
 
     def check_output(self, size: int) -> None:
-        """Raise UsageError if so many bytes more must not be written; called with all that is planned."""
+        """Raise UsageError if ``size`` more bytes must not be written; called with all planned output."""
         if self._written + size > self.writable:
             raise self._too_much(self._written + size)
 
     def _too_much(self, total: int) -> UsageError:
-        from fatpack.errors import UsageError  # `fatpack --version` needs none
+        from fatpack.errors import UsageError  # `fatpack --version` needs no errors
 
         if self.output is not None:
             what = f"more than the {self.output} bytes that may be"
@@ -239,7 +237,7 @@ class Budget:
         return UsageError(f"{total} bytes would be written, {what}", hint=output_hint(total))
 
     def write(self, size: int) -> None:
-        """Draw bytes that are written next. Raises as :meth:`check_output` does."""
+        """Charge ``size`` bytes before they are written. Raises the errors of :meth:`check_output`."""
         with self._lock:
             total = self._written + size
             is_allowed = total <= self.writable
@@ -249,35 +247,36 @@ class Budget:
             raise self._too_much(total)
 
     def give_back(self, size: int) -> None:
-        """Note that bytes which were drawn were not written, or are gone again."""
+        """Revert a charge for bytes that were not written or were removed."""
         with self._lock:
             self._written -= size
 
 
 class _UnlimitedBudget(Budget):
-    """The budget of bytes that no command opened: each stream has a bound, and nothing adds up."""
+    """A budget for sources outside any command: each stream has a limit, and nothing is added up."""
 
     __slots__ = ()
 
     def inflate(self, size: int) -> bool:
-        """Return whether so many bytes may be inflated at all."""
+        """Return whether ``size`` bytes may be inflated at once."""
         return self.is_inflatable(size)
 
     def write(self, size: int) -> None:
-        """Let everything be written: nothing says what it was made from."""
+        """Allow any output: there are no inputs to compare it with."""
 
 
-#: What sources have that nobody opened: the parts of a program that were put together by hand.
+#: Budget of sources that were not opened by :func:`fatpack.io.open.open_source`, such as pieces in memory.
 UNCOUNTED: Budget = _UnlimitedBudget()
 
-#: What sources get that nobody gives a budget of their own: the innermost one that was entered.
+#: Budgets entered with :class:`sources_with_budget`; sources without a budget of their own get the innermost one.
 _budgets: list[Budget] = []
 
 
 class sources_with_budget:
-    """Give a budget to all sources that are opened within the ``with`` statement; they keep it when it has ended.
+    """Give a budget to all sources that are opened within the ``with`` statement; they keep it afterwards.
 
-    It holds in all threads, so it is for a command, which is alone in its process. Functions pass a budget on instead.
+    It holds in all threads, so it is for a command, which is alone in its process. Library functions pass budgets as
+    arguments.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -292,7 +291,7 @@ class sources_with_budget:
 
 
 class raised_budget:
-    """Let the command inflate and write so many bytes within the ``with`` statement; None changes nothing."""
+    """Change the limits of the command's budget within the ``with`` statement; None changes nothing."""
 
     def __init__(self, *, inflated: int | None = None, output: int | None = None) -> None:
         self._wanted = {"inflated": inflated, "output": output}
@@ -313,22 +312,22 @@ class raised_budget:
 
 
 def current_budget() -> Budget:
-    """Return the budget that a source opened now gets: that of the command, or a new one."""
+    """Return the budget for a source that is opened now: that of the command, or a new one."""
     return _budgets[-1] if _budgets else Budget()
 
 
 def output_budget() -> Budget:
-    """Return the budget of what is written now, where no input tells: that of the command, if there is one."""
+    """Return the budget for output without inputs: that of the command, if there is one."""
     return _budgets[-1] if _budgets else UNCOUNTED
 
 
-# Names in proportion to the file they come from.
+# Names of symbols, which may share bytes
 
 
 def limit_name_size(view: View, names: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the names of a file's symbols. Raises LimitExceeded when they get far longer than the file.
+    """Yield the names of a file's symbols. Raises LimitExceeded if they are much longer than the file.
 
-    Symbols may share one long name; without this bound n symbols would give n copies of it.
+    Symbols may share one long name; without this limit n symbols would give n copies of it.
     """
     budget = max(STRING_FLOOR, STRING_RATIO * len(view))
     for name in names:

@@ -1,8 +1,8 @@
-"""The model every format and host is read into and written from. No I/O, no format knowledge.
+"""The data model of containers, which readers of all formats return and writers take. No I/O, no knowledge of formats.
 
-A *container* holds *images*; an image is one device binary for one *target*. A container lies in a *host* (an
-object, an archive, …) or is a file of its own. Offsets and sizes are bytes; spans are half open and absolute in
-the innermost source that holds the bytes as such.
+A *container* contains *images*; an image is one device binary for one *target*. A container is in a *host* (an object,
+an archive, …) or is a file of its own. Offsets and sizes are bytes; spans are half open, and absolute in the file or in
+the innermost decompressed source.
 """
 
 from __future__ import annotations
@@ -17,31 +17,23 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# A container that is put together from sections of a host, and where it lies.
+__all__ = ["PTX_FORMS", "Container", "Finding", "Image", "Label", "Span", "Target", "arch_name"]
 
-
-class CombinedContainer(Record):
-    """A container, its own bytes, and the section it lies in by name and number; a fat object lies in none."""
-
-    container: Container
-    data: View
-    section: str | None = None
-    index: int | None = None
-
-
-__all__ = ["Container", "Finding", "Image", "Label", "Span", "Target"]
-
-#: The value of attributes nobody gave: one read-only mapping for all. (``types.MappingProxyType``, without its import.)
+#: Default of attributes: one shared read-only mapping. (``types.MappingProxyType``, without its import.)
 _NOTHING: Mapping[str, str] = type(type.__dict__)({})
 
 
-class Target(Record):
-    """What an image was made for, as the file spells it.
+#: Forms of PTX; the second is what CUDA fat binaries call PTX for a device link.
+PTX_FORMS = ("ptx", "relocatable-ptx")
 
-    ``triple`` and ``arch`` are the stored strings ("" when absent), ``arch`` with its features
+
+class Target(Record):
+    """The target of an image, as stored in the file.
+
+    ``triple`` and ``arch`` are the stored strings ("" if absent), ``arch`` with its features
     (``gfx90a:sramecc+:xnack-``); ``offload`` is the programming model: cuda, hip, openmp, sycl, none, or
-    ``kind 7 (unknown)``. ``spelling`` is the whole target where a format stores it as one string (a bundle ID),
-    else "". Nothing is normalised here: ``fatpack.targets`` compares and canonicalises.
+    ``kind 7 (unknown)``. ``spelling`` is the whole target if a format stores it as one string (a bundle ID), else "".
+    Nothing is normalised: ``fatpack.targets`` does that.
     """
 
     triple: str = ""
@@ -67,13 +59,24 @@ class Target(Record):
         return "-".join(part for part in (self.triple, ":".join((self.processor, *sorted(self.features)))) if part)
 
 
-class Finding(Record):
-    """Something that a reader reports: a stable ``code`` (see ``fatpack.findings``), and where.
+def arch_name(arch: str, form: str) -> str:
+    """Return a stored architecture as users and patterns name it: PTX for ``sm_90`` is ``compute_90``.
 
-    ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``. ``field`` is the
-    field of the format that is wrong, ``section`` the section of the host that it lies in; "" where there is none.
-    ``count`` is how many this one stands for: a file has a million of a kind where a producer made one mistake, and
-    from some number on they are counted and not kept (:class:`fatpack.findings.FindingTally`).
+    nvcc names the virtual architecture of PTX ``compute_XY``; CUDA fat binaries and cuobjdump store ``sm_XY`` for it.
+    Every listing, table, report and file name has the name from here, so that PTX and machine code are never one group.
+    """
+    if form not in PTX_FORMS or "sm_" not in arch:
+        return arch
+    return ",".join(f"compute_{part[3:]}" if part.startswith("sm_") else part for part in arch.split(","))
+
+
+class Finding(Record):
+    """A message of a reader about a file: a stable ``code`` (see ``fatpack.findings``), and its location.
+
+    ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``. ``field``: the
+    field of the format that is wrong; ``section``: the section of the host that contains it; both may be "". ``count``:
+    the number of findings that this one represents. A mistake of a producer can occur a million times, so findings of
+    one code are only counted after the first ones (:class:`fatpack.findings.FindingTally`).
     """
 
     code: str
@@ -94,11 +97,11 @@ class Finding(Record):
 class Image(LazyRecord):
     """One device binary in a container.
 
-    ``data`` gives the bytes after decompression, read when asked for. ``form`` says what they are (cubin, ptx,
-    object, bitcode, spirv, fatbin, …; "" unknown), ``size`` how many, ``stored_size`` how many they take in the
-    file (None when only a whole container was compressed), ``compression`` how (None, "zlib", "zstd", "lz4").
-    ``span`` is where the stored bytes lie. ``attrs`` are the format's further key-value pairs. ``record`` is what
-    the format stored beyond this model, kept so that a rewrite loses nothing; None for an image from elsewhere.
+    ``data``: the bytes after decompression, which reading decompresses. ``form``: their kind (cubin, ptx, object,
+    bitcode, spirv, fatbin, …; "" if unknown). ``size``: their number. ``stored_size``: the number of bytes in the file
+    (None if only a whole container was compressed). ``compression``: None, "zlib", "zstd" or "lz4". ``span``: the
+    location of the stored bytes. ``attrs``: further key-value pairs of the format. ``record``: data of the format
+    beyond this model, which makes rewriting lossless; None for an image from elsewhere.
     """
 
     target: Target
@@ -143,13 +146,11 @@ def lazy_image(
     attrs: Mapping[str, str] | None = None,
     record: object = None,
 ) -> Image:
-    """Return an image of which a function returns ``data``, ``span``, ``attrs`` and ``record``, by these names.
+    """Return an image whose ``data``, ``span``, ``attrs``, ``record`` and ``size`` may be computed on first access.
 
-    So it does ``size``, where that is None; what is given of them is known at once.
-
-    It is called with the values when one of them is first asked for. A library has thousands of images, and whoever
-    lists them needs no more than their targets, sizes and places. An image that is not compressed has its ``data`` at
-    once, and a compressed one the ``span`` of its stored bytes if whoever makes it knows it.
+    ``function(*values)`` returns them as a dictionary with these keys; arguments that are not None are set at once. A
+    library has thousands of images, and listing them needs only their targets, sizes and locations. Pass ``data`` for
+    an image that is not compressed, and ``span`` for a compressed one if the location is known.
     """
     image = _new(Image)
     _put_target(image, target)
@@ -172,16 +173,16 @@ def lazy_image(
 
 
 def is_not_inflated(image: Image) -> bool:
-    """Return whether an image is compressed by itself, and nobody has asked for its ``data`` yet; asking reads none."""
+    """Return whether an image has its own compression, and its ``data`` was not accessed yet; inflates nothing."""
     return image.compression is not None and is_pending(image)
 
 
 class Container(LazyRecord):
-    """One container: ``format`` and ``version`` as the producer numbers them, and its images in stored order.
+    """One container: its ``format``, its ``version`` in the producer's numbering, and its images in stored order.
 
-    ``span`` covers the whole container with its padding. ``unknown`` are spans that no field of the format
-    describes; their bytes are kept on a rewrite where ``record`` (the format's own) says so. ``findings`` are
-    what is unexpected and did not prevent reading.
+    ``span`` covers the whole container with padding. ``unknown``: spans that no field of the format describes;
+    rewriting keeps their bytes if ``record``, the format's own data, says so. ``findings``: irregularities that did not
+    prevent reading.
     """
 
     format: str
@@ -195,7 +196,7 @@ class Container(LazyRecord):
 
     @property
     def is_fat_object(self) -> bool:
-        """Whether this is a fat object: a bundle whose images are sections of an object, which is the whole file."""
+        """Whether this is a fat object: a bundle whose images are the sections of an object file."""
         return self.attrs.get("flavour") == "object"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
@@ -214,9 +215,9 @@ def lazy_container(
     function: Callable[..., Mapping[str, object]],
     *values: object,
 ) -> Container:
-    """Return a container in which nothing is unexpected, and whose ``record`` a function returns, by this name.
+    """Return a container without findings and unknown spans whose ``record`` is computed on first access.
 
-    It is called with the values when the record is first asked for; see :func:`late_image`.
+    ``function(*values)`` returns it as a dictionary with that key; see :func:`lazy_image`.
     """
     container = _new(Container)
     _put_format(container, format)
@@ -230,17 +231,29 @@ def lazy_container(
     return container
 
 
+class CombinedContainer(Record):
+    """A container made from several sections of a host, with its bytes.
+
+    ``section`` and ``index`` are the section's name and number; None for a fat object, which has several.
+    """
+
+    container: Container
+    data: View
+    section: str | None = None
+    index: int | None = None
+
+
 def _picklable(values: tuple[object, ...]) -> tuple[object, ...]:
-    """Return values with a dictionary in the place of the read-only mapping, which no process can pickle."""
+    """Return values with a dictionary instead of the read-only mapping, which cannot be pickled."""
     return tuple({} if value is _NOTHING else value for value in values)
 
 
 class Label(Record):
-    """What the bytes of ``span`` are: one row of a byte map.
+    """The meaning of the bytes of ``span``: one row of a byte map.
 
-    ``name`` is the path of the field (``entry[2].image_size``), ``value`` the decoded value in words, ``doc`` the
-    field's documented meaning. ``kind`` is ``field``, ``data`` (an image, a string table), ``padding`` or
-    ``unknown``. The labels of a file cover every byte once.
+    ``name`` is the path of the field (``entry[2].image_size``), ``value`` the decoded value as text, ``doc`` the
+    field's documented meaning. ``kind`` is ``field``, ``data`` (an image, a string table), ``padding`` or ``unknown``.
+    The labels of a file cover every byte once.
     """
 
     span: Span
@@ -250,14 +263,14 @@ class Label(Record):
     kind: str = "field"
 
 
-# The map of all bytes: from labels of the parts that are known to labels that cover every byte once.
+# Byte maps that cover every byte of a file once
 
 
 def fill_gaps(view: View, labels: Iterable[Label], at: int = 0) -> Iterator[Label]:
     """Yield labels for every byte of a view from position ``at`` on, once, in order.
 
-    ``labels`` are those of its parts, in any order and, in a hostile file, anywhere: one that overlaps an earlier one,
-    or an end of the view, is cut. What no part covers is ``padding`` if it is zero and ``unknown`` if not.
+    ``labels`` may be in any order, overlap, or lie outside the view: parts that overlap an earlier label or an end of
+    the view are cut. Gaps are ``padding`` if all their bytes are zero, else ``unknown``.
     """
     reached = view.start + at
     for label in sorted(labels, key=lambda label: (label.span.start, -label.span.end)):
@@ -274,7 +287,7 @@ def fill_gaps(view: View, labels: Iterable[Label], at: int = 0) -> Iterator[Labe
 
 
 def gap_label(view: View, start: int, end: int) -> Label:
-    """Return the label of bytes between two positions that belong to no part; reads up to the first that is not 0."""
+    """Return the label of a gap between two positions; reads it up to the first byte that is not zero."""
     span, size = view.span(start, end - start), end - start
     if view.is_zero(start, size):
         words, doc = f"{size} zero byte{'' if size == 1 else 's'}", "between parts that fields describe"

@@ -1,12 +1,10 @@
-"""How a container is made: a record of options for each format that is written.
+"""Options for writing containers, a record for each format, and types for the words that library functions accept.
 
-All fields have defaults, which are what the tool that owns the format does. The library takes them, and so do the
-writers of the formats; the command line derives from them which option is for which format.
+All options have defaults, which are those of the tool that owns the format. Library functions and writers take these
+records; the command line derives from them which option belongs to which format.
 """
 
 from __future__ import annotations
-
-from typing import Literal, TypeAlias
 
 from fatpack.record import Record
 
@@ -14,83 +12,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-# The words that arguments of the library take, as types for checkers and for ``help``.
-#
-# Each is held against the table that decides at run time by ``tests/library/test_literals.py``. Nothing here is imported
-# when fatpack runs: ``typing`` alone takes as long as a whole command without click.
-
-Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin", "kpack", "syclbin"]
-"""What ``pack`` and ``convert`` make: the word after ``--format=``."""
-
-Form: TypeAlias = Literal[
-    "cubin",
-    "ptx",
-    "code-object",
-    "object",
-    "bitcode",
-    "spirv",
-    "fatbin",
-    "bundle",
-    "offload-binary",
-    "syclbin",
-    "cir",
-    "ltoir",
-    "tileir",
-    "llvm-ir",
-    "assembly",
-    "preprocessed",
-    "archive",
-    "aocx",
-    "aocr",
-    "empty",
-    "",
-]
-"""What the bytes of an image are; "" where that is unknown."""
-
-Compression: TypeAlias = Literal["zlib", "zstd"]
-"""How an offload binary of version 3, a bundle or (with zstd) a kpack archive is compressed."""
-
-Offload: TypeAlias = Literal["none", "openmp", "cuda", "hip", "sycl", "host"]
-"""The programming model of an image; ``host`` is for bundles and CIR containers."""
-
-BundleType: TypeAlias = Literal["bc", "o", "a", "gch", "ast", "i", "ii", "cui", "hipi", "d", "s", "ll"]
-"""What clang-offload-bundler calls the type of the files in a bundle."""
-
-CirForm: TypeAlias = Literal["attribute", "nested", "op", "op-string", "prototype"]
-"""How the container of a CIR file is spelled."""
-
-SyclbinState: TypeAlias = Literal["input", "object", "executable"]
-"""The state of the kernel bundle that a SYCLBIN file becomes, as ``sycl::bundle_state`` has it."""
-
-Producer: TypeAlias = Literal["12.8", "13.0", "13.5"]
-"""A version of CUDA whose way of compression is known."""
-
-CompressMode: TypeAlias = Literal["default", "speed", "balance", "size", "none"]
-"""How fatbinary compresses: the words of ``--compress-mode``."""
-
-Runtime: TypeAlias = Literal["openmp", "cuda", "hip", "sycl"]
-"""The runtime that gets the images which ``wrap`` registers: the word after ``--kind=``."""
-
-Emit: TypeAlias = Literal["obj", "llvm-ir"]
-"""What ``wrap`` writes: the word after ``--emit=``."""
-
-KeepPtx: TypeAlias = Literal["none", "newest", "all"]
-"""Which PTX ``slim`` keeps beside what devices take: the word after ``--keep-ptx=``."""
-
-SlimMode: TypeAlias = Literal["auto", "shrink", "zero"]
-"""How ``slim`` takes bytes out of linked files: the word after ``--mode=``."""
-
-Recompression: TypeAlias = Literal["zstd", "lz4", "zlib", "none"]
-"""How ``slim`` compresses images anew: the word after ``--recompress=``."""
+    from fatpack.literals import BundleType, CirForm, Compression, CompressMode, Producer, SyclbinState
 
 
 class Options(Record):
-    """What the records of all formats have in common: nothing but that they are meant for one format each."""
+    """The base class of the options of all formats."""
 
 
 class OffloadBinaryOptions(Options):
-    """How offload binaries are made: version 1 is one for each image, 2 and 3 are one for all of them.
+    """Options of offload binaries: version 1 has one file per image, 2 and 3 have one for all images.
 
     Only version 3 can be compressed, with ``level`` (default: zstd 5, zlib 6).
     """
@@ -101,11 +31,11 @@ class OffloadBinaryOptions(Options):
 
 
 class BundleOptions(Options):
-    """How a bundle is made, of files of a ``type`` as clang-offload-bundler has them.
+    """Options of a bundle of files of one ``type``, as in clang-offload-bundler.
 
-    Text types give text bundles; ``o`` with a host object a fat object; ``a`` takes archives and gives one; all others
-    are binary, with images at multiples of ``align`` bytes. ``version`` is that of a compressed bundle (default 3; 2
-    for readers of LLVM 19), ``level`` that of its compressor (default: zstd 3, zlib 6).
+    Text types give text bundles; ``o`` with a host object a fat object; ``a`` combines archives into one; all others
+    are binary, with images aligned to ``align`` bytes. ``version`` is that of a compressed bundle (default 3; 2 for
+    readers of LLVM 19), ``level`` the compression level (default: zstd 3, zlib 6).
     """
 
     type: BundleType = "bc"
@@ -116,9 +46,9 @@ class BundleOptions(Options):
 
 
 class KpackOptions(Options):
-    """How a kpack archive is made: code objects as they are, or each a zstd frame of a ``level`` (default: 3).
+    """Options of a kpack archive: code objects are stored, or compressed as zstd frames with ``level`` (default: 3).
 
-    ``group`` is the name of the build slice and ``family`` that of the architectures, as ROCm's packages call them.
+    ``group`` is the name of the build slice and ``family`` that of the architectures, as in ROCm's packages.
     """
 
     compression: Compression | None = None
@@ -128,7 +58,7 @@ class KpackOptions(Options):
 
 
 class SyclbinOptions(Options):
-    """How a SYCLBIN file is made: of version 2, or of version 1 in an offload binary, as older DPC++ reads it.
+    """Options of a SYCLBIN file: version 2, or version 1 in an offload binary for older DPC++.
 
     ``state`` is that of the kernel bundle: input, object or executable (default).
     """
@@ -138,9 +68,9 @@ class SyclbinOptions(Options):
 
 
 class CirOptions(Options):
-    """How a CIR container is made: the ``form`` of its marks (default ``attribute``), and bundle IDs for its modules.
+    """Options of a CIR container: the ``form`` of its annotations (default ``attribute``), and bundle IDs of modules.
 
-    ``ids`` are in the order of the modules, and take the place of those that they have.
+    ``ids`` are in the order of the modules, and replace their own.
     """
 
     form: CirForm | None = None
@@ -148,11 +78,11 @@ class CirOptions(Options):
 
 
 class FatbinOptions(Options):
-    """How a CUDA fat binary is made; the defaults are those of fatbinary 13.0, but for PTX, which stays as it is.
+    """Options of a CUDA fat binary; the defaults are those of fatbinary 13.0, except that PTX is stored uncompressed.
 
-    ``producer`` is the version of CUDA whose way of compression is used. ``compress_all`` compresses cubins too,
-    ``concat`` several images as one (13.5). ``minify_ptx`` takes comments and blanks out of PTX. ``include_ptx`` is
-    all, none, newest, oldest, or architectures: ``sm_80,sm_90``.
+    ``producer``: the version of CUDA whose compression is reproduced. ``compress_all``: compress cubins too.
+    ``concat``: compress several images as one (13.5). ``minify_ptx``: remove comments and blanks from PTX.
+    ``include_ptx``: all, none, newest, oldest, or architectures such as ``sm_80,sm_90``.
     """
 
     producer: Producer | None = None
@@ -164,5 +94,5 @@ class FatbinOptions(Options):
 
     @property
     def wants_recompression(self) -> bool:
-        """Whether they state how images are stored: then all are stored so, entries of other fat binaries too."""
+        """Whether the options determine how images are stored, so that entries of fat binaries are stored anew."""
         return self.replace(include_ptx=None) != FatbinOptions()

@@ -108,7 +108,7 @@ _SITE = {
     "section": _or_none(_is_text),
     "index": _or_none(_is_number),
     "member": _or_none(_is_text),
-    "expects": _is_text,
+    "content": _is_text,
     "findings": _CONTAINER["findings"],
 }
 

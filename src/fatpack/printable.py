@@ -1,12 +1,12 @@
-"""Numbers of bytes in words, and out of them. The units of what is printed are those of ten, as disks are measured.
+"""Sizes as text, and text from files as it is safe to print. Printed units are decimal, as for disks.
 
-What users write is read as the GNU tools read it (coreutils, "Block size"), so that a size means the same in every
-option: ``1GB`` are 10⁹ bytes, ``1GiB`` and ``1G`` are 2³⁰.
+Sizes that users write are read as by the GNU tools (coreutils, "Block size"), the same in every option: ``1GB`` is 10⁹
+bytes, ``1GiB`` and ``1G`` are 2³⁰.
 """
 
 from __future__ import annotations
 
-#: letters behind a number, in lower case → bytes
+#: unit in lower case → bytes
 _UNITS: dict[str, int] = {
     "": 1,
     "b": 1,
@@ -14,15 +14,15 @@ _UNITS: dict[str, int] = {
     **{f"{letter}{end}": 1024**power for power, letter in enumerate("kmgtp", 1) for end in ("", "i", "ib")},
 }
 
-#: LIMIT: digits of a size; more than any file has bytes.
+#: LIMIT: digits of a size; the size of any file has fewer.
 _DIGITS = 18
 
-#: What a message says of a text that is no size.
+#: What to type instead of an invalid size.
 EXAMPLES = "write 850MB (millions of bytes), 800MiB or 800M (times 2^20), or 1048576"
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of a text as ``850MB``, ``1.5 GiB``, ``1G`` or ``1048576``. Raises ValueError for another."""
+    """Return the bytes of a size such as ``850MB``, ``1.5 GiB``, ``1G``, ``1048576``. Raises ValueError for others."""
     number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     factor = _UNITS.get(text[len(number) :].lower())
     whole, point, part = number.strip().partition(".")
@@ -34,10 +34,10 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Return a size for people, with the exact number where it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
+    """Return a size as text, exactly if it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
     if size < 1000:
         return f"{size} B"
-    units = ["kB", "MB", "GB", "TB", "PB", "EB"]  # a field of 64 bits says at most 18.4 EB
+    units = ["kB", "MB", "GB", "TB", "PB", "EB"]  # a 64-bit field is at most 18.4 EB
     value = size / 1000
     while value >= 999.5 and len(units) > 1:
         value /= 1000
@@ -46,21 +46,21 @@ def format_size(size: int) -> str:
 
 
 def format_size_exactly(size: int) -> str:
-    """Return a size to be compared with a limit near it, for which three digits are too few: ``1024.3 MB``."""
+    """Return a size with more than three digits, for comparison with a limit: ``1024.3 MB``."""
     if size < 10_000:
         return f"{size} bytes"
     number, unit = (size / 1000, "kB") if size < 1_000_000 else (size / 1e6, "MB")
     return f"{f'{number:.1f}'.removesuffix('.0')} {unit}"
 
 
-# Text from files, so that a terminal or a page shows it and does not obey it.
+# Text from files
 
-#: Characters that mean something in HTML and XML, in text or in attributes in quotes.
+#: Characters with a meaning in HTML and XML, in text or in quoted attributes.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
 def printable(text: str) -> str:
-    """Return text from a file so that it cannot drive the terminal: control characters and broken UTF-8 as escapes."""
+    """Return text from a file so that it cannot control the terminal: escapes control characters and invalid UTF-8."""
     if text.isprintable():
         return text
     return "".join(
@@ -69,8 +69,8 @@ def printable(text: str) -> str:
 
 
 def escape_html(text: str) -> str:
-    """Return text from a file as HTML and XML show it: printable, and without a meaning of its own.
+    """Return text from a file for HTML and XML: printable, with markup escaped.
 
-    The one place where text is escaped for markup.
+    No other function escapes text for markup.
     """
     return printable(text).translate(_ESCAPES)

@@ -1,4 +1,4 @@
-"""Results of answers: frozen records with a verdict, that are plain data, JSON text, and a table in notebooks."""
+"""Results of library functions: frozen records with a verdict, as plain data, JSON text, and a table in notebooks."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-#: LIMIT: rows of a list that a table in a notebook shows, the lists in a row that it opens, and letters of a cell.
+#: LIMIT: rows of a list in a notebook's table, depth of nested tables, and characters of a cell.
 _ROWS, _DEPTH, _LETTERS = 20, 2, 200
 
-#: lines about what is wrong that the text of a result has
+#: lines about problems in the text of a result
 MAX_PROBLEM_LINES = 5
 
 
 class Result(Record):
-    """What an answer returns: ``verdict`` in a word, ``exit_code`` as the command has it, true if that is 0.
+    """The base class of results: ``verdict`` in a word; ``exit_code`` of the command; true if that is 0.
 
-    ``to_dict`` is what the command prints with ``--json``; its ``schema`` and ``exit_code`` are always there. ``str``
-    has the lines that matter, ``repr`` the first of them.
+    A :class:`fatpack.DiffResult` has no truth value: write its ``differs``.
+
+    ``to_dict`` is the output of the command with ``--json``; it always has ``schema`` and ``exit_code``. ``str`` has
+    the important lines, ``repr`` the first of them.
     """
 
     @property
     def exit_code(self) -> int:
-        """What the command exits with."""
+        """The exit code of the command."""
         return 0
 
     @property
@@ -38,7 +40,7 @@ class Result(Record):
         return self.exit_code == 0
 
     def lines(self) -> Sequence[str]:
-        """Return what matters, the first line first, as the result says it in Python."""
+        """Return the important lines, the most important first."""
         return (self.verdict,)
 
     def __str__(self) -> str:
@@ -49,20 +51,20 @@ class Result(Record):
         return f"<fatpack.{type(self).__name__} {first if len(first) <= _LETTERS else f'{first[:_LETTERS]}…'}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data: dictionaries, lists, texts, numbers, None."""
+        """Return the result as plain data: dictionaries, lists, strings, numbers, None."""
         data: dict[str, Any] = to_plain_data(self)
         return data
 
     def to_json(self) -> str:
-        """Return the result as JSON text, with a line break at its end."""
+        """Return the result as JSON text that ends with a line break."""
         from json import dumps
 
         return dumps(self.to_dict(), indent=1) + "\n"
 
     def _repr_html_(self) -> str:
-        """Return the verdict and one small table, as notebooks show it; all the rest is folded.
+        """Return the verdict and a small table for notebooks; everything else is folded.
 
-        Everything is escaped, without scripts, and long lists are cut short.
+        Everything is escaped, without scripts, and long lists are cut.
         """
         data = self.to_dict()
         title, *lines = self.lines()
@@ -74,9 +76,9 @@ class Result(Record):
 
 
 def to_plain_data(value: object) -> Any:
-    """Return a record as a dictionary and tuples as lists, down to what JSON has.
+    """Return a record as a dictionary and tuples as lists, recursively, as for JSON.
 
-    Fields that begin with an underscore are left out.
+    Fields whose names begin with an underscore are left out.
     """
     if isinstance(value, Record):
         return {name: to_plain_data(getattr(value, name)) for name in type(value)._fields if not name.startswith("_")}
@@ -86,7 +88,7 @@ def to_plain_data(value: object) -> Any:
 
 
 def to_html_table(title: str, data: Mapping[str, Any]) -> str:
-    """Return plain data as one small table with a title: a row for each key, lists of rows as tables inside."""
+    """Return plain data as a small table with a title: a row for each key, nested tables for lists of dictionaries."""
     return "".join(["<table><caption>", _escaped(title), "</caption>", *_rows(data, _DEPTH), "</table>"])
 
 
@@ -112,7 +114,7 @@ def _cell(value: Any, depth: int) -> Iterator[str]:
 
 
 def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
-    """Yield a list: of records with the same keys as a table with a head, of anything else as words."""
+    """Yield a list: dictionaries with the same keys as a table with a header, anything else as text."""
     if not items:
         yield "-"
         return
@@ -138,5 +140,5 @@ def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text from files as HTML shows it, and not more of it than fits."""
+    """Return text from files, cut and escaped for HTML."""
     return escape_html(text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…")

@@ -61,7 +61,7 @@ class Unit:
         images = [fatpack.ImageFile(_HOST.format(stubs=stubs).encode(), id="host-x86_64-unknown-linux-gnu")]
         images += [fatpack.ImageFile(device.encode(), id=f"{self.model}-{triple}--{arch}") for arch in self.archs]
         path = self.folder / "k.cir"
-        fatpack.pack(images, path, format="cir", force=True)
+        fatpack.pack(images, path, format="cir", overwrite=True)
         return str(path)
 
     def image(self, arch: str, name: str = "k", kernels: Sequence[str] = ("one", "two")) -> str:
@@ -82,13 +82,13 @@ class Unit:
         """Write the container of finished images that the host's compilation takes."""
         path = self.folder / (f"{name}.fatbin" if self.model == "cuda" else f"{name}.hipfb")
         if self.model == "cuda":
-            fatpack.pack([fatpack.ImageFile(each) for each in images], path, format="fatbin", force=True)
+            fatpack.pack([fatpack.ImageFile(each) for each in images], path, format="fatbin", overwrite=True)
             return str(path)
         files = [fatpack.ImageFile(b"", id="host-x86_64-unknown-linux-gnu")]
         for each in images:
             arch = Path(each).name.split(".")[1]
             files.append(fatpack.ImageFile(each, id=f"hipv4-amdgcn-amd-amdhsa--{arch}"))
-        fatpack.pack(files, path, format="bundle", force=True)
+        fatpack.pack(files, path, format="bundle", overwrite=True)
         return str(path)
 
     def host(self, container: str | None, name: str = "host", kernels: Sequence[str] = ("one", "two")) -> str:

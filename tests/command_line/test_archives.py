@@ -229,7 +229,7 @@ def test_members_that_are_images_themselves_are_shown_with_their_kernels(fatpack
     assert [line[:6] for line in lines[:2]] == [
         ["a.o", f"(#{number}):", "nvptx64-nvidia-cuda", "sm_80", "cubin", "at"] for number in (0, 1)
     ]
-    assert lines[2][:4] == ["in.a(k.ptx):", "nvptx64-nvidia-cuda", "sm_80", "ptx"]
+    assert lines[2][:4] == ["in.a(k.ptx):", "nvptx64-nvidia-cuda", "compute_80", "ptx"]
     assert "3 kernels: add_one, " in ran.out
     assert "no device code" not in ran.out
     assert len(lines) == 3

@@ -106,7 +106,7 @@ def test_a_cubin_for_a_family_says_so_by_the_command_line_in_it(folder: Path, fa
 def test_attributes_and_other_kinds_are_stored(folder: Path, fatpack: Fatpack) -> None:
     options = "file=k.ptx,kind=ptx,ident=a b,cmdline=-O1,debug=yes,host=windows"
     assert (
-        fatpack("pack", "--format=fatbin", f"--image={options}", "--image=file=host.o,kind=0x200", "-o", "x").code == 0
+        fatpack("pack", "--format=fatbin", f"--image={options}", "--image=file=host.o,kind=0x200", "-o", "x").code == 1
     )
     with library.open("x") as file:
         first, second = file.images()
@@ -130,7 +130,7 @@ def test_ptx_is_included_as_the_policy_says(folder: Path, fatpack: Fatpack, poli
         shutil.copy(FIXTURES / "cuda" / "ptx" / name, name)
     given = ["--image=file=a.cubin", *(f"--image=file={name}" for name in names)]
     ran = fatpack("pack", "--format=fatbin", *given, f"--include-ptx={policy}", "-o", "x")
-    assert ran.code == 0, ran.err
+    assert ran.code == int("warning" in ran.err), ran.err
     assert [arch for arch, form, _ in said("x") if form == "ptx"] == [f"sm_{arch}" for arch in kept]
     left_out = [f"sm_{arch}" for arch in ("80", "90a", "100f") if arch not in kept]
     assert (f"left out: PTX for {', '.join(left_out)}\n" in ran.err) == bool(left_out)
@@ -150,7 +150,7 @@ def test_gpus_without_an_image_are_a_warning(folder: Path, fatpack: Fatpack, pol
     # A cubin for 8.0 serves 8.6 and 8.9 too: what is left is a Tegra part, and one of which nobody knows.
     given += ["--image=file=a.cubin"] if policy == "sm_90" else []
     ran = fatpack("pack", "--format=fatbin", *given, f"--include-ptx={policy}", "-o", "x")
-    assert ran.code == 0, ran.err
+    assert ran.code == int("warning" in ran.err), ran.err
     found = ran.err.partition("no image is for compute capability ")[2].partition(";")[0].partition(" and ")[0]
     assert ("FP1421" in ran.err) == bool(served)
     assert found.startswith(served.split(", ", maxsplit=1)[0]) or not served
@@ -193,8 +193,8 @@ def test_a_policy_that_leaves_nothing_is_refused(folder: Path, fatpack: Fatpack,
 @pytest.mark.parametrize(
     ("image", "code", "text"),
     [
-        ("file=a.cubin,kind=0x10,arch=sm_80", 0, "warning FP1407"),
-        ("file=other,kind=elf-like,arch=sm_80", 0, "warning FP1407"),
+        ("file=a.cubin,kind=0x10,arch=sm_80", 1, "warning FP1407"),
+        ("file=other,kind=elf-like,arch=sm_80", 1, "warning FP1407"),
         ("file=empty,kind=0x10,arch=sm_80", 2, "the file is empty"),
         ("file=empty,kind=nvvm,arch=sm_80,check=no", 2, "the file is empty"),
     ],
@@ -223,7 +223,7 @@ def test_a_version_that_is_not_known_is_not_converted_silently(folder: Path, fat
 def test_source_files_for_other_architectures_are_told(folder: Path, fatpack: Fatpack) -> None:
     names = ["a.cubin,ident=x.cu", "b.cubin,ident=x.cu", "a.cubin,ident=y.cu"]
     ran = fatpack("pack", "--format=fatbin", *(f"--image=file={name}" for name in names), "-o", "x")
-    assert ran.code == 0
+    assert ran.code == 1
     assert "FP1420" in ran.err
     assert "'y.cu' lacks sm_90 (cubin), compared with 'x.cu'" in ran.err
     even = fatpack("pack", "--format=fatbin", *(f"--image=file={name}" for name in names[:2]), "-o", "y")

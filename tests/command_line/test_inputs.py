@@ -22,7 +22,7 @@ HIP = "--image=file=a.cubin,id=hip-amdgcn-amd-amdhsa--gfx90a"
 def made(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("pack", CUBIN, "-o", "one.bin", "-q").code == 0
     assert fatpack("embed", "host.o", "one.bin", "-o", "fat.o", "-q").code == 0
-    assert fatpack("pack", "--format=bundle", "--compress", HIP, "-o", "small.bundle", "-q").code == 0
+    assert fatpack("pack", "--format=bundle", "--compress", HIP, "-o", "small.bundle", "-q").code == 1
     # A name made of the member's, the target and a number can be that of the archive itself.
     member = (b"own.a", BytesSource((folder / "one.bin").read_bytes(), "own.a").view())
     with open(folder / "own-nvptx64-nvidia-cuda-sm_80.0.cubin", "wb") as file:
@@ -51,10 +51,10 @@ def test_the_library_does_not_write_over_what_it_reads(folder: Path, fatpack: Fa
     made(folder, fatpack)
     images = [library.ImageFile("a.cubin", triple="nvptx64-nvidia-cuda", arch="sm_80")]
     with pytest.raises(UsageError, match="is an input"):
-        library.pack(images, "a.cubin", host="host.o", force=True)
+        library.pack(images, "a.cubin", host="host.o", overwrite=True)
     with pytest.raises(UsageError, match="is an input"):
-        library.embed("host.o", "one.bin", "one.bin", force=True)
+        library.embed("host.o", "one.bin", "one.bin", overwrite=True)
     with pytest.raises(UsageError, match="is an input"):
-        library.replace("fat.o", "one.bin", "one.bin", force=True)
+        library.replace("fat.o", "one.bin", "one.bin", overwrite=True)
     with pytest.raises(UsageError, match="is an input"):
-        library.extract("own-nvptx64-nvidia-cuda-sm_80.0.cubin", ".", force=True)
+        library.extract("own-nvptx64-nvidia-cuda-sm_80.0.cubin", ".", overwrite=True)

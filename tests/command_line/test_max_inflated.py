@@ -122,11 +122,11 @@ def test_what_one_thread_allows_its_file_does_not_hold_for_that_of_another(
     inside, done = threading.Event(), threading.Event()
     real = open._opened
 
-    def waiting(data: Any, name: str, *, resting: bool) -> Any:
+    def waiting(data: Any, name: str, *, may_close: bool) -> Any:
         if threading.current_thread() is thread:
             inside.set()
             assert done.wait(60)
-        return real(data, name, resting=resting)
+        return real(data, name, may_close=may_close)
 
     monkeypatch.setattr(open, "_opened", waiting)
     trusted: list[library.File] = []
@@ -190,7 +190,7 @@ def test_budgets_nest() -> None:
 
 
 def test_an_error_carries_the_limit(zeros: Path) -> None:
-    from fatpack.formats.clang_bundle import fast_path
+    from fatpack.formats.clang_bundle import parse
     from fatpack.io.open import open_source
 
     with open_source(zeros) as source, pytest.raises(LimitExceeded, match="at most "):

@@ -19,18 +19,20 @@ FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
 #: Work that takes as long as it takes until the line was seen, which is at once.
 SLOW = """
 import sys, time
-from fatpack.main import main, messages, show
+from fatpack.command_line import messages
+from fatpack.commands.inspect import run
+from fatpack.main import main
 messages.StatusLine.PATIENCE = 0.01
 seen = []
 put = messages.StatusLine.show
 messages.StatusLine.show = lambda line, text: (seen.append(text), put(line, text))
-inspected = show.inspected
+inspect_view = run.inspect_view
 def slow(*arguments, **more):
     end = time.monotonic() + {limit}
     while not seen and time.monotonic() < end:
         time.sleep(0.01)
-    return inspected(*arguments, **more)
-show.inspected = slow
+    return inspect_view(*arguments, **more)
+run.inspect_view = slow
 code = main()
 print("seen" if seen else "nothing seen")
 sys.exit(code)

@@ -121,7 +121,7 @@ def test_other_images_make_modules_of_their_own(files: Path, fatpack: Fatpack) -
     assert fatpack("convert", "o", "--format=syclbin", "-o", "out").code == 0
     container = syclbin.parse(make_view((files / "out").read_bytes()))
     assert [image.attrs["role"] for image in container.images] == ["ir", "native"]
-    assert fatpack("pack", "--image=file=n.bin,kind=cuda", "-o", "c").code == 0
+    assert fatpack("pack", "--image=file=n.bin,kind=cuda", "-o", "c").code == 1
     ran = fatpack("convert", "c", "--format=syclbin", "-o", "no")
     assert (ran.code, "is no code for SYCL" in ran.err) == (4, True)
 

@@ -19,6 +19,7 @@ from fatpack.commands.inspect.registration import registration_record as record_
 from fatpack.io.open import open_source
 from fatpack.main import main
 from fatpack.registration.analysis import x86
+from fatpack.scanner import registration_verdict
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SUFFIXES = (".o", ".obj", ".so", ".a", ".exe", ".dll", ".bc", ".wasm")
@@ -104,6 +105,23 @@ def test_nothing_is_vouched_for_that_was_not_followed(tmp_path: Path, monkeypatc
     assert (made.verdict, made.exit_code) == ("not judged", 0)
     assert made.lines()[0].startswith("not judged: ")
     assert "pip install capstone" in fatpack.doctor(library).lines()[0]
+
+
+@pytest.mark.reference
+def test_names_that_were_not_compared_do_not_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference.package("capstone")
+    embedded = registration.image(tmp_path, "cuda")
+    packed = tmp_path / "packed.fatbin"
+    fatpack.convert(embedded, packed, options=fatpack.FatbinOptions(compress_mode="size"))
+    text = registration.host_ir(tmp_path, "cuda", LINUX, "-O1", "-fPIC", embedded=packed)
+    registration.compiled(tmp_path, text, LINUX, "unit", "-O1", "-fPIC")
+    library = linked(tmp_path, "-shared")
+    assert agreed(library) == ("agrees", set())
+    monkeypatch.setattr(registration_verdict, "IMAGES", 100)
+    assert agreed(library) == ("not judged", set())
+    reason = "its images inflate to more than 100 B, and the names of their kernels were not read"
+    assert f"not judged: {reason}" in fatpack.doctor(library).lines()[0]
+    assert fatpack.check(library, registered=True, strict=True).exit_code == 1
 
 
 def test_images_alone_are_not_said_to_be_unreadable() -> None:
@@ -244,7 +262,7 @@ def test_regions_of_openmp_that_no_image_has(tmp_path: Path) -> None:
         device = ["--offload-device-only", "--no-gpu-bundle-output", "-O1", "-c", "k.hip", "-o", "k.co"]
         reference.run("clang", *registration.OPTIONS["hip"], *device, cwd=tmp_path)
         image = fatpack.ImageFile(tmp_path / "k.co", triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="openmp")
-        fatpack.pack([image], tmp_path / "k.bin", force=True)
+        fatpack.pack([image], tmp_path / "k.bin", overwrite=True)
         section = ["--add-section=.llvm.offloading=k.bin", "--set-section-flags=.llvm.offloading=exclude"]
         reference.run("llvm-objcopy", *section, "unit.o", "embedded.o", cwd=tmp_path)
         assert agreed(tmp_path / "embedded.o") == expected
@@ -354,7 +372,9 @@ def test_programs_of_the_linker_wrapper_agree(tmp_path: Path) -> None:
     (tmp_path / "unit.hip").write_text(registration.SOURCE)
     options = ["-fgpu-rdc", "--offload-new-driver", "-O2", "-fPIC", "-c", "unit.hip", "-o", "unit.o"]
     reference.run("clang", *registration.OPTIONS["hip"], *options, cwd=tmp_path)
-    assert agreed(tmp_path / "unit.o") == ("agrees", set())
+    assert agreed(tmp_path / "unit.o") == ("not judged", set())
+    reason = "an image of form bitcode does not tell the names of its kernels"
+    assert f"not judged: {reason}" in fatpack.doctor(tmp_path / "unit.o").lines()[0]
     link = ["--offload-link", "-nogpulib", "-shared", "-nostdlib", f"--target={LINUX}", "-fuse-ld=lld"]
     reference.run("clang", *link, "unit.o", "rt.o", "-o", "library.so", cwd=tmp_path)
     assert agreed(tmp_path / "library.so") == ("agrees", set())

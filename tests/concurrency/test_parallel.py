@@ -86,8 +86,8 @@ def test_leaving_early_starts_nothing_more_and_waits_for_what_runs() -> None:
 
 def test_no_threads_are_imported_for_a_single_task() -> None:
     program = (
-        "import sys\nfrom fatpack.concurrency.threads import Tasks\n"
-        "with Tasks([lambda: 1]) as tasks: assert list(tasks) == [1]\n"
+        "import sys\nfrom fatpack.concurrency.threads import ThreadTasks\n"
+        "with ThreadTasks([lambda: 1]) as tasks: assert list(tasks) == [1]\n"
         "sys.exit('threading' in sys.modules or 'typing' in sys.modules)"
     )
     assert (

@@ -24,13 +24,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 START = """
 import json, os, sys, time
 from fatpack.concurrency import processes
-from fatpack.concurrency.processes import with_processes
+from fatpack.concurrency.processes import map_in_processes
 processes.core_count = lambda: 2
 me = os.getpid()
 def cost(item):
     return item % 4 and 10
 def values(work, count=40, least=0):
-    return [made and made.value for item, made in with_processes(range(count), work, cost, least=least)]
+    return [made and made.value for item, made in map_in_processes(range(count), work, cost, least=least)]
 def is_alone():
     try:
         os.waitpid(-1, 0)
@@ -120,7 +120,8 @@ def test_a_system_without_processes_is_none() -> None:
 
 def test_leaving_early_ends_the_workers() -> None:
     program = (
-        "made = with_processes(range(1, 40), lambda item: time.sleep(60 * (item > 1)) or item, lambda _: 1, least=0)\n"
+        "made = map_in_processes(range(1, 40), lambda item: time.sleep(60 * (item > 1)) or item,\n"
+        "    lambda _: 1, least=0)\n"
         "first = next(made)[1].value\nmade.close()\nprint(json.dumps([first, is_alone()]))"
     )
     assert answer(program) == [1, True]
@@ -132,7 +133,7 @@ def test_workers_that_are_far_ahead_wait(tmp_path: Path) -> None:
         "def work(item):\n"
         f"    with open({str(log)!r}, 'ab', 0) as log:\n        log.write(b'x')\n"
         "    time.sleep(1 if item == 1 else 0)\n    return 'x' * 500_000\n"
-        "made = with_processes(range(1, 400), work, lambda _: 1, least=0)\n"
+        "made = map_in_processes(range(1, 400), work, lambda _: 1, least=0)\n"
         f"next(made)\nprint(json.dumps(os.path.getsize({str(log)!r})))\nmade.close()"
     )
     assert answer(program) < 20
@@ -142,7 +143,7 @@ LIBRARY = """
 import os, sys
 from fatpack.concurrency import processes
 processes.core_count = lambda: 2
-processes.LEAST = 0
+processes.MIN_BYTES_FOR_WORKERS = 0
 real, forks = os.fork, []
 def fork():
     forks.append(1)
@@ -194,11 +195,11 @@ def test_several_processes_say_what_one_says(options: list[str], tmp_path: Path)
 def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     program = LIBRARY.replace(
         "from fatpack.main import main",
-        "from fatpack.commands.report import inspection\n"
+        "from fatpack.commands.inspect import record\n"
         "def slow(self, found):\n"
         "    os.write(1, b'+')\n"
         "    import time\n    time.sleep(60)\n"
-        "inspection._Inspection._made = slow\n"
+        "record._Inspection._made = slow\n"
         "from fatpack.main import main",
     )
     process = subprocess.Popen(

@@ -55,7 +55,7 @@ def test_the_examples_run_and_answer(folder: Path, capsys: pytest.CaptureFixture
     bytes_of: dict[tuple[Any, ...], list[int]] = {}
     for row in rows:
         if row.row == "image":
-            sums = bytes_of.setdefault((row.arch, row.form), [0, 0, 0])
+            sums = bytes_of.setdefault((row.label, row.form), [0, 0, 0])
             sums[:] = sums[0] + 1, sums[1] + (row.stored_size or 0), sums[2] + (row.size or 0)
     archs_of: dict[str, set[str]] = {}
     for path in ("lib.so", "other.so"):

@@ -91,8 +91,10 @@ def is_host(image: FoundImage) -> bool:
     return image.target.offload == "host"
 
 
-def edited(whole: View, content: bytes, selector: Selector, *, force: bool = False) -> tuple[View, ImageSubstitution]:
-    plan = replace_image(whole, view(content, "new"), selector, force=force)
+def edited(
+    whole: View, content: bytes, selector: Selector, *, accept_mismatch: bool = False
+) -> tuple[View, ImageSubstitution]:
+    plan = replace_image(whole, view(content, "new"), selector, accept_mismatch=accept_mismatch)
     after = view(join_pieces(plan.pieces), "after")
     plan.check_in(Location(whole, ""))(whole, after)
     return after, plan
@@ -109,7 +111,7 @@ def test_an_image_that_is_replaced_by_itself_leaves_every_byte(whole: View) -> N
     for position, found, image in images(whole):
         if found.container.is_fat_object and is_host(image):
             continue
-        after, plan = edited(whole, image_as_file(found, image).tobytes(), place_of(position), force=True)
+        after, plan = edited(whole, image_as_file(found, image).tobytes(), place_of(position), accept_mismatch=True)
         assert after.tobytes() == before
         assert plan.changed[0].endswith("→ the same")
 
@@ -125,7 +127,7 @@ def test_other_bytes_change_no_other_image_and_the_old_ones_bring_the_file_back(
         if is_host(image) or not old:
             continue
         new = _other(old, image)
-        after, _ = edited(whole, new, place_of(position), force=True)
+        after, _ = edited(whole, new, place_of(position), accept_mismatch=True)
         now = digests(after)
         assert now[:number] + now[number + 1 :] == before[:number] + before[number + 1 :]
         assert now[number][:3] == before[number][:3]
@@ -133,7 +135,7 @@ def test_other_bytes_change_no_other_image_and_the_old_ones_bring_the_file_back(
         (_, stored, new_image) = images(after)[number]
         assert new_image.compression == image.compression
         assert stored.container.attrs == found.container.attrs
-        again, _ = edited(after, old, place_of(position), force=True)
+        again, _ = edited(after, old, place_of(position), accept_mismatch=True)
         assert digests(again) == before
 
 
@@ -176,7 +178,7 @@ def test_an_image_that_is_cut_short_is_refused(cut: int) -> None:
     data = image_as_file(*images(whole)[2][1:]).tobytes()
     with pytest.raises(FatpackError, match=r"cut short|gfx90a code-object") as caught:
         replace_image(whole, view(data[:cut], "x.hsaco"), Selector(arch="gfx90a"))
-    assert "force=True" in caught.value.hint
+    assert "accept_damage=True" in caught.value.hint
 
 
 def test_another_form_is_refused() -> None:

@@ -21,8 +21,8 @@ from fatpack.main import main
 #: The command line; every host is taken for a large one, so that an edit in place grows it.
 MAIN = """
 import sys
-from fatpack.edit import in_place
-in_place.GROWS_FROM = 0
+from fatpack.edit import editor
+editor.GROWS_FROM = 0
 from fatpack.main import main
 sys.exit(main())
 """
@@ -200,9 +200,9 @@ def test_a_file_that_is_replaced_is_read_as_it_was_opened(tmp_path: Path) -> Non
         assert source.view().tobytes() == b"x" * 100_000
     # One that is closed between uses would be another file when it is opened again.
     other.write_bytes(b"z" * 100_000)
-    with open_source(path, resting=True) as source:
+    with open_source(path, may_close=True) as source:
         assert source.view().read(0, 1) == b"y"
-        source.rest()
+        source.release_buffers()
         os.replace(other, path)
         with pytest.raises(FormatError, match="the file changed since it was opened"):
             source.view().read(0, 1)

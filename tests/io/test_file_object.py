@@ -93,5 +93,5 @@ def test_text_is_refused() -> None:
             return "text"
 
     for given in (io.StringIO("x"), Text()):
-        with pytest.raises(TypeError, match="a path, bytes or a binary file, not"):
+        with pytest.raises(TypeError, match="a path, bytes or a binary file, got"):
             open_source(given)  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ def test_images_come_in_bounded_pieces_and_are_not_kept() -> None:
         assert isinstance(source, RangedSource)
         assert counted.asked[0] == (0, PIECE)
         assert sum(map(len, source._pages.values())) <= PAGE
-        assert source.once_size(0, source.size) == PIECE
+        assert source.read_once_size(0, source.size) == PIECE
 
 
 def test_listing_half_a_gigabyte_reads_a_twentieth_of_it_in_two_hundred_requests(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_devices_that_may_never_end_are_refused() -> None:
 
 
 def test_what_is_no_input_is_a_usage_error() -> None:
-    with pytest.raises(TypeError, match="a path, bytes or a binary file, not int"):
+    with pytest.raises(TypeError, match="a path, bytes or a binary file, got int"):
         open_source(5)  # type: ignore[arg-type]
 
 
@@ -135,10 +135,10 @@ def test_a_file_that_shrinks_is_reported(path: Path) -> None:
 
 
 def test_a_resting_file_is_reopened_and_must_be_the_same(path: Path) -> None:
-    with open_source(path, resting=True) as source:
-        source.rest()
+    with open_source(path, may_close=True) as source:
+        source.release_buffers()
         assert source.view().read(0, 2) == DATA[:2]
-        source.rest()
+        source.release_buffers()
         path.unlink()
         path.write_bytes(b"another")
         with pytest.raises(BadValue, match="the file changed since it was opened: another"):
@@ -173,7 +173,7 @@ def test_inflated_bytes_are_at_hand_while_they_are_kept(monkeypatch: pytest.Monk
     assert first.is_at_hand
     second.read(0, 1)
     assert (first.is_at_hand, second.is_at_hand) == (False, True)
-    origin.let_go()
+    origin.drop_cache()
     assert not second.is_at_hand
 
 
@@ -204,7 +204,7 @@ def test_dropping_lets_go_of_what_was_inflated_inside() -> None:
     outer = _inflated(origin, 60, calls)
     inner = InflatedSource(3, lambda: calls.append(outer.read(0, 1)[0]) or b"abc", present=1, origin=outer)  # type: ignore[func-returns-value]
     assert inner.read(0, 3) + inner.read(0, 3) == b"abcabc"
-    outer.rest()
+    outer.release_buffers()
     assert inner.read(0, 3) == b"abc"
     assert calls == [60, 0, 60, 0]
 
@@ -231,27 +231,27 @@ def test_reading_once_inflates_without_keeping_anything() -> None:
     for streamed, name in ((stream, "stream"), (None, "whole")):
         calls.clear()
         source = InflatedSource(10, inflate, "i", present=6, origin=origin, stream=streamed)
-        assert b"".join(source.view().once()) == b"0123456789"
+        assert b"".join(source.view().read_once()) == b"0123456789"
         assert (calls, source.is_at_hand, origin._inflated) == ([name], False, None)
-        assert source.once_size(0, 10) == 10
-        assert b"".join(source.view().slice(2, 3).once()) == b"234"  # a part: the whole is kept for the others
+        assert source.read_once_size(0, 10) == 10
+        assert b"".join(source.view().slice(2, 3).read_once()) == b"234"  # a part: the whole is kept for the others
         assert (calls, source.is_at_hand) == ([name, "whole"], True)
-        assert b"".join(source.view().once()) == b"0123456789"
+        assert b"".join(source.view().read_once()) == b"0123456789"
         assert len(calls) == 2
-        origin.let_go()
-    assert InflatedSource(10, inflate, "i", present=6, stream=stream, piece_size=6).once_size(0, 10) == 6
+        origin.drop_cache()
+    assert InflatedSource(10, inflate, "i", present=6, stream=stream, piece_size=6).read_once_size(0, 10) == 6
 
 
 @pytest.mark.parametrize("pieces", [[b"0123"], [b"0123", b"45678"], [b""]])
 def test_a_stream_of_another_size_is_an_error(pieces: list[bytes]) -> None:
     source = InflatedSource(8, lambda: b"", "i", present=6, stream=lambda: iter(pieces))
     with pytest.raises(BadValue, match="inflated size differs"):
-        list(source.view().once())
+        list(source.view().read_once())
 
 
 def test_which_sources_several_threads_may_read(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"packed")
-    with open_source(tmp_path / "f") as plain, open_source(tmp_path / "f", resting=True) as resting:
+    with open_source(tmp_path / "f") as plain, open_source(tmp_path / "f", may_close=True) as resting:
         for source, is_concurrent in ((plain, True), (resting, False), (BytesSource(b""), True)):
             assert source.is_concurrent is is_concurrent
             inflated = InflatedSource(1, lambda: b"1", "i", present=1, origin=source)

@@ -96,7 +96,7 @@ def test_going_back_twice_keeps_everything_in_a_file() -> None:
     assert (stream.starts, kept(source)) == (3, 0)
     assert b"".join(source.pieces(5, 900)) == DATA[5:905]
     assert stream.starts == 3
-    source.rest()
+    source.release_buffers()
     assert kept(source) == 0
     assert source.read(0, 1000) == DATA
 
@@ -125,7 +125,7 @@ def test_damage_is_met_where_it_is_and_not_inflated_again() -> None:
     source = streamed(stream)
     assert source.read(490, 10) == DATA[490:500]
     for _ in range(5):
-        source.rest()
+        source.release_buffers()
         with pytest.raises(BadValue, match="damaged"):
             source.read(499, 2)
     assert stream.starts == 2  # once to read, once to meet the damage
@@ -174,7 +174,7 @@ class TestInflatingAhead:
         if is_closed:
             origin.close()
         else:
-            source.rest()
+            source.release_buffers()
         assert threading.active_count() == before
         assert stream.taken < 20
 

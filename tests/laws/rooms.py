@@ -150,7 +150,7 @@ def _cir(draw: st.DrawFn) -> Container:
         kind = f"cir.offload.kind = #cir.offload<{role}>"
         text = f'module @{name} attributes {{cir.offload.bundle_id = "{spelling}", {kind}}} {{{body}\n  }}{place}'
         target = parse_cir_id(spelling).target
-        images.append(make_image(text.encode(), target=target, form="cir", attrs={"id": spelling}))
+        images.append(make_image(f"{text}\n".encode(), target=target, form="cir", attrs={"id": spelling}))
     return Container("cir-offload-container", 0, tuple(images), Span(0, 0), attrs={"form": "attribute"})
 
 

@@ -77,7 +77,7 @@ def _is_damaged(data: bytes) -> bool:
 
 
 def test_a_diagnosis_survives_a_round_through_json_and_pickle() -> None:
-    found = fatpack.doctor(FIXTURES / "fuzz", FIXTURES / "elf", FIXTURES / "clang_bundle")
+    found = fatpack.doctor([FIXTURES / "fuzz", FIXTURES / "elf", FIXTURES / "clang_bundle"])
     document = json.loads(found.to_json())
     jsonschema.validate(document, json.loads(schema_text("doctor")))
     assert document == found.to_dict()
@@ -91,7 +91,7 @@ def test_a_diagnosis_survives_a_round_through_json_and_pickle() -> None:
 def test_what_a_folder_says_is_what_its_files_say() -> None:
     folder = FIXTURES / "cuda_fatbin"
     files = sorted(path for path in folder.rglob("*") if path.suffix in (".fatbin", ".so", ".o", ".obj", ".a"))
-    together = fatpack.doctor(*files)
+    together = fatpack.doctor(files)
     alone = [fatpack.doctor(path) for path in files]
     assert together.files == len(files)
     assert together.images == sum(found.images for found in alone)

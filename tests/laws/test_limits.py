@@ -231,7 +231,7 @@ def test_the_library_stops_too() -> None:
         library.convert("many.a", io.BytesIO(), format="bundle")
     assert os.listdir() == ["many.a"]
     assert len(library.extract("many.a", "out", max_output=1 << 30)) == 64
-    assert len(library.extract("many.a", "out", force=True)) == 64
+    assert len(library.extract("many.a", "out", overwrite=True, max_output=1 << 30)) == 64
 
 
 def test_an_archive_of_images_that_share_their_bytes_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fatpack import magic_numbers
 
 ROOT = Path(__file__).parents[2] / "src" / "fatpack"
-MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "magics.py")
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "magic_numbers.py")
 MAGICS = {value: name for name, value in vars(magic_numbers).items() if isinstance(value, bytes)}
 
 
@@ -22,4 +22,4 @@ def test_no_other_module_writes_a_magic(path: Path) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes)
     }
     for value in written.keys() & MAGICS.keys():
-        pytest.fail(f"{path.relative_to(ROOT)}:{written[value]}: write magics.{MAGICS[value]}, not {value!r}")
+        pytest.fail(f"{path.relative_to(ROOT)}:{written[value]}: write magic_numbers.{MAGICS[value]}, not {value!r}")

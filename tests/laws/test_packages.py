@@ -201,9 +201,9 @@ def test_memory_is_bounded_whatever_the_size(way: str, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(pack({"a": bytes(40 << 20), "b": bytes(40 << 20)}))
     program = (
         "import sys\n"
-        "from fatpack.io.open import open_source\nfrom fatpack.packages import room\n"
+        "from fatpack.io.open import open_source\nfrom fatpack.packages import get_package\n"
         "size = 0\n"
-        "for item in room(sys.argv[2]).members(open_source(sys.argv[1]).view()):\n"
+        "for item in get_package(sys.argv[2]).members(open_source(sys.argv[1]).view()):\n"
         "    with item.open() as source: size += sum(map(len, source.view().pieces()))\n"
         "words = open('/proc/self/status').read().split()\n"
         "print(size, words[words.index('VmHWM:') + 1])\n"

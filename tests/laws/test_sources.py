@@ -19,7 +19,7 @@ from tests.builders.s3_server import Store, storing
 from tests.laws.rooms import FIXTURES, format_fixtures, host_fixtures
 
 import fatpack
-from fatpack import Finding, FoundContainer
+from fatpack import Container, Finding
 from fatpack.io.source import Span
 
 FILES = [path for _, path in format_fixtures() + host_fixtures()]
@@ -147,7 +147,7 @@ def store() -> Iterator[Store]:
         yield running
 
 
-def content(image: fatpack.FoundImage) -> bytes | str:
+def content(image: fatpack.Image) -> bytes | str:
     try:
         return image.data.tobytes()
     except fatpack.FatpackError as error:
@@ -166,7 +166,7 @@ def facts(items: tuple[object, ...], name: str) -> list[tuple[object, ...]]:
     for item in items:
         if isinstance(item, Finding):
             found.append((item.code, item.severity, item.message, item.hint, place(item.span, name)))
-        elif isinstance(item, FoundContainer):
+        elif isinstance(item, Container):
             found.append((item.format, item.section, place(item.span, name)))
             for image in item.images:
                 at = place(image.span, name)

@@ -62,7 +62,6 @@ HEAVY = {
     "ray",
     "fsspec",
     "aiohttp",
-    "fatpack.io.file",
     "fatpack.io.ranges",
     "fatpack.io.remote",
     "fatpack.io.url",

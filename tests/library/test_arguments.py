@@ -29,9 +29,12 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "format": (lambda: fatpack.pack([IMAGE], TO, format=3), "format must be the name of a format, got int"),  # type: ignore[arg-type]
     "host": (lambda: fatpack.pack([IMAGE], TO, host=3), "host must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
     "output": (lambda: fatpack.pack([IMAGE], 3), "output must be a path or a binary file open for writing, got int"),  # type: ignore[arg-type]
-    "data": (lambda: fatpack.open(None), "data must be a path, bytes or a binary file, got NoneType"),  # type: ignore[arg-type]
-    "text": (lambda: fatpack.open(io.StringIO("x")), "data must be a path, bytes or a binary file, got str"),  # type: ignore[arg-type]
-    "scanned": (lambda: fatpack.scan(3), "data must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
+    "file of open": (lambda: fatpack.open(None), "file must be a path, bytes or a binary file, got NoneType"),  # type: ignore[arg-type]
+    "text": (
+        lambda: fatpack.open(io.StringIO("x")),
+        "file must be a path, bytes or a binary file, got a text file; open it with mode 'rb'",
+    ),  # type: ignore[arg-type]
+    "scanned": (lambda: fatpack.scan(3), "paths must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
     "selector": (lambda: fatpack.extract(b"", "x", "sm_80"), "selector must be a fatpack.Selector, got str"),  # type: ignore[arg-type]
     "removed": (lambda: fatpack.remove(b"", TO, "sm_80"), "selector must be a fatpack.Selector, got str"),  # type: ignore[arg-type]
     "container": (lambda: fatpack.embed(b"", 3, TO), "container must be a path, bytes or a binary file, got int"),  # type: ignore[arg-type]
@@ -55,7 +58,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "ids": (lambda: packed(fatpack.CirOptions(ids="abc")), "ids must be several texts in a list, got str"),
     "an id": (lambda: packed(fatpack.CirOptions(ids=[3])), r"ids\[0\] must be a text, got int"),  # type: ignore[list-item]
     "switch": (lambda: packed(fatpack.FatbinOptions(concat="no")), "concat must be True or False, got str"),  # type: ignore[arg-type]
-    "slice": (lambda: fatpack.open(b"x").images()[0:1], "index must be a whole number, got slice"),  # type: ignore[index]
+    "place": (lambda: fatpack.open(b"x").images()["0"], "index must be a whole number or a slice, got str"),  # type: ignore[index]
     "devices": (
         lambda: fatpack.slim(b"", TO, devices=None),
         "devices must be a text, or several in a list, got NoneType",
@@ -158,12 +161,12 @@ def test_formats_are_named_or_meant_by_their_options() -> None:
 
 
 @pytest.mark.parametrize("name", ["pack", "convert"])
-def test_no_function_has_more_than_six_parameters(name: str) -> None:
-    assert len(inspect.signature(getattr(fatpack, name)).parameters) <= 6
+def test_no_function_has_more_than_seven_parameters(name: str) -> None:
+    assert len(inspect.signature(getattr(fatpack, name)).parameters) <= 7
 
 
 def test_help_for_scan_is_that_of_the_public_function() -> None:
-    assert list(inspect.signature(fatpack.scan).parameters)[:2] == ["data", "deep"]
+    assert list(inspect.signature(fatpack.scan).parameters)[:2] == ["paths", "deep"]
     assert "a path, bytes or a binary file" in pydoc.render_doc(fatpack.scan)
 
 

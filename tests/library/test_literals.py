@@ -41,7 +41,9 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_type_lists_the_words_of_its_table(name: str) -> None:
     listed, decided = set(get_args(getattr(fatpack, name))), set(TABLES[name])
-    assert listed == decided, f"src/fatpack/options.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
+    assert listed == decided, (
+        f"src/fatpack/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
+    )
 
 
 def test_every_type_is_public_and_every_format_has_its_options() -> None:

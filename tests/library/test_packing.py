@@ -80,6 +80,14 @@ def test_slips_are_warned_of(image: ImageFile, text: str) -> None:
         fatpack.pack([image], io.BytesIO())
 
 
+def test_the_target_that_an_image_states_is_added_with_a_warning() -> None:
+    found, whole = io.BytesIO(), io.BytesIO()
+    with pytest.warns(UserWarning, match="added triple=nvptx64-nvidia-cuda,arch=sm_80, which the image states"):
+        fatpack.pack([ImageFile(SM_80_CUBIN, offload="cuda")], found)
+    fatpack.pack([ImageFile(SM_80_CUBIN, triple="nvptx64-nvidia-cuda", arch="sm_80", offload="cuda")], whole)
+    assert found.getvalue() == whole.getvalue()
+
+
 def test_an_image_that_contradicts_what_is_stated_is_warned_of() -> None:
     cubin = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin"
     image = ImageFile(cubin, triple="nvptx64-nvidia-cuda", arch="sm_90", offload="cuda")

@@ -14,7 +14,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack import FoundContainer, FoundImage
+from fatpack import Container, Image
 
 FILES = sorted(
     path
@@ -28,17 +28,17 @@ RECORDED = FIXTURES / "cuda_fatbin" / "recorded"
 Content = bytes | str
 
 
-def content(image: FoundImage) -> Content:
+def content(image: Image) -> Content:
     try:
         return image.data.tobytes()
     except fatpack.FatpackError as error:
         return str(error)
 
 
-def images_of(items: tuple[object, ...]) -> Iterator[FoundImage]:
+def images_of(items: tuple[object, ...]) -> Iterator[Image]:
     """Yield the images of containers, those inside images too."""
     for item in items:
-        if isinstance(item, FoundContainer):
+        if isinstance(item, Container):
             for image in item.images:
                 yield image
                 yield from images_of(image.inside)
@@ -66,7 +66,7 @@ def test_everything_that_is_found_can_be_pickled(path: Path) -> None:
         with fatpack.open(data) as file:
             again = pickle.loads(pickle.dumps(file.items))
             assert facts(again) == facts(file.items)
-            assert [item for item in again if not isinstance(item, FoundContainer)] == list(file.findings)
+            assert [item for item in again if not isinstance(item, Container)] == list(file.findings)
 
 
 def test_results_go_to_other_processes_and_come_back_from_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_what_is_let_go_while_it_is_read_is_read_again() -> None:
 
         def rest(_: int) -> None:
             for image in images:
-                image.data.source.rest()
+                image.data.source.release_buffers()
 
         def read(_: int) -> bool:
             return [image.data.tobytes() for image in images] == expected

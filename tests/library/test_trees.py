@@ -10,6 +10,7 @@ from tests.builders import packages as build
 from tests.laws.rooms import FIXTURES
 
 import fatpack
+from fatpack.main import main
 
 FAT = (FIXTURES / "elf" / "clang-22-openmp-gfx90a.o").read_bytes()
 SINGLE = (FIXTURES / "cuda_fatbin" / "hosts" / "single.o").read_bytes()
@@ -53,7 +54,7 @@ def test_files_gives_every_file_as_open_does(data: object, tree: Path) -> None:
 
 
 def test_several_inputs_and_what_is_left_out(tree: Path) -> None:
-    found = fatpack.files("tree/**/*.o", FAT, "x.whl", "*.none", exclude=["cut.o", "lib"], deep=True)
+    found = fatpack.files(["tree/**/*.o", FAT, "x.whl", "*.none"], exclude=["cut.o", "lib"], deep=True)
     assert [file.path for file in found] == ["tree/a.o", "", "x.whl!a.o", "x.whl!x.py"]
     assert (found.excluded, found.unmatched) == (2 + 3, ["*.none"])
     with pytest.raises(FileNotFoundError):
@@ -76,7 +77,7 @@ def test_what_cannot_be_read_is_told_and_hides_nothing(tree: Path) -> None:
 @pytest.mark.parametrize("name", ["tree", "x.whl", "x.tar.xz", "tree/**/*.o"])
 def test_scan_and_rows_go_through_all_files(name: str, tree: Path) -> None:
     items = list(fatpack.scan(name))
-    found = [item for item in items if isinstance(item, fatpack.FoundContainer)]
+    found = [item for item in items if isinstance(item, fatpack.Container)]
     assert [item.view.chain[0].replace("!", "/").rpartition("/")[2] for item in found] == ["a.o", "single.o"]
     assert [item.code for item in items if isinstance(item, fatpack.Finding)] == ["FP1001"]
     rows = list(fatpack.rows(name, digests=True))
@@ -99,12 +100,33 @@ def test_a_file_in_a_package_is_opened_by_its_name(tree: Path) -> None:
 
 def test_one_file_is_asked_for_where_several_make_no_sense(tree: Path) -> None:
     for name in ("tree", "x.whl"):
-        with pytest.raises(fatpack.UsageError, match=r"fatpack\.files"):
-            fatpack.extract(name, "out")
+        with pytest.raises(fatpack.UsageError, match=rf"write: for file in fatpack\.files\('{name}'\): …"):
+            fatpack.open(name)
+    with pytest.raises(fatpack.UsageError, match=r"or fatpack\.open\('x\.whl', member='the file in it'\)"):
+        fatpack.open("x.whl")
+    with pytest.raises(fatpack.UsageError, match=r"the file is a package of many files"):
+        fatpack.open(Path("x.whl").read_bytes())
     with pytest.raises(fatpack.UsageError, match="packages are only read"):
         fatpack.remove("x.whl", "y")
     with pytest.raises(fatpack.UsageError, match="no file matches"):
         list(fatpack.scan("*.none"))
-    with fatpack.open("x.whl") as file:
-        assert [item.code for item in file.findings] == ["FP1006"]
-        assert "fatpack.files" in file.findings[0].hint
+
+
+@pytest.mark.parametrize("name", ["tree", "x.whl", "x.tar.xz"])
+def test_extract_writes_the_images_of_every_file_as_the_command_does(name: str, tree: Path) -> None:
+    paths = fatpack.extract(name, "out")
+    assert main(["extract", name, "-d", "command", "-q"]) == 3  # cut.o is damaged
+    assert [path.parent.name for path in paths] == ["out", "lib", "lib", "lib"]
+    written = {str(path.relative_to("command")): path.read_bytes() for path in Path("command").rglob("*.*[!r]")}
+    assert {str(path.relative_to("out")): path.read_bytes() for path in paths} == written
+    assert all(isinstance(path, Path) for path in paths)
+    assert (paths.unreadable, paths.unread) == ((), ())
+    with pytest.raises(fatpack.UsageError, match=r"exists; give another one, or overwrite=True"):
+        fatpack.extract(name, "out")
+    assert fatpack.extract(name, "out", overwrite=True) == paths
+    (only,) = fatpack.extract(name, "one", arch="gfx90a")
+    assert only.read_bytes() == paths[0].read_bytes()
+    assert fatpack.extract(name, "none", exclude=["*.o"]) == ()
+    with pytest.raises(fatpack.UsageError, match="max_output="):
+        fatpack.extract(name, "little", max_output=1000)
+    assert not Path("little").exists()

@@ -9,7 +9,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.command_line.file_values import values_in_files
+from fatpack.command_line.param_types import values_in_files
 from fatpack.main.click_app import click_group
 from fatpack.main.completion import Zsh
 

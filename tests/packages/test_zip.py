@@ -239,9 +239,9 @@ def many(count: int) -> bytes:
 def test_a_large_directory_takes_little_memory(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from fatpack.io.open import open_source\nfrom fatpack.packages import room\n"
+        "from fatpack.io.open import open_source\nfrom fatpack.packages import get_package\n"
         "view = open_source(sys.argv[1]).view()\n"
-        "count = sum(1 for _ in room('zip').members(view))\n"
+        "count = sum(1 for _ in get_package('zip').members(view))\n"
         "words = open('/proc/self/status').read().split()\n"
         "print(count, words[words.index('VmHWM:') + 1])\n"
     )
@@ -307,8 +307,8 @@ def test_without_isal_the_bytes_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(build.zipped({"lib/x.so": CONTENT, "zeros": bytes(16_500)}))
     program = (
         "import sys; sys.modules['isal'] = None\n"
-        "from fatpack.io.open import open_source\nfrom fatpack.packages import room\n"
-        "for item in room('zip').members(open_source(sys.argv[1]).view()):\n"
+        "from fatpack.io.open import open_source\nfrom fatpack.packages import get_package\n"
+        "for item in get_package('zip').members(open_source(sys.argv[1]).view()):\n"
         "    sys.stdout.buffer.write(item.open().view().tobytes())"
     )
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "x.zip"], capture_output=True, check=True)

@@ -12,12 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.laws.rooms import FIXTURES
 
-from fatpack.commands.inspect.record import SCHEMA, make_file_record
+from fatpack.commands.inspect.record import make_file_record
 from fatpack.errors import BadValue, Unsupported
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource, View
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_file import read_rows
+from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.schemas import schema_text
 
 CACHE = FIXTURES / "triton"
@@ -109,7 +110,7 @@ class Neighbours:
 
 def test_who_takes_a_package_apart_says_what_is_beside_a_member() -> None:
     source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "x.zip/sum_kernel.cubin")
-    source.neighbours = Neighbours(sum_kernel__json=b'{"num_warps": 8, "name": "other"}')
+    source.siblings = Neighbours(sum_kernel__json=b'{"num_warps": 8, "name": "other"}')
     assert codes_of(make_file_record(source.view())) == ["FP1112"]
 
 
@@ -118,7 +119,7 @@ def test_in_the_folder_of_a_model_the_metadata_of_the_package_is_taken() -> None
     metadata = b'{"AOTI_DEVICE_KEY": "cuda", "AOTI_COMPUTE_CAPABILITY": "80"}'
     for folder, codes in (("data/aotinductor/model", ["FP1111"]), ("data/other/model", [])):
         source = BytesSource(data, f"{folder}/c1.cubin")
-        source.neighbours = Neighbours(c0__wrapper_metadata__json=metadata)
+        source.siblings = Neighbours(c0__wrapper_metadata__json=metadata)
         assert codes_of(make_file_record(source.view())) == codes
 
 
@@ -159,7 +160,7 @@ def test_metadata_that_may_not_be_read_is_a_finding(error: Exception, text: str)
             raise error
 
     source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "sum_kernel.cubin")
-    source.neighbours = Failing()
+    source.siblings = Failing()
     record = make_file_record(source.view())
     assert codes_of(record) == ["FP1114"]
     assert record["findings"][0]["message"] == f"the metadata beside it: {text}"

@@ -11,7 +11,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack import formats
 from fatpack.io.source import BytesSource, Span
 from fatpack.model import Container, Finding, Image, Target
-from fatpack.scanner import FoundContainer, carve, scan
+from fatpack.scanner import FoundContainer, bare_images, carve, scan
 
 BUNDLE = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 COMPRESSED = (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()
@@ -110,12 +110,13 @@ def test_sections_are_told_by_position() -> None:
 PARTS = [*formats.MAGICS, b"__CLANG_OFFLOAD_BUNDLE", b"__", b"PAK", b"P\xedU", b"\xba", b"LE_", b"x" * 60, b"COB" * 99]
 
 
-@pytest.mark.parametrize("words", ["one word", "none"])
+@pytest.mark.parametrize("words", ["one word", "too many", "none"])
 def test_the_next_magic_is_the_first_of_all(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if words == "none":
-        monkeypatch.setattr(carve, "_WORDS", None)
+        monkeypatch.setattr(carve, "_words", lambda magics: None)
+    if words == "too many":
+        monkeypatch.setattr(carve, "_FALSE_WORDS", 5)
     monkeypatch.setattr(carve, "_FIRST_BLOCK", 64)
-    assert carve._words([b"abc", b"bca"]) is None
     found = 0
     for seed in range(200):
         chosen = random.Random(seed)
@@ -127,3 +128,15 @@ def test_the_next_magic_is_the_first_of_all(words: str, monkeypatch: pytest.Monk
             assert search.after(at) == expected
             at, found = expected + step, found + (expected < len(data))
     assert found > 200
+
+
+@pytest.mark.parametrize("magics", [tuple(formats.MAGICS), carve._READABLE, bare_images._MAGICS])
+def test_all_magics_are_sought_at_once(magics: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(carve.MagicSearcher, "_one_by_one")
+    data = random.Random(5).randbytes(2 << 20) + b"".join(magics)
+    search, at = carve.MagicSearcher(BytesSource(data).view(), magics), 0
+    while at < len(data):
+        expected = min((place for magic in magics if (place := data.find(magic, at)) >= 0), default=len(data))
+        assert search.after(at) == expected
+        at = expected + 1
+    assert carve._words((b"abc", b"bca")) is None

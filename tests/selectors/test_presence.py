@@ -18,7 +18,8 @@ KERNELS = "_Z5scaleIdEvPT_S0_i, _Z5scaleIfEvPT_S0_i, add_one"
 @pytest.mark.parametrize(
     ("data", "selector", "words"),
     [
-        (FATBIN, Selector(arch="sm_1"), "architectures present: sm_80"),
+        (FATBIN, Selector(arch="sm_1"), "architectures present: sm_80, compute_80"),
+        (FATBIN, Selector(arch="sm80"), "architectures present: sm_80, compute_80; did you mean sm_80?"),
         (FATBIN, Selector(form=("bitcode", "elf")), "forms present: cubin, ptx"),
         (FATBIN, Selector(triple="amdgcn*"), "triples present: nvptx64-nvidia-cuda"),
         (FATBIN, Selector(offload="hip"), "offload models present: cuda"),

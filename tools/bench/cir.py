@@ -127,7 +127,8 @@ def _fatbin(folder: Path, size: int) -> bytes:
     """Return a fat binary with one cubin of that size."""
     ((image, arch),) = inputs.images(folder, 1, size)
     made = folder / "made.fatbin"
-    pack([ImageFile(image, triple="nvptx64-nvidia-cuda", arch=arch, offload="cuda")], made, format="fatbin", force=True)
+    file = ImageFile(image, triple="nvptx64-nvidia-cuda", arch=arch, offload="cuda")
+    pack([file], made, format="fatbin", overwrite=True)
     data = made.read_bytes()
     image.unlink()
     made.unlink()

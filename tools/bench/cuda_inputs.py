@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fatpack.options import CompressMode
+    from fatpack.literals import CompressMode
 
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
 
@@ -73,7 +73,7 @@ def library(folder: Path, parts: Sequence[tuple[Path, str]], entries: int, count
     taken = [parts[number % len(parts)] for number in range(entries)]
     images = []
     for path, arch in taken:
-        view = open_source(path, resting=True).view()
+        view = open_source(path, may_close=True).view()
         target = Target("nvptx64-nvidia-cuda", arch, "cuda")
         images.append(Image(target, "cubin", view, len(view), len(view), view.span()))
     options = FatbinOptions(compress_mode=mode, compress_all=True)

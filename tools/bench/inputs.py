@@ -58,7 +58,7 @@ def images(folder: Path, count: int, size: int) -> list[tuple[Path, str]]:
 def container(path: Path, parts: Sequence[tuple[Path, str]]) -> Path:
     """Pack images into LLVM offload binaries of version 1, one each."""
     files = [fatpack.ImageFile(file, triple="nvptx64-nvidia-cuda", arch=arch, offload="cuda") for file, arch in parts]
-    fatpack.pack(files, path, force=True)
+    fatpack.pack(files, path, overwrite=True)
     return path
 
 
@@ -79,7 +79,7 @@ def registered_library(folder: Path, count: int, images_each: int, size: int) ->
     """Link a shared library with ``count`` fat binaries of ``images_each`` images, each registered by a record."""
     made = []
     for path, arch in images(folder, images_each, size):
-        view = open_source(path, resting=True).view()
+        view = open_source(path, may_close=True).view()
         made.append(
             Image(Target("nvptx64-nvidia-cuda", arch, "cuda"), "cubin", view, len(view), len(view), view.span())
         )

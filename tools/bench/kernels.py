@@ -31,7 +31,7 @@ from fatpack.scanner import scan
 with open_source(sys.argv[1]) as source:
     for found in scan(source.view()):
         for image in () if isinstance(found, Finding) else found.images:
-            for piece in image.data.once():
+            for piece in image.data.read_once():
                 pass
 """
 

@@ -87,7 +87,7 @@ class Opened:
         if host == "raw":
             return
         sites = [place for place in binary.get_host(host).locate(view) if isinstance(place, CodeSection)]
-        device = [site for site in sites if site.expects not in ("member", "table")]
+        device = [site for site in sites if site.content not in ("member", "table")]
         self.sites += device
         if host in TABLES:
             self.sections += TABLES[host](view)
@@ -95,7 +95,7 @@ class Opened:
             self.hosts_without_table.add(host)
             self.sections += [Section(str(site.section), site.data.start, len(site.data)) for site in device]
         for site in sites:
-            if site.expects == "member":
+            if site.content == "member":
                 self.members.append(site)
                 self._walk(site.data)
 

@@ -53,7 +53,13 @@ def render() -> str:
             parts += ["Types for checkers: the words that arguments take.\n\n", _words(names)]
         else:
             parts += [_entry(name) for name in names]
-    return "".join(parts).rstrip("\n") + "\n"
+    text = "".join(parts).rstrip("\n") + "\n"
+    # Annotations in the source have the names of classes there; readers know the public ones.
+    for name in _NAMES:
+        value = getattr(fatpack, name)
+        if isinstance(value, type) and value.__name__ != name:
+            text = re.sub(rf"\b{value.__name__}\b", name, text)
+    return text
 
 
 def _group(name: str) -> str:

@@ -71,8 +71,8 @@ Of several entries that fit, the driver takes a cubin before PTX, `a` before pla
 first of equals; if what it took then fails, it tries no other. CUDA 13 renamed the capability 10.1 to 11.0; the rules
 of families hold for the new number. Not known, and marked so: whether an Orin (8.7) under CUDA 13 takes cubins for 8.0
 and 8.6, whether a driver of CUDA 13 takes cubins for 10.1, and what 8.8 is. The rules are from NVIDIA's guides and from
-what a driver of CUDA 13.0 did on an H100 (9.0); `serves` applies them when asked to, and `fatpack.targets.selection` says
-which image of a container a runtime takes: CUDA's driver, HIP's runtime, and LLVM's plugins for OpenMP.
+what a driver of CUDA 13.0 did on an H100 (9.0); `serves` applies them when asked to, and `fatpack.targets.selection`
+says which image of a container a runtime takes: CUDA's driver, HIP's runtime, and LLVM's plugins for OpenMP.
 
 """
 

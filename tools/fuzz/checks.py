@@ -333,7 +333,7 @@ def with_another(view: View) -> Iterable[object]:
 
 def with_other(view: View) -> Iterable[object]:
     """Put a container in the place of the one that is there."""
-    return replace_container(view, _view(_CONTAINER), force=True)
+    return replace_container(view, _view(_CONTAINER), accept_mismatch=True)
 
 
 def relay_file(data: bytes) -> str:
@@ -348,7 +348,7 @@ def relay_file(data: bytes) -> str:
         contents = [
             NewSectionContent(site.index, [site.data.slice(0, min(len(site.data) // 4, 64))])
             for site in sites
-            if site.index is not None and site.expects != binary.TABLE
+            if site.index is not None and site.content != binary.TABLE
         ]
         done = shrinker.shrink(view, ShrinkRequest(contents, [], {}))
     except FatpackError as error:

@@ -119,7 +119,7 @@ class CodeSection(Record):
 
     ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
     member's in an archive (None where the carrier has neither). ``member`` is the archive member it is in, if any.
-    ``expects`` says what the host expects there: one of the seven names above this class.
+    ``content`` says what the host expects there: one of the seven names above this class.
     ``findings`` are about the place itself.
     """
 
@@ -127,7 +127,7 @@ class CodeSection(Record):
     section: str | None = None
     index: int | None = None
     member: str | None = None
-    expects: SectionContent = CONTAINER
+    content: SectionContent = CONTAINER
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -271,7 +271,7 @@ def add_plugins() -> bool:
     _plugin_names.append(())
     from fatpack import plugins
 
-    starts = [start for door in MODULES.values() for start in door.starts]
+    starts = [start for module in MODULES.values() for start in module.starts]
     for plugin in plugins.load_plugins(plugins.HOSTS, MODULES, (*starts, *magic_numbers.PACKAGES)):
         MODULES[plugin.name] = HostModule(
             plugin.room.__name__,

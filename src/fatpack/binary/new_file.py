@@ -1,4 +1,4 @@
-"""A new file put together from parts of an old one: neighbours in both stay one piece, which is one copy."""
+"""A new file put together from parts of an old one: siblings in both stay one piece, which is one copy."""
 
 from __future__ import annotations
 

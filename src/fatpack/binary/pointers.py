@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
         def address(self, section: int) -> int: ...  # noqa: D102
         def at(self, address: int) -> Pointer: ...  # noqa: D102
-        def held(self, places: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
-        def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch: ...  # noqa: D102
+        def values_at(self, places: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
+        def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch: ...  # noqa: D102
 
 
 # The reader of pointers for a host, by the host's name.

@@ -1,7 +1,8 @@
-"""Compression behind one call: zlib, zstd and LZ4, imported when used; ``fatpack.codecs.compress`` is the way back.
+"""Decompression with zlib, zstd and LZ4 behind one interface; ``fatpack.codecs.compress`` compresses.
 
-Every decompressor is told how many bytes to expect and stops there. What comes out is drawn from the budget of the
-command (:mod:`fatpack.limits`) before anybody gets it, and comes in pieces: memory is never what a header claims.
+Libraries are imported when they are used. Every decompressor gets the expected size and stops there. Output is charged
+to the budget of the command (:mod:`fatpack.limits`) before it is returned, and comes in pieces, so a size in a header
+never determines how much memory is allocated.
 """
 
 from __future__ import annotations
@@ -22,33 +23,33 @@ if TYPE_CHECKING:
         def read(self, size: int = ..., /) -> bytes: ...
 
 
-#: LIMIT of LZ4: no block holds more (``LZ4_MAX_INPUT_SIZE`` of lz4.h), and a byte of it stands for 255 at most.
+#: LIMIT of LZ4: the largest block (``LZ4_MAX_INPUT_SIZE`` of lz4.h); one byte of it inflates to 255 at most.
 LZ4_BLOCK = 0x7E000000
 _LZ4_RATIO = 255
 
-#: method → bytes that one stored byte stands for at most: deflate has matches of 258 bytes in two bits (RFC 1951), zstd
-#: blocks of 128 KiB in four bytes (RFC 8878)
+#: method → largest compression ratio: deflate has matches of 258 bytes in two bits (RFC 1951), zstd blocks of 128 KiB
+#: in four bytes (RFC 8878)
 _MOST_HELD = {"zlib": 1032, "zstd": 32768, "lz4": _LZ4_RATIO, "lz4-frame": _LZ4_RATIO}
 
-#: Bytes fed to a decompressor at a time, and bytes that zlib and LZ4 yield at a time.
+#: Bytes fed to a decompressor at a time, and size of the pieces that zlib and LZ4 yield.
 _STEP = 64 << 10
 _MADE = 256 << 10
 
-#: Bytes of zstd inflated at a time, at first and at most: a block, so that damage in one costs nothing before it.
+#: First and largest size of the pieces of zstd: one block, so that a damaged block does not cost those before it.
 _LEAST, _PIECE = 4 << 10, 128 << 10
 
-#: Up to these sizes what zstd and LZ4 inflate to is made at once; LZ4's library can do nothing else.
+#: Up to this size zstd and LZ4 streams are inflated in one call; LZ4's library has no other.
 _AT_ONCE = 4 << 20
 LZ4_AT_ONCE = 32 << 20
 
 
 def decompress(data: View, method: str, expected: int | None, *, format: str) -> bytes | bytearray:
-    """Return the inflated bytes of a whole stream, exactly ``expected`` of them.
+    """Return the decompressed bytes of a whole stream, exactly ``expected`` of them.
 
-    ``method`` is ``zlib`` (RFC 1950), ``zstd`` (several frames and skippable frames allowed), ``lz4`` (one block, which
-    does not say its length: ``expected`` is needed) or ``lz4-frame``. Raises BadValue for a damaged stream or another
-    length, LimitExceeded when the budget of the data's source has not so much left, Unsupported for an unknown method.
-    With None for ``expected`` any length will do; of zstd, the caller then knows that the stream is complete.
+    ``method``: ``zlib`` (RFC 1950), ``zstd`` (several frames and skippable frames are allowed), ``lz4`` (one block,
+    which does not contain its size: ``expected`` is needed) or ``lz4-frame``. ``expected`` None accepts any size; for
+    zstd the caller then knows that the stream is complete. Raises BadValue for a damaged stream or another size,
+    LimitExceeded if the budget of the data's source is too small, Unsupported for an unknown method.
     """
     if method == "zstd" and expected is not None and expected <= _AT_ONCE:
         _refuse_too_much(data, expected, format)
@@ -68,26 +69,26 @@ def decompress(data: View, method: str, expected: int | None, *, format: str) ->
 
 
 def _zstd_at_once(data: View, expected: int) -> bytes | None:
-    """Return what one frame inflates to, None unless it is the only one, says ``expected``, and holds so much.
+    """Return the content of a single frame; None unless it is the only one and its header states ``expected`` bytes.
 
-    This takes half the time of a stream, and less of the interpreter's lock.
+    This takes half as long as the streaming interface, and holds the interpreter lock for less time.
     """
     import zstandard
 
     try:
         packed = data.tobytes()
         if zstandard.frame_content_size(packed) != expected:
-            return None  # also because so much would be allocated
+            return None  # the library would allocate the stated size
         whole = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompress(packed, allow_extra_data=False)
     except zstandard.ZstdError:
-        return None  # the stream says what is wrong, and where
+        return None  # the streaming interface reports the error with its position
     return whole if len(whole) == expected else None
 
 
 def inflate_pieces(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
-    """Yield what :func:`decompress` returns, in pieces of 256 KiB or so (LZ4: of 32 MiB at most); it raises the same.
+    """Yield the result of :func:`decompress` in pieces of about 256 KiB (LZ4: at most 32 MiB); raises the same errors.
 
-    The first pieces of zstd are small: who wants the beginning only inflates little more than that.
+    The first pieces of zstd are small, so that reading only the beginning inflates little more.
     """
     if expected is not None:
         _refuse_too_much(data, expected, format)
@@ -117,29 +118,29 @@ def inflate_pieces(data: View, method: str, expected: int | None, *, format: str
 
 
 def _refuse_too_much(data: View, size: int, format: str) -> None:
-    """Raise LimitExceeded if data claims to inflate to more than is left for it."""
-    if not data.source.is_drawable(data.start, size):
+    """Raise LimitExceeded if the stated size of compressed data exceeds the budget."""
+    if not data.source.can_charge(data.start, size):
         raise inflation_limit_error(data, size, format=format)
 
 
 def _draw(data: View, size: int, format: str) -> None:
-    """Draw the first ``size`` bytes that data inflates to from the budget. Raises LimitExceeded."""
-    if not data.source.draw(data.start, size):
+    """Charge the first ``size`` decompressed bytes to the budget. Raises LimitExceeded."""
+    if not data.source.charge(data.start, size):
         raise inflation_limit_error(data, None, format=format)
 
 
 def inflation_budget(data: View) -> int:
-    """Return how many bytes compressed data may inflate to at all: so many as its whole budget has."""
+    """Return the largest size to which compressed data may inflate: the whole budget of its source."""
     return data.source.budget.inflatable
 
 
 def max_inflated_size(method: str, size: int) -> int:
-    """Return how many bytes so many compressed ones can inflate to at all: as many as its shortest codes stand for."""
+    """Return the largest possible decompressed size of ``size`` compressed bytes."""
     return _MOST_HELD[method] * size
 
 
 def inflation_limit_error(data: View, size: int | None, *, format: str) -> LimitExceeded:
-    """Return the error for data that would inflate to more than it may; ``size`` is how much, None if nobody knows."""
+    """Return the error for data that exceeds the budget; ``size`` is its decompressed size, None if unknown."""
     most = inflation_budget(data)
     claim = f"claim to inflate to {size}" if size is not None else "inflate to more than is left"
     return LimitExceeded(
@@ -154,18 +155,18 @@ def inflation_limit_error(data: View, size: int | None, *, format: str) -> Limit
 
 
 class _StreamError(Exception):
-    """A codec's own complaint, in words; the original is the cause."""
+    """An error message of a codec; its exception is the cause."""
 
 
 def _complaint(error: Exception) -> _StreamError:
-    """Return what a codec says about a stream. Raises MemoryError where it has no memory: the stream may be fine."""
+    """Return the codec's error as a _StreamError. Raises MemoryError if it had no memory: the stream may be intact."""
     if is_no_memory(error):
         raise MemoryError(str(error)) from error
     return _StreamError(str(error).rpartition(": ")[2])
 
 
 def is_no_memory(error: Exception) -> bool:
-    """Return whether a codec's error says that it got no memory (``ZSTD_error_memory_allocation`` and LZ4's)."""
+    """Return whether a codec's error means that it got no memory (``ZSTD_error_memory_allocation`` and LZ4's)."""
     return "Allocation error" in str(error) or "allocation_failed" in str(error)
 
 
@@ -195,13 +196,13 @@ def _inflate_zlib(data: View, _: int) -> Iterator[bytes]:
         raise _StreamError(str(error).rpartition(": ")[2]) from error
     if not stream.eof:
         raise _StreamError("it ends early")
-    # Bytes behind the stream are tolerated, as LLVM's zlib reader does.
+    # Bytes after the stream are ignored, as in LLVM's zlib reader.
 
 
 def inflate_beginning(data: View, size: int, *, method: str = "zstd", format: str) -> bytes:
-    """Return the first ``size`` bytes that a stream inflates to, fewer if it has fewer.
+    """Return the first ``size`` decompressed bytes of a stream, fewer if it has fewer.
 
-    Of zstd no more is inflated than the block they are in, 128 KiB at most; of LZ4 nothing more. Raises BadValue for a
+    For zstd the last block is inflated as a whole, 128 KiB at most; for LZ4 nothing more is. Raises BadValue for a
     damaged stream.
     """
     try:
@@ -243,7 +244,7 @@ def _front_lz4(data: View, size: int) -> bytes:
 
     window = 2 * size
     try:
-        # Fewer may be all there is, or a long run of literals, or a count that goes on and on.
+        # Fewer bytes may be the end, a long run of literals, or a long count: read more to find out.
         while len(found := lz4.inflate_block_beginning(data.head(0, window), size)) < size and window < len(data):
             window *= 64
     except lz4.LZ4BlockError as error:
@@ -252,7 +253,7 @@ def _front_lz4(data: View, size: int) -> bytes:
 
 
 class _BoundedReader:
-    """What zstandard reads from; little at first, for those who want the beginning only."""
+    """The file object that zstandard reads from; the first reads are small, for readers of the beginning only."""
 
     def __init__(self, data: View) -> None:
         self._data = data
@@ -265,7 +266,7 @@ class _BoundedReader:
 
 
 def _zstd_stream(data: View) -> tuple[_Stream, type[Exception]]:
-    """Return what reads the content of a zstd stream, and the error it raises where that is damaged."""
+    """Return a reader of decompressed zstd data, and the exception that it raises for a damaged stream."""
     import zstandard
 
     # A 32 KiB frame may ask for a window of 2 GiB; the library allocates it only as data arrives.
@@ -285,7 +286,7 @@ def _inflate_zstd(data: View, _: int) -> Iterator[bytes]:
 
 
 def _inflate_lz4(data: View, size: int) -> Iterator[bytes]:
-    """Yield what one LZ4 block holds, ``size`` bytes or fewer; so many are allocated, so the block must be able to."""
+    """Yield the content of an LZ4 block, at most ``size`` bytes, which are allocated after checking the ratio."""
     if size > min(LZ4_BLOCK, _LZ4_RATIO * len(data)):
         raise _StreamError(f"its {len(data)} bytes cannot hold {size}")
     if size > LZ4_AT_ONCE:
@@ -321,7 +322,7 @@ def _inflate_lz4_frame(data: View, _: int) -> Iterator[bytes]:
         raise _StreamError("it ends early")
 
 
-#: method → the bytes of a stream in pieces, of which the caller takes so many that the ceiling is passed at most once
+#: method → generator of decompressed pieces; the caller stops it, so the limit is exceeded by at most one piece
 _STREAMS: Mapping[str, Callable[[View, int], Iterator[bytes]]] = {
     "zlib": _inflate_zlib,
     "zstd": _inflate_zstd,
@@ -329,5 +330,5 @@ _STREAMS: Mapping[str, Callable[[View, int], Iterator[bytes]]] = {
     "lz4-frame": _inflate_lz4_frame,
 }
 
-#: method → its first bytes, where that takes less than the stream does
+#: method → function for the first bytes, if it is cheaper than the stream
 _FRONTS: Mapping[str, Callable[[View, int], bytes]] = {"zstd": _front_zstd, "lz4": _front_lz4}

@@ -1,7 +1,7 @@
-"""Reading LLVM's bitstream: numbers of any width at any bit, abbreviations, blocks; memory stays bounded.
+"""Reader of LLVM's bitstream format: numbers of any width at any bit, abbreviations, blocks; in bounded memory.
 
 Bit k of the stream is bit k mod 8 of byte k // 8. Positions are bits from the stream's magic on. A number is *fixed*
-(so many bits) or *VBR*: groups of so many bits, of which the highest says that another group follows.
+(a given number of bits) or *VBR*: groups of bits, of which the highest bit says that another group follows.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 FORMAT = "bitcode"
 
-#: Abbreviation IDs that every block has; those of its own definitions follow
+#: Abbreviation IDs that every block has, followed by those that it defines
 END_BLOCK, ENTER_BLOCK, DEFINE_ABBREVIATION, UNABBREVIATED, FIRST_OWN = 0, 1, 2, 3, 4
 
-#: Encodings of an operand; LITERAL is our number for a value that takes no bits
+#: Encodings of an operand; LITERAL is a number of our own for a value that takes no bits
 LITERAL, FIXED, VBR, ARRAY, CHAR6, BLOB = 0, 1, 2, 3, 4, 5
 
 #: LIMIT: bytes read at a time.
 _WINDOW = 1 << 16
 
-#: LIMIT: groups of a VBR number that are looked at together when whole arrays are skipped.
+#: LIMIT: groups of a VBR number that are processed at once when arrays are skipped.
 _GROUPS = 1 << 15
 
-#: A number of 64 bits in groups of 2 bits, of which one says whether another follows, has 64 groups.
+#: Groups of a 64-bit number in groups of 2 bits, one of which is the continuation bit.
 _MOST_GROUPS = 64
 
-#: LIMIT: operands of one abbreviation. LLVM's longest have about 30; without a limit, short records could stand for
+#: LIMIT: operands of one abbreviation. LLVM's longest have about 30; without a limit, short records could expand to
 #: long lists of literals.
 _OPERANDS = 256
 
-#: Values of records that are decoded; nothing in what we read lies further behind.
+#: Values of a record that are decoded; the records that we read have no needed value after these.
 DECODED_VALUES = 12
 
 
 class ArrayRun(Record):
-    """The elements of an array as they lie in the stream: ``count`` of them from bit ``at`` on, in one encoding."""
+    """The location of an array's elements: ``count`` of them from bit ``at`` on, in one encoding."""
 
     at: int
     count: int
@@ -50,17 +50,17 @@ class ArrayRun(Record):
 
     @property
     def is_bytes(self) -> bool:
-        """Whether the elements are stored as bytes, at whatever bit they start."""
+        """Whether the elements are stored as bytes, which may start at any bit."""
         return self.encoding == FIXED and self.width == 8
 
 
 class Abbreviation(Record):
-    """How the values of a record are stored.
+    """The encoding of a record.
 
-    ``code`` and ``values`` are (encoding, number) pairs, the number being the width or the literal; ``values`` are
-    only those that are ever decoded. ``steps`` skips all values and ``rest`` those that are not decoded: so many
-    bits, then a VBR number of that width (0: none). ``element`` is the encoding of a last array, ``is_blob`` says
-    that bytes come last.
+    ``code`` and ``values`` are (encoding, number) pairs; the number is the width or the literal. ``values`` has only
+    the values that are decoded. ``steps`` skips all values, ``rest`` those that are not decoded: a number of bits, then
+    a VBR number of the given width (0: none). ``element`` is the encoding of a final array; ``is_blob``: the record
+    ends with a blob.
     """
 
     code: tuple[int, int]
@@ -72,18 +72,18 @@ class Abbreviation(Record):
 
 
 class BitReader:
-    """A position in a bitstream. Every method raises Truncated where the stream, or the current block, ends."""
+    """A position in a bitstream. Every method raises Truncated at the end of the stream or of the current block."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.at = 0
-        #: Where reading has to stop: at the end of the stream, or of the block being read
+        #: Bit at which reading stops: the end of the stream, or of the current block
         self.end = 8 * len(view)
         self._window = b""
         self._window_at = 0
 
     def _word(self, at: int) -> int:
-        """Return at least 64 bits from a position on; behind the end of the stream they are zero."""
+        """Return at least 64 bits from a position on; after the end of the stream they are zero."""
         offset = (at >> 3) - self._window_at
         if offset < 0 or offset + 9 > len(self._window):
             self._window_at = at >> 3
@@ -110,7 +110,7 @@ class BitReader:
         return value
 
     def vbr(self, width: int) -> int:
-        """Return a number stored in groups. Raises BadValue when it takes more than 64 bits."""
+        """Return a VBR number. Raises BadValue if it takes more than 64 bits."""
         more = 1 << (width - 1)
         value = shift = 0
         while shift < 64:
@@ -119,14 +119,14 @@ class BitReader:
             if not group & more:
                 return value
             shift += width - 1
-        raise self.bad("a number takes more than 64 bits")
+        raise self.error("a number takes more than 64 bits")
 
     def align(self) -> None:
-        """Go on to the next multiple of 32 bits."""
+        """Move to the next multiple of 32 bits."""
         self._advance(-self.at % 32)
 
     def skip_vbr(self, width: int, count: int) -> None:
-        """Skip so many VBR numbers: the groups that end one are counted many at a time."""
+        """Skip ``count`` VBR numbers by counting their last groups, many at a time."""
         if count * width > self.end - self.at:
             self._advance(count * width)
         groups = mask = 0
@@ -139,26 +139,26 @@ class BitReader:
             size = groups * width
             first = self.at >> 3
             block = self.view.head(first, ((self.at + size + 7) >> 3) - first)
-            # No more numbers can end than there are groups, so none beyond the last one asked for.
+            # A block of groups ends at most as many numbers as it has groups, so this cannot skip too many.
             ends = (~(int.from_bytes(block, "little") >> (self.at & 7)) & mask).bit_count()
             self._advance(max(size, width))
             if not ends and groups > _MOST_GROUPS:
-                raise self.bad("a number takes more than 64 bits")
+                raise self.error("a number takes more than 64 bits")
             count -= ends
         for _ in range(count):
             self.vbr(width)
 
     def enter_block(self) -> tuple[int, int, int]:
-        """Return (block ID, width of its abbreviation IDs, where it ends) behind ENTER_BLOCK."""
+        """Return (block ID, width of its abbreviation IDs, its end) after ENTER_BLOCK."""
         block, width = self.vbr(8), self.vbr(4)
         self.align()
         end = 32 * self.fixed(32) + self.at
         if end > self.end or not 2 <= width <= 32:
-            raise self.bad(f"block {block} does not fit into what holds it")
+            raise self.error(f"block {block} does not fit into what holds it")
         return block, width, end
 
     def abbreviation(self) -> Abbreviation:
-        """Return a definition behind DEFINE_ABBREVIATION."""
+        """Return a definition after DEFINE_ABBREVIATION."""
         count = self.vbr(5)
         if count > _OPERANDS:
             raise LimitExceeded(
@@ -174,13 +174,13 @@ class BitReader:
         if len(operands) > 2 and kinds[-2] == ARRAY:
             element = operands[-1]
             if element[0] not in (FIXED, VBR, CHAR6):
-                raise self.bad("an array of what has no size")
+                raise self.error("an array of what has no size")
             del operands[-2:]
         elif len(operands) > 1 and kinds[-1] == BLOB:
             is_blob = True
             del operands[-1:]
         if not operands or any(kind in (ARRAY, BLOB) for kind, _ in operands):
-            raise self.bad("an abbreviation in a form that is none")
+            raise self.error("an abbreviation in a form that is none")
         code, *values = operands
         decoded, rest = values[:DECODED_VALUES], values[DECODED_VALUES:]
         return Abbreviation(code, tuple(decoded), tuple(_steps(values)), tuple(_steps(rest)), element, is_blob)
@@ -192,24 +192,24 @@ class BitReader:
         if kind in (FIXED, VBR):
             width = self.vbr(5)
             if width > 64 or (kind == VBR and width == 1):
-                raise self.bad(f"a number of {width} bits")
-            # QUIRK(LLVM): width 0 stands for the value 0.
+                raise self.error(f"a number of {width} bits")
+            # QUIRK(LLVM): width 0 means the value 0.
             return (kind, width) if width else (LITERAL, 0)
         if kind == CHAR6:
             return CHAR6, 6
         if kind in (ARRAY, BLOB):
             return kind, 0
-        raise self.bad(f"encoding {kind}")
+        raise self.error(f"encoding {kind}")
 
     def records(
         self, width: int, known: Iterable[Abbreviation] = (), enter: Callable[[], None] | None = None
     ) -> Iterator[Abbreviation | None]:
-        """Yield the abbreviation of every record of the block the position is in, None for an unabbreviated one.
+        """Yield the abbreviation of each record of the current block; None for an unabbreviated record.
 
-        The position is then at the record's code, and whoever takes it moves it behind the record. ``width`` is that of
-        abbreviation IDs, ``known`` are abbreviations that the block has from the start. At a block inside, ``enter``
-        is called behind its ENTER_BLOCK and moves the position to its end; without it blocks are passed over. Raises
-        FormatError where the block is damaged.
+        The position is then at the record's code, and the caller moves it past the record. ``width``: width of
+        abbreviation IDs. ``known``: abbreviations that the block has from the start. ``enter`` is called after the
+        ENTER_BLOCK of a nested block and moves to its end; without it, nested blocks are skipped. Raises FormatError
+        if the block is damaged.
         """
         own = list(known)
         while self.at < self.end:
@@ -227,14 +227,14 @@ class BitReader:
             elif number - FIRST_OWN < len(own):
                 yield own[number - FIRST_OWN]
             else:
-                raise self.bad(f"abbreviation {number} is not defined")
+                raise self.error(f"abbreviation {number} is not defined")
 
     def code(self, abbreviation: Abbreviation | None) -> int:
-        """Return the code of a record, which tells what it is; None means an unabbreviated one."""
+        """Return the code of a record, which is its type; ``abbreviation`` None means an unabbreviated one."""
         return self.vbr(6) if abbreviation is None else self._value(abbreviation.code)
 
     def values(self, abbreviation: Abbreviation | None) -> tuple[list[int], ArrayRun | None]:
-        """Return the first values of a record behind its code, and its array; the position moves behind the record."""
+        """Return the first values of a record after its code, and its array; moves past the record."""
         if abbreviation is None:
             count = self.vbr(6)
             taken = [self.vbr(6) for _ in range(min(count, DECODED_VALUES))]
@@ -245,7 +245,7 @@ class BitReader:
         return taken, self._array(abbreviation)
 
     def skip(self, abbreviation: Abbreviation | None) -> ArrayRun | None:
-        """Go behind a record whose code was read, and return where its values lie: all of an unabbreviated one."""
+        """Skip a record after its code, and return its array: all values of an unabbreviated record."""
         if abbreviation is None:
             count = self.vbr(6)
             run = ArrayRun(self.at, count, VBR, 6)
@@ -288,24 +288,24 @@ class BitReader:
         return self.fixed(number) if encoding == FIXED else self.vbr(number)
 
     def elements(self, run: ArrayRun) -> Iterator[int]:
-        """Yield the elements of an array; the position moves along, so give this a reader of its own."""
+        """Yield the elements of an array. This moves the position, so use a separate reader for it."""
         self.at = run.at
         for _ in range(run.count):
             yield self._value((run.encoding, run.width))
 
-    def bad(self, problem: str) -> FormatError:
-        """Return the error for something at the current position."""
+    def error(self, problem: str) -> FormatError:
+        """Return an error for the current position."""
         return BadValue(
             problem, format=FORMAT, offset=self.view.offset(min(self.at, self.end) >> 3), chain=self.view.chain
         )
 
 
-#: What the 64 values of a CHAR6 stand for
+#: Characters of the 64 values of CHAR6
 CHARACTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
 
 
 def _steps(operands: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield (bits to skip, width of the VBR number behind them or 0): literals vanish."""
+    """Yield (bits to skip, width of the VBR number after them or 0); adjacent fixed fields are merged."""
     width = 0
     for kind, number in operands:
         if kind == VBR:

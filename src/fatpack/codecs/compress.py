@@ -1,4 +1,4 @@
-"""Compressing with zlib, zstd and LZ4 behind one call, the same bytes as the tools that own the formats."""
+"""Compression with zlib, zstd, LZ4 and bzip2; the output equals that of the tools that own the formats."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Pieces: TypeAlias = Iterable[bytes | bytearray | memoryview]
 
 
-#: LIMIT: up to this size long-distance matching gets its input in one piece, as LLVM gives it, which decides some
-#: bytes of the output once the input is larger than the window. Above, memory counts more than those bytes.
+#: LIMIT: up to this size, long-distance matching gets its input in one piece, as in LLVM: once the input is larger than
+#: the window, that determines some bytes of the output. Above, memory matters more than those bytes.
 _WHOLE = 64 << 20
 
 
@@ -30,13 +30,13 @@ def compress(
     long_distance: bool = False,
     one_shot: bool = False,
 ) -> bytes:
-    """Return ``size`` bytes, given in pieces, as one compressed stream; of LZ4, a block of its high-compression form.
+    """Return ``size`` bytes, given in pieces, as one compressed stream; for LZ4, a block made by its HC compressor.
 
-    Levels are the codec's own; the defaults are LLVM's (``llvm/lib/Support/Compression.cpp``): zlib 6, zstd 5; of LZ4
-    2 is fatbinary's. ``one_shot`` gives zstd the input in one piece, whatever its size, which decides some bytes of the
-    output once the input is larger than the window.
-    ``long_distance`` turns zstd's long-distance matching on and sets nothing but it and the level, as LLVM does. Raises
-    UsageError for a level that the codec does not have, and for a method that is none of these.
+    Levels are those of the codec; the defaults are LLVM's (``llvm/lib/Support/Compression.cpp``): zlib 6, zstd 5; for
+    LZ4 2, fatbinary's. ``one_shot`` passes the input to zstd in one piece of any size, which determines some bytes of
+    the output if the input is larger than the window. ``long_distance`` enables zstd's long-distance matching and sets
+    no other parameter but the level, as LLVM does. Raises UsageError for a level that the codec does not have, and for
+    an unknown method.
     """
     if method == "zlib":
         return _zlib(pieces, 6 if level is None else level)
@@ -95,16 +95,16 @@ def _joined(pieces: Pieces) -> bytearray:
     return whole
 
 
-# Compressing a whole stream in bounded memory, as packages are: the same bytes on every machine.
+# Packages: compression of a stream in bounded memory, with the same output on every machine
 
-#: what conda's own packers take (conda-package-handling 2, ``DEFAULT_COMPRESSION_LEVEL``; bzip2 knows no higher one)
+#: defaults of conda's packers (conda-package-handling 2, ``DEFAULT_COMPRESSION_LEVEL``; 9 is the highest of bzip2)
 ZSTD_LEVEL, BZIP2_LEVEL = 19, 9
 
 
 def compress_stream(pieces: Iterable[Piece], method: str, size: int, level: int | None = None) -> Iterator[bytes]:
-    """Yield ``size`` bytes, given in pieces, as one stream: ``zstd``, ``bzip2``, or "" as they are.
+    """Yield ``size`` bytes, given in pieces, as one stream: ``zstd``, ``bzip2``, or "" for uncompressed.
 
-    Zstandard works on all cores; how many there are decides no byte. Raises Unsupported for another method.
+    Zstandard runs on all cores; their number does not affect the output. Raises Unsupported for another method.
     """
     if method not in _METHODS:
         hint = "unpack it, slim the files, and pack them again"
@@ -115,7 +115,7 @@ def compress_stream(pieces: Iterable[Piece], method: str, size: int, level: int 
 def _parts(pieces: Iterable[Piece]) -> Iterator[memoryview]:
     for piece in pieces:
         if isinstance(piece, View):
-            yield from piece.once()
+            yield from piece.read_once()
         else:
             yield memoryview(piece)
 
@@ -129,7 +129,7 @@ def _zstd_stream(parts: Iterator[memoryview], size: int, level: int | None) -> I
 
     from fatpack.concurrency.threads import thread_count
 
-    # One worker or more make the same bytes, none makes others (zstd.h, ZSTD_c_nbWorkers).
+    # The output is the same for any number of workers except none (zstd.h, ZSTD_c_nbWorkers).
     packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level, threads=thread_count())
     stream = packer.compressobj(size=size)
     for part in parts:

@@ -1,7 +1,6 @@
-"""XXH3 of 64 bits without a seed, with which LLVM spreads the keys of its hash maps.
+"""The two hash functions by which LLVM orders the keys of its hash maps: CityHash (to LLVM 22) and XXH3.
 
-Facts: the XXH3 specification of xxHash 0.8, llvm/lib/Support/xxhash.cpp of LLVM 19 to 23. It is compared with the
-``xxhash`` package for every length to 2100.
+Tests compare them with LLVM 22's own function for every length to 64, and with the ``xxhash`` package to 2100.
 """
 
 from __future__ import annotations
@@ -11,80 +10,87 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# The hash of keys in LLVM 19 to 22: ``hash_value`` of a string, by which they are ordered in a ``DenseMap``.
-#
-# Facts: llvm/include/llvm/ADT/Hashing.h of LLVM 19 to 22; compared with LLVM 22's own function on random strings of
-# every length from 0 to 64.
+_MASK = (1 << 64) - 1
 
-_CITY_MASK = (1 << 64) - 1
+
+def _u32(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def _u64(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 8], "little")
+
+
+# CityHash as ``hash_value`` of a string in LLVM 19 to 22 (llvm/include/llvm/ADT/Hashing.h), for ``DenseMap``.
+
 _SEED = 0xFF51AFD7ED558CCD
 _K0, _K1, _K2, _K3 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F, 0xC949D7C7509E6557
 _MULTIPLIER = 0x9DDFEA08EB382D69
 
-#: Keys up to this size are hashed in one go, longer ones in blocks of it.
+#: Keys up to this size are hashed at once, longer ones in blocks of this size.
 _BLOCK = 64
 
 
-def _city_rotate(value: int, count: int) -> int:
-    value &= _CITY_MASK
+def _rotate_right(value: int, count: int) -> int:
+    value &= _MASK
     count %= 64
-    return (value >> count | value << (64 - count)) & _CITY_MASK if count else value
+    return (value >> count | value << (64 - count)) & _MASK if count else value
 
 
 def _city_mix(value: int) -> int:
-    value &= _CITY_MASK
+    value &= _MASK
     return value ^ value >> 47
 
 
 def _pair(low: int, high: int) -> int:
     a = _city_mix((low ^ high) * _MULTIPLIER)
     b = _city_mix((high ^ a) * _MULTIPLIER)
-    return b * _MULTIPLIER & _CITY_MASK
+    return b * _MULTIPLIER & _MASK
 
 
 def _half(x: int, first: int, second: int, z: int) -> tuple[int, int]:
     """Return one of the two rounds of the 33-to-64-byte hash."""
-    a, b, c = x, _city_rotate(x + z, 52), _city_rotate(x, 37)
+    a, b, c = x, _rotate_right(x + z, 52), _rotate_right(x, 37)
     a += first
-    c += _city_rotate(a, 7)
+    c += _rotate_right(a, 7)
     a += second
-    return (a + z) & _CITY_MASK, (b + _city_rotate(a, 31) + c) & _CITY_MASK
+    return (a + z) & _MASK, (b + _rotate_right(a, 31) + c) & _MASK
 
 
 class _CityState:
-    """The hash of a key longer than one block: LLVM's ``hash_state``, seven words that every block is mixed into."""
+    """The hash of a key longer than one block: LLVM's ``hash_state``, seven words."""
 
     def __init__(self, first: bytes) -> None:
-        h4, h5 = _SEED * _K1 & _CITY_MASK, _city_mix(_SEED)
-        self.words = [0, _SEED, _pair(_SEED, _K1), _city_rotate(_SEED ^ _K1, 49), h4, h5, _pair(h4, h5)]
+        h4, h5 = _SEED * _K1 & _MASK, _city_mix(_SEED)
+        self.words = [0, _SEED, _pair(_SEED, _K1), _rotate_right(_SEED ^ _K1, 49), h4, h5, _pair(h4, h5)]
         self.mix(first)
 
     def mix(self, block: bytes) -> None:
         h0, h1, h2, h3, h4, h5, h6 = self.words
         s = [int.from_bytes(block[at : at + 8], "little") for at in range(0, _BLOCK, 8)]
-        h0 = _city_rotate(h0 + h1 + h3 + s[1], 37) * _K1 & _CITY_MASK
-        h1 = _city_rotate(h1 + h4 + s[6], 42) * _K1 & _CITY_MASK
+        h0 = _rotate_right(h0 + h1 + h3 + s[1], 37) * _K1 & _MASK
+        h1 = _rotate_right(h1 + h4 + s[6], 42) * _K1 & _MASK
         h0 ^= h6
         h1 += h3 + s[5]
-        h2 = _city_rotate(h2 + h5, 33) * _K1 & _CITY_MASK
+        h2 = _rotate_right(h2 + h5, 33) * _K1 & _MASK
         h3, h4 = _mix_half(h4 * _K1, h0 + h5, s[:4])
         h5, h6 = _mix_half(h2 + h6, h1 + s[2], s[4:])
-        self.words = [word & _CITY_MASK for word in (h2, h1, h0, h3, h4, h5, h6)]
+        self.words = [word & _MASK for word in (h2, h1, h0, h3, h4, h5, h6)]
 
     def finish(self, size: int) -> int:
         h0, h1, h2, h3, h4, h5, h6 = self.words
         low = _pair(h3, h5) + _city_mix(h1) * _K1 + h2
         high = _pair(h4, h6) + _city_mix(size) * _K1 + h0
-        return _pair(low & _CITY_MASK, high & _CITY_MASK)
+        return _pair(low & _MASK, high & _MASK)
 
 
 def _mix_half(a: int, b: int, words: Sequence[int]) -> tuple[int, int]:
     """Mix half a block into two words of the state."""
-    a = (a + words[0]) & _CITY_MASK
-    b = _city_rotate(b + a + words[3], 21)
+    a = (a + words[0]) & _MASK
+    b = _rotate_right(b + a + words[3], 21)
     d = a
     a += words[1] + words[2]
-    b += _city_rotate(a, 44) + d
+    b += _rotate_right(a, 44) + d
     return a + words[3], b
 
 
@@ -93,10 +99,10 @@ def hash_key(key: bytes) -> int:
     size = len(key)
 
     def u32(at: int) -> int:
-        return int.from_bytes(key[at : at + 4], "little")
+        return _u32(key, at)
 
     def u64(at: int) -> int:
-        return int.from_bytes(key[at : at + 8], "little")
+        return _u64(key, at)
 
     if size == 0:
         result = _K2 ^ _SEED
@@ -108,13 +114,13 @@ def hash_key(key: bytes) -> int:
         result = _pair(size + (u32(0) << 3), _SEED ^ u32(size - 4))
     elif size <= 16:
         last = u64(size - 8)
-        result = _pair(_SEED ^ u64(0), _city_rotate(last + size, size)) ^ last
+        result = _pair(_SEED ^ u64(0), _rotate_right(last + size, size)) ^ last
     elif size <= 32:
         a, b = u64(0) * _K1, u64(8)
         c, d = u64(size - 8) * _K2, u64(size - 16) * _K0
-        low = _city_rotate(a - b, 43) + _city_rotate(c ^ _SEED, 30) + d
-        high = a + _city_rotate(b ^ _K3, 20) - c + size + _SEED
-        result = _pair(low & _CITY_MASK, high & _CITY_MASK)
+        low = _rotate_right(a - b, 43) + _rotate_right(c ^ _SEED, 30) + d
+        high = a + _rotate_right(b ^ _K3, 20) - c + size + _SEED
+        result = _pair(low & _MASK, high & _MASK)
     elif size > _BLOCK:
         state = _CityState(key[:_BLOCK])
         for at in range(_BLOCK, size - size % _BLOCK, _BLOCK):
@@ -131,7 +137,8 @@ def hash_key(key: bytes) -> int:
     return result & 0xFFFFFFFF
 
 
-_XXH3_MASK = (1 << 64) - 1
+# XXH3 with 64 bits and no seed (specification of xxHash 0.8; llvm/lib/Support/xxhash.cpp of LLVM 19 to 23)
+
 _PRIME32 = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
 _PRIME64 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _RRMXMX = 0x9FB21C651E98DF25
@@ -146,22 +153,14 @@ _SECRET = bytes.fromhex(
 )
 
 
-def _u32(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 4], "little")
-
-
-def _u64(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 8], "little")
-
-
-def _xxh3_rotate(value: int, count: int) -> int:
-    return (value << count | value >> (64 - count)) & _XXH3_MASK
+def _rotate_left(value: int, count: int) -> int:
+    return (value << count | value >> (64 - count)) & _MASK
 
 
 def _fold(first: int, second: int) -> int:
-    """Return the two halves of a 128-bit product, combined."""
+    """Return the exclusive or of the two halves of a 128-bit product."""
     product = first * second
-    return (product ^ product >> 64) & _XXH3_MASK
+    return (product ^ product >> 64) & _MASK
 
 
 def _swapped(value: int) -> int:
@@ -169,14 +168,14 @@ def _swapped(value: int) -> int:
 
 
 def _avalanche(value: int) -> int:
-    value &= _XXH3_MASK
-    value = (value ^ value >> 37) * _AVALANCHE & _XXH3_MASK
+    value &= _MASK
+    value = (value ^ value >> 37) * _AVALANCHE & _MASK
     return value ^ value >> 32
 
 
 def _avalanche_64(value: int) -> int:
-    value = (value ^ value >> 33) * _PRIME64[1] & _XXH3_MASK
-    value = (value ^ value >> 29) * _PRIME64[2] & _XXH3_MASK
+    value = (value ^ value >> 33) * _PRIME64[1] & _MASK
+    value = (value ^ value >> 29) * _PRIME64[2] & _MASK
     return value ^ value >> 32
 
 
@@ -185,7 +184,7 @@ def _xxh3_mix(data: bytes, at: int, secret_at: int) -> int:
 
 
 def xxh3(data: bytes) -> int:
-    """Return the 64-bit XXH3 hash of some bytes, without a seed."""
+    """Return the 64-bit XXH3 hash of bytes, without a seed."""
     size = len(data)
     if size <= 16:
         return _short(data, size)
@@ -208,9 +207,9 @@ def _short(data: bytes, size: int) -> int:
         return _avalanche(size + _swapped(low) + high + _fold(low, high))
     if size >= 4:
         keyed = (_u32(data, size - 4) + (_u32(data, 0) << 32)) ^ _u64(_SECRET, 8) ^ _u64(_SECRET, 16)
-        keyed ^= _xxh3_rotate(keyed, 49) ^ _xxh3_rotate(keyed, 24)
-        keyed = keyed * _RRMXMX & _XXH3_MASK
-        keyed = (keyed ^ (keyed >> 35) + size) * _RRMXMX & _XXH3_MASK
+        keyed ^= _rotate_left(keyed, 49) ^ _rotate_left(keyed, 24)
+        keyed = keyed * _RRMXMX & _MASK
+        keyed = (keyed ^ (keyed >> 35) + size) * _RRMXMX & _MASK
         return keyed ^ keyed >> 28
     if size:
         combined = data[0] << 16 | data[size // 2] << 24 | data[-1] | size << 8
@@ -225,7 +224,7 @@ def _long(data: bytes, size: int) -> int:
         _accumulate(lanes, data, at, at % 1024 // 8)
         if at % 1024 == 960 and at < whole_blocks:
             for lane, value in enumerate(lanes):
-                lanes[lane] = (value ^ value >> 47 ^ _u64(_SECRET, 128 + 8 * lane)) * _PRIME32[0] & _XXH3_MASK
+                lanes[lane] = (value ^ value >> 47 ^ _u64(_SECRET, 128 + 8 * lane)) * _PRIME32[0] & _MASK
     _accumulate(lanes, data, size - 64, 121)
     total = size * _PRIME64[0]
     for lane in range(0, 8, 2):
@@ -237,5 +236,5 @@ def _accumulate(lanes: list[int], data: bytes, at: int, secret_at: int) -> None:
     for lane in range(8):
         value = _u64(data, at + 8 * lane)
         keyed = value ^ _u64(_SECRET, secret_at + 8 * lane)
-        lanes[lane ^ 1] = (lanes[lane ^ 1] + value) & _XXH3_MASK
-        lanes[lane] = (lanes[lane] + (keyed & 0xFFFFFFFF) * (keyed >> 32)) & _XXH3_MASK
+        lanes[lane ^ 1] = (lanes[lane ^ 1] + value) & _MASK
+        lanes[lane] = (lanes[lane] + (keyed & 0xFFFFFFFF) * (keyed >> 32)) & _MASK

@@ -1,8 +1,8 @@
-"""An LZ4 block in pieces: LZ4's own library inflates a block whole, which takes the memory of all that is in it.
+"""LZ4 blocks in pieces: the LZ4 library decompresses only whole blocks, in memory for all of their content.
 
-A large block is walked by its sequences. So many of them as make a piece are given to the library as a block of their
-own, with the 64 KiB before them as its dictionary: a match reaches no further back. What one sequence makes has no
-bound, so long ones are made here. ``lz4_Block_format.md`` of LZ4 1.10.
+A large block is split at its sequences. Sequences for about one piece are passed to the library as a block of their
+own, with the 64 KiB before them as a dictionary: a match reaches no further back. A sequence can produce any number of
+bytes, so long ones are decoded here. ``lz4_Block_format.md`` of LZ4 1.10.
 """
 
 from __future__ import annotations
@@ -14,26 +14,24 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# The beginning of an LZ4 block, without the rest: LZ4's own library inflates a block whole or not at all.
-#
-# A block is a row of sequences: a token, literal bytes, and a match, so many bytes from so far back (the last sequence
-# has no match). ``lz4_Block_format.md`` of LZ4 1.10.
+# A block is a list of sequences: a token, literal bytes, and a match, which is a length and a distance back. The last
+# sequence has no match.
 
-#: A match has this many bytes, and what its token says.
+#: Length of a match whose token says 0.
 MIN_MATCH = 4
 
-#: A count in a token that goes on behind it.
+#: A length in a token that continues in the following bytes.
 LENGTH_CONTINUES = 15
 
 
 class LZ4BlockError(Exception):
-    """What is wrong with a block, in words."""
+    """An error in a block, in words."""
 
 
 def inflate_block_beginning(block: bytes, size: int) -> bytes:
-    """Return the first ``size`` bytes that a block inflates to, fewer if it ends before or is cut short.
+    """Return the first ``size`` decompressed bytes of a block, fewer if it ends before or is truncated.
 
-    Raises LZ4BlockError for a match that starts before the block does.
+    Raises LZ4BlockError for a match that starts before the block.
     """
     out = bytearray()
     at = 0
@@ -57,16 +55,16 @@ def inflate_block_beginning(block: bytes, size: int) -> bytes:
             if start < 0 or not distance:
                 raise LZ4BlockError("a match starts before it does")
             count = min(count + MIN_MATCH, size - len(out))
-            # A match may reach into the bytes that it makes: they repeat what is there.
+            # A match may overlap its own output, which then repeats.
             repeated = out[start:] if distance < count else out[start : start + count]
             out += (repeated * (count // distance + 1))[:count] if distance < count else repeated
     except IndexError:
-        pass  # it is cut short
+        pass  # the block is truncated
     return bytes(out[:size])
 
 
 def _extended_count(block: bytes, at: int) -> tuple[int, int]:
-    """Return a count that goes on in bytes, and where these end."""
+    """Return a length that continues in bytes, and the position after them."""
     count, more = LENGTH_CONTINUES, 255
     while more == 255:
         more = block[at]
@@ -77,26 +75,26 @@ def _extended_count(block: bytes, at: int) -> tuple[int, int]:
 
 __all__ = ["LZ4BlockError", "inflate_block_pieces"]
 
-#: How far back a match reaches, at most.
+#: Largest distance of a match.
 _REACH = 64 << 10
 
-#: Bytes that are made at a time, and stored bytes that are read at a time: any sequence that is not long is in them.
+#: Bytes that are decompressed, and compressed bytes that are read, at a time; larger than any short sequence.
 _PIECE = 256 << 10
 _READ = 256 << 10
 
-#: Literals or a match of so many bytes and more are made here, not by the library.
+#: Literals and matches of at least this size are copied here, not by the library.
 _LONG = 64 << 10
 
-#: A last sequence of eight literals: the library wants a block to end in five, and the step before it to end earlier.
+#: A last sequence of eight literals: the library requires a block to end with five literals.
 _END = b"\x80" + bytes(8)
 _END_SIZE = 8
 
-#: What the library is allowed beyond the bytes that come out: it checks how far they are from the end of its buffer.
+#: Additional output space for the library, which checks its distance from the end of the buffer.
 _SLACK = 64
 
 
 def inflate_block_pieces(block: View) -> Iterator[bytes]:
-    """Yield what a block inflates to, in pieces of about 256 KiB. Raises LZ4BlockError for a damaged one."""
+    """Yield the content of a block in pieces of about 256 KiB. Raises LZ4BlockError for a damaged block."""
     at, past = 0, b""
     while at < len(block):
         read = block.head(at, _READ)
@@ -127,7 +125,7 @@ def inflate_block_pieces(block: View) -> Iterator[bytes]:
 
 
 def _walked(read: bytes) -> tuple[int, int]:
-    """Return where short sequences end that are here whole, and how many bytes they make: up to about a piece."""
+    """Return the end of the short sequences that were read completely, and their decompressed size, up to a piece."""
     at = start = made = 0
     try:
         while made < _PIECE:
@@ -153,12 +151,12 @@ def _walked(read: bytes) -> tuple[int, int]:
             start = at
             made += literals + match + MIN_MATCH
     except IndexError:
-        pass  # the last one is not here whole
+        pass  # the last sequence was not read completely
     return start, made
 
 
 def _decoded(sequences: bytes, size: int, past: bytes) -> bytes:
-    """Return the ``size`` bytes that sequences make behind those that came before."""
+    """Return the ``size`` bytes of sequences; ``past`` is the output before them."""
     import lz4.block
 
     try:
@@ -169,12 +167,12 @@ def _decoded(sequences: bytes, size: int, past: bytes) -> bytes:
 
 
 def _last(past: bytes, piece: bytes) -> bytes:
-    """Return what a match behind a piece can reach."""
+    """Return the output that a match after a piece can reach."""
     return piece[-_REACH:] if len(piece) >= _REACH else (past + piece)[-_REACH:]
 
 
 def _count(block: View, at: int, count: int) -> tuple[int, int]:
-    """Return a count whose first part a token has, and where the rest of it ends."""
+    """Return a length whose first part is in a token, and the position after its remaining bytes."""
     more = count == LENGTH_CONTINUES
     while more:
         read = block.head(at, _READ)
@@ -188,7 +186,7 @@ def _count(block: View, at: int, count: int) -> tuple[int, int]:
 
 
 def _match(past: bytes, distance: int, count: int) -> Iterator[bytes]:
-    """Yield the bytes of a match; it may reach into the bytes that it makes: they repeat what is there."""
+    """Yield the bytes of a match, which may overlap its own output and then repeats it."""
     if not 0 < distance <= len(past):
         raise LZ4BlockError("a match starts before it does")
     unit = past[len(past) - distance :]

@@ -1,4 +1,4 @@
-"""MessagePack, read one value at a time and written: the metadata of code objects, and the tables of kpack archives.
+"""MessagePack: a reader of one value at a time, and packers; for metadata of code objects and kpack archives.
 
 ::
 
@@ -12,11 +12,10 @@
     c4-c6   bytes, their size in 1, 2, 4 bytes    de df   map, its count in 2, 4 bytes
     c7-c9   extension, likewise                   e0-ff   the integer minus 256
 
-All of it is big-endian. The MessagePack specification (msgpack/msgpack ``spec.md``), with which LLVM's
-``BinaryFormat/MsgPackReader`` agrees.
+Numbers are big-endian (msgpack/msgpack ``spec.md``; LLVM's ``BinaryFormat/MsgPackReader`` agrees).
 
-Nothing is built that the caller does not ask for: a value of one byte can be an empty map, and a tree of those takes
-a hundred times the memory of the bytes it was read from. What is not wanted is passed over without recursion.
+Only requested values are built: a value of one byte can be an empty map, and a tree of those takes a hundred times the
+memory of its encoding. Other values are skipped without recursion.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: first byte → kind, number that the byte itself holds, bytes of a number that follows. None is a gap in the format.
+#: first byte → kind, number in the byte itself, size of a number that follows. None: not used by the format.
 _HEADS: dict[int, tuple[str, int, int]] = {
     **{first: ("integer", first, 0) for first in range(0x80)},
     **{0x80 + count: ("map", count, 0) for count in range(16)},
@@ -51,15 +50,15 @@ _HEADS: dict[int, tuple[str, int, int]] = {
     **{first: ("integer", first - 0x100, 0) for first in range(0xE0, 0x100)},
 }
 
-#: kind → values inside for each of its number
+#: kind → nested values per unit of its count
 _INSIDE = {"array": 1, "map": 2}
 
-#: kinds whose number counts the bytes that follow → bytes in front of those: the type of an extension
+#: kinds whose number is a size in bytes → bytes before the content: the type of an extension
 _BEFORE = {"string": 0, "float": 0, "extension": 1}
 
 
 def _step(first: int) -> tuple[int, int] | None:
-    """Return the bytes of a value without what is in it, and how many values that are; None if more must be read."""
+    """Return the size of a value without nested values, and their number; None if more bytes must be read."""
     kind, number, size = _HEADS.get(first, ("", 0, 1))
     if size:
         return (1 + size, 0) if kind in ("integer", "signed integer") else None
@@ -70,10 +69,10 @@ _STEPS = tuple(map(_step, range(256)))
 
 
 class MessagePackReader:
-    """A position in MessagePack; every method reads one value and moves behind it.
+    """A position in MessagePack data; every method reads one value and moves past it.
 
-    Raises Truncated and BadValue with the place of the value. ``field`` is what errors call the whole, ``format`` the
-    format that it is a part of.
+    Raises Truncated and BadValue with the offset of the value. ``field`` and ``format`` are used in errors: the name of
+    the data, and the format that contains it.
     """
 
     def __init__(self, view: View, field: str, format: str = "messagepack") -> None:
@@ -84,25 +83,25 @@ class MessagePackReader:
         self._data = view.tobytes()
 
     def map(self) -> Iterator[str]:
-        """Yield the keys of a map; the caller reads or skips the value of each before asking for the next."""
+        """Yield the keys of a map; the caller reads or skips each value before the next key."""
         for key in self.map_of_strings():
             yield key.decode("utf-8", "backslashreplace")
 
     def map_of_strings(self) -> Iterator[bytes]:
-        """Move behind the head of a map, and return its keys as they are stored, each read when it is asked for."""
+        """Move past the header of a map; yield its keys as stored bytes."""
         count = self._expect("map")
         return (self.string() for _ in range(count))
 
     def array(self) -> Iterator[int]:
-        """Yield the numbers of the values of an array; the caller reads or skips each."""
+        """Yield the index of each value of an array; the caller reads or skips the value."""
         yield from range(self._expect("array"))
 
     def text(self) -> str:
-        """Return a string; bytes that are no UTF-8 become escapes."""
+        """Return a string; bytes that are not UTF-8 become escapes."""
         return self.string().decode("utf-8", "backslashreplace")
 
     def string(self) -> bytes:
-        """Return the bytes of a string as they are."""
+        """Return the bytes of a string."""
         start, size = self.at, self._expect("string")
         self._need(size, start)
         self.at += size
@@ -117,15 +116,15 @@ class MessagePackReader:
         return bool(self._expect("boolean"))
 
     def stored(self) -> bytes:
-        """Return one value as it is stored, with all that is in it."""
+        """Return the encoding of one value, with nested values."""
         start = self.at
         self.skip()
         return self._data[start : self.at]
 
     def skip(self) -> None:
-        """Pass over one value with all that is in it."""
+        """Skip one value, with nested values."""
         data, at, end, left = self._data, self.at, len(self._data), 1
-        # Most of what is written about kernels are their arguments, for which nobody asks.
+        # Fast path: most metadata of kernels are their arguments, which are skipped.
         while left:
             left -= 1
             step = _STEPS[data[at]] if at < end else None
@@ -139,7 +138,7 @@ class MessagePackReader:
         self.at = at
 
     def _skip_one(self) -> int:
-        """Pass over one value, and return how many values are in it: those are still to be passed over."""
+        """Skip the header of one value; return the number of nested values that remain to be skipped."""
         start = self.at
         kind, number = self._head()
         if kind in ("string", "bytes", "extension", "float"):
@@ -155,7 +154,7 @@ class MessagePackReader:
         return number
 
     def _head(self) -> tuple[str, int]:
-        """Return the kind of the value here, and its number: a size, a count, or an integer or boolean itself."""
+        """Return the kind of the next value, and its number: a size, a count, or the integer or boolean itself."""
         start = self.at
         self._need(1, start)
         first = self._data[start]
@@ -169,7 +168,7 @@ class MessagePackReader:
             number = int.from_bytes(self._data[self.at : self.at + size], "big", signed=is_signed)
             self.at += size
             kind = "integer" if is_signed else kind
-        # The type of an extension stands between its size and its bytes, which do not count it.
+        # The type of an extension is between its size and its content, and not counted by the size.
         return kind, number + (kind == "extension")
 
     def _need(self, size: int, start: int) -> None:
@@ -195,7 +194,7 @@ class MessagePackReader:
 
 
 def pack_integer(value: int) -> bytes:
-    """Return an unsigned integer in the fewest bytes that hold it, as msgpack's packers do."""
+    """Return an unsigned integer in the smallest encoding, as msgpack's packers do."""
     if value < 0x80:
         return bytes([value])
     size = next(size for size in (1, 2, 4, 8) if value < 1 << 8 * size)
@@ -203,23 +202,23 @@ def pack_integer(value: int) -> bytes:
 
 
 def pack_string(value: bytes) -> bytes:
-    """Return a string of these bytes."""
+    """Return a string with these bytes."""
     return _counted(len(value), 0xA0, 32, {1: 0xD9, 2: 0xDA, 4: 0xDB}) + value
 
 
 def pack_map(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return a map of pairs; keys are the bytes of strings, values are stored already."""
+    """Return a map; keys are the bytes of strings, values are encoded already."""
     parts = (part for key, value in pairs for part in (pack_string(key), value))
     return b"".join((_counted(len(pairs), 0x80, 16, {2: 0xDE, 4: 0xDF}), *parts))
 
 
 def pack_array(values: Sequence[bytes]) -> bytes:
-    """Return an array of values, which are stored already."""
+    """Return an array of encoded values."""
     return b"".join((_counted(len(values), 0x90, 16, {2: 0xDC, 4: 0xDD}), *values))
 
 
 def _counted(count: int, short: int, below: int, heads: Mapping[int, int]) -> bytes:
-    """Return what stands before so many bytes or values: one byte for few, else its size in the fewest bytes."""
+    """Return the header for a size or count in the smallest encoding."""
     if count < below:
         return bytes([short + count])
     size = next(size for size in heads if count < 1 << 8 * size)

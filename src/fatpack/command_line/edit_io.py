@@ -13,17 +13,10 @@ from fatpack.command_line.messages import (
     warn_stale_temp_files,
 )
 from fatpack.command_line.options import allow_any_output, check_output_name
-from fatpack.edit.editor import write_edited, write_in_place
-from fatpack.edit.embed import container_damage
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINE, MALFORMED, exit_code_for_findings
-from fatpack.io.open import open_source
-from fatpack.io.source import PiecesSource
-from fatpack.io.write import write_pieces
 from fatpack.printable import format_size
 from fatpack.record import Record
-from fatpack.selectors.address import find_location, parse_address, refuse_package
-from fatpack.selectors.no_match import refuse_empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +43,7 @@ def check_output(host: str, to: EditDestination) -> None:
     check_output_name(to.output)
     if to.in_place and host == "-":
         raise UsageError("--in-place needs a file, and - is standard input")
-    if to.in_place and hasattr(host, "given"):
+    if to.in_place and hasattr(host, "full_url"):
         raise UsageError(f"--in-place needs a file, and {host} is a URL", hint="write a copy with -o")
     if to.in_place and to.output is not None:
         raise UsageError("-o and --in-place exclude each other")
@@ -65,6 +58,8 @@ def refuse_damaged(path: str, content: View, *, force: bool) -> int:
 
     With ``force`` nothing is refused.
     """
+    from fatpack.edit.embed import container_damage
+
     damage = container_damage(content)
     print_findings(path, damage)
     if not damage or force:
@@ -83,6 +78,10 @@ def open_edit(host: str, container: str, to: EditDestination, *, writes: bool = 
 
     Raises UsageError for options that exclude each other, and for what is empty or not there.
     """
+    from fatpack.io.open import open_source
+    from fatpack.selectors.address import find_location, parse_address, refuse_package
+    from fatpack.selectors.no_match import refuse_empty
+
     if writes:
         check_output(host, to)
     address = parse_address(host)
@@ -107,6 +106,8 @@ class EditTarget(Record):
 
         With ``compares`` it is said which kernels the host registers that what goes in lacks.
         """
+        from fatpack.io.source import PiecesSource
+
         pieces = list(self.place.around(edited))
         if compares:
             warn_about_kernels(self.host, PiecesSource(pieces, self.path).view(), self.path, quiet=quiet)
@@ -140,6 +141,9 @@ def write_result(
     ``check`` verifies the result, as in :func:`fatpack.edit.editor.write_edited`. The files of ``inputs``, what
     goes into the host, are never written over. The lines of ``done`` tell what was done, and so only when it is.
     """
+    from fatpack.edit.editor import write_edited, write_in_place
+    from fatpack.io.write import write_pieces
+
     if to.output == "-":
         write_pieces(1, pieces)
         for line in done:
@@ -171,6 +175,8 @@ def write_substitution(
 
     The lines of ``done`` tell what was done.
     """
+    from fatpack.io.source import PiecesSource
+
     print_findings(file.path, plan.damaged)
     print_warnings(plan.unseen, quiet=quiet)
     for text in plan.unmatched:

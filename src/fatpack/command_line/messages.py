@@ -7,7 +7,6 @@ import time
 
 from fatpack.errors import pluralize
 from fatpack.printable import format_size, printable
-from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -269,6 +268,8 @@ def format_duration(seconds: float) -> str:
 
 def print_findings(file: str, findings: Iterable[Finding]) -> None:
     """Print findings about the file: those of one kind in one place once."""
+    from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
+
     found = FindingList()
     found.extend(findings)
     records = [finding_record(item) for item in found.kept]

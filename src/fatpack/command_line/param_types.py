@@ -11,9 +11,26 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from fatpack.images import ImageInfo
+    from fatpack.io.source import View
+    from fatpack.scanner.results import FoundImage
+
     Type = click.ParamType[Any]
 else:
     Type = click.ParamType  # click 8.1 has no brackets here
+
+
+#: LIMIT: seconds in which files are read for TAB; the user waits for it.
+_PATIENCE = 0.5
+
+#: LIMIT: bytes that are decompressed for TAB.
+_MOST_INFLATED = 64 << 20
+
+#: LIMIT: files of a command line that are read for TAB.
+_MOST_FILES = 8
+
+#: Characters of names that are offered. A name with any other is not: a file must not decide what a shell runs.
+_HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:+-")
 
 
 class StringType(Type):
@@ -79,8 +96,6 @@ class Typed:
         """Return what the files hold: every ``arch``, for example; None if that cannot be told."""
         if not what or not self.files:
             return None
-        from fatpack.command_line.file_values import values_in_files
-
         return values_in_files(what, self.files)
 
 
@@ -260,6 +275,95 @@ def _item(value: str, kind: str = "plain", help: str = "") -> CompletionItem[str
     from click.shell_completion import CompletionItem
 
     return CompletionItem(value, kind, help)
+
+
+def values_in_files(key: str, files: Sequence[str], patience: float = _PATIENCE) -> list[str] | None:
+    """Return every ``arch``, ``triple``, ``offload``, ``form``, ``kernel`` or bundle ``id`` in files, sorted.
+
+    None if a file cannot be read, contains none, or takes longer than ``patience`` seconds. Words that name no file,
+    such as an output that does not exist yet, are skipped.
+    """
+    files = [word for word in files[:_MOST_FILES] if _may_be_file(word)]
+    if not files:
+        return None  # before anything is loaded that reads files
+    from time import monotonic
+
+    from fatpack.errors import FatpackError
+    from fatpack.limits import raised_budget
+
+    deadline = monotonic() + patience
+    words: set[str] = set()
+    try:
+        with raised_budget(inflated=_MOST_INFLATED):
+            for word in files:
+                for found in _values_per_image(word, key):
+                    words.update(found)
+                    if monotonic() > deadline:
+                        return None
+    except (FatpackError, OSError, MemoryError):
+        return None
+    return sorted(word for word in words if word and _HARMLESS.issuperset(word)) or None
+
+
+def _path(word: str) -> str:
+    """Return the path of a word; shells pass ``~`` and ``$HOME`` as they were typed."""
+    import os
+
+    path = os.path.expanduser(word)
+    return path if "$" not in path or os.path.exists(path) else os.path.expandvars(path)
+
+
+def _may_be_file(word: str) -> bool:
+    """Return whether a word may be the path of a file, or the address of a member of one."""
+    import os
+
+    whole = _path(word)
+    return any(os.path.isfile(part) for part in (whole, *(whole.partition(mark)[0] for mark in "(!#")))
+
+
+def _values_per_image(word: str, key: str) -> Iterator[tuple[str, ...]]:
+    """Yield the values for each image of a file, or of a member that an address names; only regular files are read."""
+    import os
+    import stat
+
+    from fatpack.scanner import scan
+    from fatpack.scanner.results import FoundContainer
+    from fatpack.scanner.standalone_images import standalone_image
+    from fatpack.selectors.address import find_location, open_file, parse_address
+
+    address = parse_address(_path(word), ranges=True, packages=True)
+    if "://" in word or not stat.S_ISREG(os.stat(address.path).st_mode):
+        return
+    source, address = open_file(address)
+    with source:
+        view = find_location(source.view(), address).view
+        alone = standalone_image(view)
+        if alone is not None:
+            yield _standalone_values(view, alone, key)
+            return
+        for item in scan(view, checks_registration=False):
+            if isinstance(item, FoundContainer):
+                yield from (_image_values(image, key) for image in item.images)
+
+
+def _standalone_values(view: View, image: ImageInfo, key: str) -> tuple[str, ...]:
+    """Return the values for an image that is a file of its own, from its own header."""
+    from fatpack.scanner.results import kernel_names
+
+    if key == "kernel":
+        return kernel_names(view, image.form)
+    return (str(getattr(image, key, "")),)
+
+
+def _image_values(image: FoundImage, key: str) -> tuple[str, ...]:
+    """Return the values for an image of a container."""
+    if key == "kernel":
+        return image.kernel_names
+    if key == "id":
+        from fatpack.selectors.bundle_id_match import image_id
+
+        return (image_id(image.as_stored),)
+    return (image.form if key == "form" else str(getattr(image.target, key) or ""),)
 
 
 def _targets() -> Iterable[str]:

@@ -7,8 +7,6 @@ import os
 from fatpack.command_line.messages import StatusLine, print_stderr
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
-from fatpack.inputs.files import SkipCounts, input_kind, walk_input
-from fatpack.inputs.map_files import map_files
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 
@@ -29,6 +27,8 @@ class TreeSummary:
     """
 
     def __init__(self, path: str, kind: str) -> None:
+        from fatpack.inputs.files import SkipCounts
+
         self.path, self.kind = path, kind
         self.files = self.with_code = self.images = self.size = self.unread = 0
         self.counts = SkipCounts()
@@ -64,6 +64,8 @@ class TreeSummary:
 
 def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: str = "image") -> str:
     """Return the counts of all trees as one line for people; ``what`` are the things that were counted in the files."""
+    from fatpack.inputs.files import SkipCounts
+
     files, with_code, images, size, unread = (
         sum(getattr(item, name) for item in summaries) for name in ("files", "with_code", "images", "size", "unread")
     )
@@ -161,6 +163,9 @@ class TreeListing:
 
         Those that are only counted are not among them.
         """
+        from fatpack.inputs.files import input_kind, walk_input
+        from fatpack.inputs.map_files import map_files
+
         summary = TreeSummary(path, input_kind(path, view))
         self.summaries.append(summary)
         rules, counts, meter = self._rules, summary.counts, FilesProgress()

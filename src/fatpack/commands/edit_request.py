@@ -5,30 +5,26 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.edit import embed as embedding
 from fatpack.errors import UsageError
-from fatpack.library.arguments import check_selector, make_budget, open_input, write_edited
+from fatpack.library.arguments import check_bools, check_selector, issue_warnings, make_budget, open_input, write_edited
 from fatpack.selectors.address import Address, find_location, refuse_package
 
 __all__ = ["embed", "remove", "replace"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fatpack.io.open import Input
-    from fatpack.io.source import View
     from fatpack.library.arguments import Output
-    from fatpack.model import Finding
-    from fatpack.selectors.address import Location
     from fatpack.selectors.select import Selector
 
 
 def embed(
-    host: Input,
+    file: Input,
     container: Input,
     output: Output,
     *,
     member: str = "",
-    force: bool = False,
+    overwrite: bool = False,
+    accept_damage: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
 ) -> int:
@@ -36,22 +32,23 @@ def embed(
 
     Of an archive, ``member`` is the object: ``a.o``, ``a.o:2`` (the second of that name), ``#3`` or ``inner.a(a.o)``.
     Only the tables that must change differ from the host. Raises HostError when the host cannot be edited safely, and
-    FormatError for a damaged container; ``force`` takes it, and writes over an output that exists. ``max_inflated`` and
-    ``max_output`` are as for :func:`fatpack.extract`.
+    FormatError for a damaged container, unless ``accept_damage``. ``overwrite``, ``max_inflated`` and ``max_output``
+    are those of :func:`fatpack.extract`.
     """
-    budget = make_budget(max_inflated, max_output, force=force)
-    opened = open_input("host", host, budget=budget)
+    check_bools(overwrite=overwrite, accept_damage=accept_damage)
+    budget = make_budget(max_inflated, max_output)
+    opened = open_input("file", file, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
         refuse_package(into.view())
         place = find_location(into.view(), Address(into.name, member))
-        if not force:
+        if not accept_damage:
             embedding.refuse_damage(content.view())
         pieces = embedding.embed_container(place.view, [content.view()], format=formats.format_at(content.view()))
-        return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
+        return write_edited(into.view(), place.around(pieces), output, overwrite=overwrite, inputs=[content.view()])
 
 
 def replace(
-    host: Input,
+    file: Input,
     container: Input,
     output: Output,
     *,
@@ -59,7 +56,9 @@ def replace(
     section: str | None = None,
     selector: Selector | None = None,
     every: bool = False,
-    force: bool = False,
+    overwrite: bool = False,
+    accept_damage: bool = False,
+    accept_mismatch: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
 ) -> int:
@@ -70,53 +69,50 @@ def replace(
     place of the image that is selected (``every``: of all that are), in an object, an archive or a container; the
     target, ID and keys that are stored of that image stay, and so do all others.
 
-    ``member`` is the object in an archive, as in :func:`embed`; the limits are too. A damaged container is refused, and
-    an image that contradicts the target of the one in whose place it comes; ``force`` takes them, and writes over an
-    output that exists. Raises UsageError for a selector that means no image, or several.
+    ``member`` is the object in an archive, as in :func:`embed`; ``overwrite`` and the limits are those
+    of :func:`fatpack.extract`. A damaged container or image is refused unless ``accept_damage``; an image for another
+    target, or content of another format, unless ``accept_mismatch``. Raises UsageError for a selector that matches no
+    image, or several.
     """
+    check_bools(every=every, overwrite=overwrite, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
     if section is not None and selector is not None:
         raise UsageError("section and selector exclude each other", hint="a section has one container, or several")
+    from fatpack.edit.replace_images import replace_image
+
     if every and selector is None:
         raise UsageError("every=True goes with a selector", hint="give selector=Selector() for all images")
-    budget = make_budget(max_inflated, max_output, force=force)
-    opened = open_input("host", host, budget=budget)
+    budget = make_budget(max_inflated, max_output)
+    opened = open_input("file", file, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
         refuse_package(into.view())
         place = find_location(into.view(), Address(into.name, member))
         if selector is not None:
-            return _replace_images(into.view(), place, content.view(), output, check_selector(selector), every, force)
-        if not force:
+            plan = replace_image(
+                place.view,
+                content.view(),
+                check_selector(selector),
+                every=every,
+                accept_damage=accept_damage,
+                accept_mismatch=accept_mismatch,
+            )
+            issue_warnings(finding.text for finding in plan.damaged)
+            edited, check = list(place.around(plan.pieces)), plan.check_in(place)
+            return write_edited(into.view(), edited, output, overwrite=overwrite, inputs=[content.view()], check=check)
+        if not accept_damage:
             embedding.refuse_damage(content.view())
-        pieces = embedding.replace_container(place.view, content.view(), section=section)
-        return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
-
-
-def _replace_images(
-    whole: View, place: Location, content: View, output: Output, selector: Selector, every: bool, force: bool
-) -> int:
-    from fatpack.edit.replace_images import replace_image
-
-    plan = replace_image(place.view, content, selector, every=every, force=force)
-    warn_about_damage(plan.damaged)
-    pieces = list(place.around(plan.pieces))
-    return write_edited(whole, pieces, output, force=force, inputs=[content], check=plan.check_in(place))
-
-
-def warn_about_damage(damaged: Iterable[Finding]) -> None:
-    """Pass on what is damaged, and stays as it is, as Python's warnings."""
-    from warnings import warn
-
-    for item in damaged:
-        warn(item.text, stacklevel=3)
+        pieces = embedding.replace_container(
+            place.view, content.view(), section=section, accept_mismatch=accept_mismatch
+        )
+        return write_edited(into.view(), place.around(pieces), output, overwrite=overwrite, inputs=[content.view()])
 
 
 def remove(
-    host: Input,
+    file: Input,
     output: Output,
     selector: Selector | None = None,
     *,
     allow_empty: bool = False,
-    force: bool = False,
+    overwrite: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
 ) -> int:
@@ -125,13 +121,14 @@ def remove(
     It is an object, an archive, a linked program or library, or a container. ``allow_empty`` leaves an empty container
     where all images go, in a file of its own and where code refers to it. Raises UsageError when nothing is selected,
     FatpackError with ``exit_code`` 1 when a linked file would have a container without device code, FormatError when
-    something there is damaged. ``max_inflated`` and
-    ``max_output`` are as for :func:`fatpack.extract`.
+    something there is damaged.
+    ``overwrite``, ``max_inflated`` and ``max_output`` are those of :func:`fatpack.extract`.
     """
     from fatpack.commands.slim.remove import remove_images
 
-    with open_input("host", host, budget=make_budget(max_inflated, max_output, force=force)) as source:
+    check_bools(allow_empty=allow_empty, overwrite=overwrite)
+    with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
         refuse_package(source.view())
         removal = remove_images(source.view(), check_selector(selector), allow_empty=allow_empty)
-        warn_about_damage(removal.damaged)
-        return write_edited(source.view(), removal.pieces, output, force=force, check=removal.check)
+        issue_warnings(finding.text for finding in removal.damaged)
+        return write_edited(source.view(), removal.pieces, output, overwrite=overwrite, check=removal.check)

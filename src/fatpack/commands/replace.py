@@ -73,7 +73,7 @@ def command(
             return _replace_image(file, meant, every=every, dry_run=dry_run, force=force, quiet=quiet)
         if code := refuse_damaged(new, file.content, force=force):
             return code
-        edited = replace_container(file.place.view, file.content, section=section, force=force)
+        edited = replace_container(file.place.view, file.content, section=section, accept_mismatch=force)
         return file.write(edited, quiet=quiet, compares=True)
 
 
@@ -83,7 +83,9 @@ def _replace_image(file: EditTarget, meant: Selector, *, every: bool, dry_run: b
     from fatpack.selectors.no_match import NothingSelected
 
     try:
-        plan = replace_image(file.place.view, file.content, meant, every=every, force=force)
+        plan = replace_image(
+            file.place.view, file.content, meant, every=every, accept_damage=force, accept_mismatch=force
+        )
     except NothingSelected as error:
         print_stderr(f"fatpack: {error}", quiet=quiet)
         return FINDINGS

@@ -1,1 +1,1 @@
-"""What the machine and its system offer: files by descriptor, requests to stop, threads and processes on all cores."""
+"""Operating system interfaces: files by descriptor, signals, and parallel work in threads and processes."""

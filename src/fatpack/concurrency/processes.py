@@ -1,21 +1,21 @@
-"""Work on all cores, for what holds the interpreter's lock: reading tables, making records of them.
+"""Parallel work in forked processes, for work that holds the interpreter lock: reading tables, making records.
 
 ::
 
-    for item, made in with_processes(items, work, cost):
+    for item, made in map_in_processes(items, work, cost):
         result = work(item) if made is None else made.value
 
-A worker is a fork of this process: it has all that was opened and read so far, and nothing has to be handed to it but
-the numbers of its items. Interpreters that start anew (``spawn``) take as long as a small library takes to read. What
-a worker cannot give (it raised, it was killed, there is no memory or no process left) is left to the caller, who does
-it as if there were no workers: errors are raised where they belong, and there is one way in which they are made.
+A worker is a fork of this process: it has everything that was opened and read so far, and needs only the numbers of its
+items. Starting new interpreters (``spawn``) takes as long as reading a small library. If a worker cannot return a
+result (it raised, was killed, or has no memory), the caller does the work as if there were no workers: so errors are
+raised in the caller, and there is only one way in which they are made.
 
 ::
 
     tickets ──► worker ──► pipe ─┐
             └─► worker ──► pipe ─┴─► results, in the order of the items
 
-Results wait in the pipes, and a few in memory: a worker that is far ahead stops until it is asked again.
+Results wait in the pipes, and a few in memory: a worker that is far ahead blocks until its results are read.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: Bytes that are read without workers: forking and handing results over takes as long as a few megabytes do.
+#: With fewer bytes to read no workers are forked: forking takes as long as reading a few megabytes.
 MIN_BYTES_FOR_WORKERS = 32 << 20
 
-#: Items for which workers are forked at once: their numbers fit into the smallest pipe.
+#: Items that are distributed at a time: their numbers fit into the smallest pipe.
 _TOGETHER = 1000
 
-#: LIMIT: workers; each takes the memory of the largest image that it reads, and hands its results to one process.
+#: LIMIT: workers; each uses the memory of the largest image that it reads, and one process collects all results.
 _MOST = 8
 
-#: LIMIT: results of one worker that wait in memory.
+#: LIMIT: results of one worker that are kept in memory.
 _AHEAD = 4
 
-#: number of the item, bytes of its result; no bytes: there is none
+#: bytes of a result's header: number of the item, size of the result; size 0: there is none
 _HEAD = 12
 
 _BLOCK = 1 << 18
 
-#: whether this process is such a fork: all cores have work already
+#: whether this process is a worker, which must not fork again
 _is_worker = False
 
 
 class WorkerResult(Record):
-    """What a worker made of an item."""
+    """The result of a worker for one item."""
 
     value: Any
 
@@ -63,11 +63,11 @@ class WorkerResult(Record):
 def map_in_processes(
     items: Iterable[T], work: Callable[[T], object], cost: Callable[[T], int], *, least: int | None = None
 ) -> Generator[tuple[T, WorkerResult | None], None, None]:
-    """Yield every item in order, with what ``work`` makes of it in another process; None where the caller has to do it.
+    """Yield every item in order, with the result of ``work`` in another process; None if the caller has to do the work.
 
-    ``cost`` are the bytes that work has to look at: items of cost 0 are left to the caller, and so is everything up to
-    ``least`` bytes (:data:`LEAST`), on one core, beside other threads, and on systems where processes cannot be forked
-    safely. The results must be such that they can be pickled. Closing this ends the workers.
+    ``cost``: number of bytes that the work reads. Items of cost 0 are left to the caller. So is everything if the total
+    is at most ``least`` (default :data:`MIN_BYTES_FOR_WORKERS`), with one core, if other threads run, and on systems on
+    which forking is not safe. Results must be picklable. Closing the iterator ends the workers.
     """
     least = MIN_BYTES_FOR_WORKERS if least is None else least
     held: list[T] = []
@@ -85,7 +85,7 @@ def map_in_processes(
 
 
 def _can_fork() -> bool:
-    """Return whether a fork is worth it and safe: what other threads hold, a fork would wait for without end."""
+    """Return whether a fork is useful and safe: a lock held by another thread would never be released in the fork."""
     import _thread
 
     return sys.platform == "linux" and not _is_worker and not _thread._count() and core_count() > 1
@@ -108,16 +108,16 @@ def _forked(
 
 
 class _ForkedWorkers:
-    """Forks of this process that share out items by their numbers."""
+    """Workers that take items by number from a shared pipe."""
 
     def __init__(self, items: Sequence[Any], numbers: Sequence[int], work: Callable[[Any], object]) -> None:
-        #: process → the pipe with its results; the bytes of the next one; the last number that came; its waiting ones
+        #: process → the pipe with its results; bytes of the next result; last number; numbers of unread results
         self._pipes: dict[int, int] = {}
         self._parts: dict[int, bytearray] = {}
         self._last: dict[int, int] = {}
         self._waiting: dict[int, int] = {}
         self._processes: list[int] = []
-        #: number of an item → the process that made it, and its result
+        #: number of an item → the process that made its result, and the result
         self._results: dict[int, tuple[int, bytes]] = {}
         tickets, giving = os.pipe()
         try:
@@ -132,7 +132,7 @@ class _ForkedWorkers:
             os.close(tickets)
 
     def _fork(self, tickets: int, items: Sequence[Any], work: Callable[[Any], object]) -> bool:
-        """Start a worker; return whether the system had one."""
+        """Start a worker; return whether the system allowed it."""
         try:
             results, giving = os.pipe()
         except OSError:
@@ -157,9 +157,9 @@ class _ForkedWorkers:
         return True
 
     def result(self, number: int) -> WorkerResult | None:
-        """Return what a worker made of an item, None if none did. Waits for it."""
+        """Wait for the result of an item and return it; None if no worker made one."""
         while number not in self._results:
-            # A worker takes numbers in their order: one that is past this one does not come back to it.
+            # Workers take numbers in ascending order, so a worker past this number will not return it.
             if all(self._last[process] > number for process in self._pipes):
                 return None
             self._receive(number)
@@ -169,10 +169,10 @@ class _ForkedWorkers:
             return None
         from pickle import loads
 
-        return WorkerResult(loads(result))  # a copy of this process made it
+        return WorkerResult(loads(result))  # pickled by a fork of this process, so it is trusted
 
     def _receive(self, number: int) -> None:
-        """Wait for bytes of any worker that may be about an item, or that is not too far ahead."""
+        """Wait for bytes of any worker that may return ``number``, or is not too far ahead."""
         from select import POLLHUP, POLLIN, poll
 
         waiting = poll()
@@ -189,7 +189,7 @@ class _ForkedWorkers:
                 os.close(self._pipes.pop(process))
 
     def _take(self, process: int, block: bytes) -> None:
-        """Add bytes of a worker to those before them, and take the results that are whole."""
+        """Append bytes of a worker, and take the results that are complete."""
         parts = self._parts[process]
         parts += block
         while len(parts) >= _HEAD:
@@ -203,7 +203,7 @@ class _ForkedWorkers:
             del parts[:end]
 
     def end(self) -> None:
-        """End all workers, whatever they are about."""
+        """End all workers at once."""
         for pipe in self._pipes.values():
             os.close(pipe)
         self._pipes.clear()
@@ -211,7 +211,7 @@ class _ForkedWorkers:
             try:
                 os.kill(process, 9)
             except ProcessLookupError:
-                pass  # somebody else waited for it
+                pass  # already waited for
         for process in self._processes:
             try:
                 os.waitpid(process, 0)
@@ -221,12 +221,12 @@ class _ForkedWorkers:
 
 
 def _serve(tickets: int, giving: int, items: Sequence[Any], work: Callable[[Any], object]) -> None:
-    """Do the work of a worker: an item after the other, until there are no more or nobody listens."""
-    global _is_worker  # noqa: PLW0603  (this process does nothing else)
+    """Run the loop of a worker: take one item after the other until none are left or the reader closes the pipe."""
+    global _is_worker  # noqa: PLW0603  (the process exits after this function)
     _is_worker = True
     import _signal  # type: ignore[import-not-found]  # signal, which is the public name, imports enum
 
-    # Ctrl-C reaches all processes of a terminal: this one ends when its parent does, and leaves files alone.
+    # Ctrl-C is sent to all processes of a terminal: a worker ends when its parent does, and removes no files.
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     for name in ("SIGTERM", "SIGHUP"):
         _signal.signal(getattr(_signal, name), _signal.SIG_DFL)
@@ -237,7 +237,7 @@ def _serve(tickets: int, giving: int, items: Sequence[Any], work: Callable[[Any]
             value = work(items[int.from_bytes(ticket, "little")])
             result = b"" if value is None else dumps(value, 5)
             del value
-        except BaseException:  # noqa: BLE001  (whatever it is, it is raised where the caller does the same)
+        except BaseException:  # noqa: BLE001  (the caller repeats the work, and raises the error)
             result = b""
         message = memoryview(ticket + len(result).to_bytes(8, "little") + result)
         while message:

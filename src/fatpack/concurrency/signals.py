@@ -1,12 +1,12 @@
-"""Being asked to stop: SIGINT, SIGTERM and SIGHUP end a command in the same way, and no half-written file stays.
+"""Handlers of SIGINT, SIGTERM and SIGHUP: all end a command in the same way and leave no incomplete file.
 
 ::
 
-    signal ──► KeyboardInterrupt in the main thread ──► unfinished files go ──► exit code 128 + number
-           └─► ``check()`` raises it in threads that copy, at their next piece
-    second signal ──► unfinished files go, and the process ends at once
+    signal ──► KeyboardInterrupt in the main thread ──► remove unfinished files ──► exit code 128 + number
+           └─► ``raise_if_interrupted()`` raises it in threads that copy, at their next piece
+    second signal ──► remove unfinished files, and end the process at once
 
-This costs every command its import, so it needs nothing but what the interpreter has loaded itself.
+Every command imports this module, so it imports only modules that the interpreter has already loaded.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Self
 
-#: Files that this process writes and that have no name of their own yet: they go when it is asked to stop.
+#: Temporary files that this process is writing: a signal removes them.
 unfinished_files: set[str] = set()
 
-#: The signals that ask for an end; not every system has the last.
+#: The signals that are handled; Windows has no SIGHUP.
 _SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
 
 _requested = 0
@@ -30,37 +30,37 @@ _finishing = False
 
 
 class DeferSignals:
-    """What is written in this block is finished although the process was asked to stop; a second signal ends it."""
+    """A block whose output is finished even after a signal; a second signal ends the process."""
 
     def __enter__(self) -> None:
-        global _finishing  # noqa: PLW0603  (signals are of the process)
+        global _finishing  # noqa: PLW0603  (signals are process-wide)
         _finishing = True
 
     def __exit__(self, *_: object) -> None:
-        global _finishing  # noqa: PLW0603  (signals are of the process)
+        global _finishing  # noqa: PLW0603  (signals are process-wide)
         _finishing = False
 
 
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if the process was asked to stop: signals reach the main thread alone."""
+    """Raise KeyboardInterrupt after a signal; for other threads, because only the main thread gets signals."""
     if _requested and not _finishing:
         raise KeyboardInterrupt
 
 
 def remove_unfinished() -> None:
-    """Remove the files that have no name of their own yet."""
+    """Remove the temporary files that are being written."""
     while unfinished_files:
         try:
             os.unlink(unfinished_files.pop())
         except OSError:
-            pass  # it is gone, or the folder is: nothing is left to do about it
+            pass  # the file or its folder was removed already
 
 
 class SignalHandlers:
-    """Handlers while a command runs; those that stood there before come back.
+    """A context manager that installs the handlers, and restores the previous ones.
 
-    A signal that is ignored stays ignored (nohup does that), and one that somebody else handles is theirs. Outside the
-    main thread there are no handlers.
+    An ignored signal stays ignored (as with nohup), and a handler of another library stays. Outside the main thread no
+    handlers are installed.
     """
 
     def __init__(self) -> None:
@@ -72,27 +72,27 @@ class SignalHandlers:
             if before in (_signal.SIG_DFL, _signal.default_int_handler):
                 try:
                     _signal.signal(number, _stop)
-                except ValueError:  # not the main thread
+                except ValueError:  # raised outside the main thread
                     break
                 self._before[number] = before
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _requested  # noqa: PLW0603  (signals are of the process too)
+        global _requested  # noqa: PLW0603  (signals are process-wide)
         for number, before in self._before.items():
             _signal.signal(number, before)
         _requested = 0
 
     @property
     def exit_code(self) -> int:
-        """What shells report for a process that the signal ended; that of Ctrl-C without one."""
+        """The exit code that shells report for the signal; that of SIGINT if there was none."""
         return 128 + int(_requested or _signal.SIGINT)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    global _requested  # noqa: PLW0603  (signals are of the process too)
+    global _requested  # noqa: PLW0603  (signals are process-wide)
     if _requested:
-        # Whoever asks twice does not want to wait for threads.
+        # The second signal does not wait for threads.
         remove_unfinished()
         os._exit(128 + number)
     _requested = number

@@ -1,8 +1,8 @@
-"""What systems differ in when files are opened, read, written and looked for: POSIX, and what Windows has of it.
+"""Portable file operations: the functions that POSIX has, and their replacements on Windows.
 
-Windows has no ``pread``: there the position of the descriptor moves and comes back, one thread at a time. Without
-``O_BINARY`` it changes line ends. Programs that it starts inherit a descriptor unless it is opened otherwise, as on
-POSIX; and its folders cannot be opened. Programs have ``.exe`` behind their names.
+Windows has no ``pread``: the position of the descriptor is moved and restored, by one thread at a time. Without
+``O_BINARY`` it converts line ends, without ``O_NOINHERIT`` child processes inherit descriptors. It cannot open folders,
+and its programs are called ``NAME.exe``.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import NoReturn
 
-#: for every file that is opened: its bytes as they are, and for this process alone
+#: flags for every file that is opened: binary, and not inherited by child processes
 PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOINHERIT", 0) | getattr(os, "O_BINARY", 0)
 
-#: for what may be a pipe that nobody writes to: it must not be waited for
+#: flag for paths that may be a pipe: opening must not wait for a writer
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 
-#: whether files that are open keep their names from others, as Windows has it: close first, then rename
+#: whether an open file cannot be replaced or renamed, as on Windows: close it first
 OPEN_FILES_LOCK_NAMES = os.name == "nt"
 
-#: permission bits without which a file cannot be written, renamed or removed, be it one's own: Windows' read-only
+#: permission bits without which the owner cannot write, rename or remove a file: Windows' read-only bit
 NEEDED_MODE = 0o200 if os.name == "nt" else 0
 
-#: held while the position of a descriptor is another than its owner left it at
+#: held while the position of a descriptor is moved
 _moving = allocate_lock()
 
 
 def open_to_read(path: str, flags: int = 0) -> int:
-    """Return a descriptor for reading. Raises ``OSError`` as the system does, and IsADirectoryError."""
+    """Return a descriptor for reading. Raises ``OSError`` as the system does, IsADirectoryError for a folder."""
     try:
         return os.open(path, os.O_RDONLY | PLAIN | flags)
     except PermissionError:
@@ -43,12 +43,12 @@ def open_to_read(path: str, flags: int = 0) -> int:
 
 
 def refuse_folder(path: str) -> NoReturn:
-    """Raise IsADirectoryError for a path."""
+    """Raise IsADirectoryError for ``path``."""
     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from None
 
 
 def read_at(fd: int, size: int, offset: int) -> bytes:
-    """Return up to ``size`` bytes at ``offset``, and leave the position of the descriptor where it is."""
+    """Return up to ``size`` bytes at ``offset`` without changing the position of the descriptor."""
     if hasattr(os, "pread"):
         return os.pread(fd, size, offset)
     with _At(fd, offset):
@@ -56,7 +56,7 @@ def read_at(fd: int, size: int, offset: int) -> bytes:
 
 
 def read_into(fd: int, part: memoryview, offset: int) -> int:
-    """Fill memory with the bytes at ``offset`` as :func:`read_at` does; return how many there were."""
+    """Read bytes at ``offset`` into memory, as :func:`read_at` does; return their number."""
     if hasattr(os, "preadv"):
         return os.preadv(fd, [part], offset)
     data = read_at(fd, len(part), offset)
@@ -65,7 +65,7 @@ def read_into(fd: int, part: memoryview, offset: int) -> int:
 
 
 def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
-    """Write at ``offset``, and leave the position where it is; return how many bytes were written."""
+    """Write bytes at ``offset`` without changing the position of the descriptor; return how many were written."""
     if hasattr(os, "pwrite"):
         return os.pwrite(fd, data, offset)
     with _At(fd, offset):
@@ -73,9 +73,9 @@ def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
 
 
 def find_programs(names: Iterable[str], first: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the paths of programs of some names: in the folders that come first, then in those of PATH.
+    """Yield the paths of programs with these names: in the folders ``first``, then in those of PATH.
 
-    ``shutil.which`` does the same for one; it takes longer to load than a stand-in runs.
+    ``shutil.which`` finds one; importing it takes longer than running a stand-in.
     """
     names = list(names)
     if os.name == "nt":
@@ -88,7 +88,7 @@ def find_programs(names: Iterable[str], first: Iterable[str] = ()) -> Iterator[s
 
 
 class _At:
-    """A descriptor stands at an offset in this block, and afterwards where it stood before."""
+    """A context manager that moves the position of a descriptor, and restores it."""
 
     def __init__(self, fd: int, offset: int) -> None:
         self._fd, self._offset = fd, offset

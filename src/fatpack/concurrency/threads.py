@@ -1,17 +1,17 @@
-"""Work on all cores, for what lets other threads run meanwhile: compression, hashes, reading.
+"""Parallel work in threads, for work that releases the interpreter lock: compression, hashes, reading.
 
 ::
 
-    with Tasks([lambda: verify(one), lambda: verify(other)]) as tasks:
+    with ThreadTasks([lambda: verify(one), lambda: verify(other)]) as tasks:
         ...                        # other work, while these run
         for result in tasks: ...   # in order; raises what a task raised, in its place
 
     for piece in read_ahead(inflated(stream), 32):  # the next pieces are inflated while this one is written
         ...
 
-A task or an item that is made must not wait for whoever takes it.
+A task or an iterator must not wait for the consumer of its results.
 
-``threading`` is imported when there is more than one task: it costs a command that has none of this work too much.
+``threading`` is imported only for more than one task: commands without such work cannot afford its import.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ else:
 #: LIMIT: each thread that inflates or compresses takes up to 200 MB for windows and tables.
 _MOST_THREADS = 8
 
-#: the threads that read ahead now
+#: identifiers of the threads that are reading ahead
 _reading_ahead: set[int] = set()
 
 
 def core_count() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_count(most: int = _MOST_THREADS) -> int:
-    """Return how many threads can run at once, at most so many."""
+    """Return the number of threads to start, at most ``most``."""
     return min(core_count(), most)
 
 
 class ThreadTasks(Generic[T]):
-    """Tasks that run in threads from the moment this is made. Iterating yields their results in order.
+    """Tasks that start to run in threads at once. Iterating yields their results in order.
 
-    ``ahead`` is how many results may wait for being taken, all by default. Leaving the block waits for the tasks that
-    run and starts no others. Without threads, or with one task, the work is done when its result is taken.
+    ``ahead``: number of results that may be pending (default: all). Leaving the ``with`` block waits for running tasks
+    and starts no others. With a single thread or task, the work is done when its result is requested.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ThreadTasks(Generic[T]):
             thread = Thread(target=self._work, daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # the system has no more of them, or no memory for one: those that run do the work
+            except RuntimeError:  # no more threads, or no memory for one: the running threads do the work
                 break
             self._threads.append(thread)
         self._is_inline = not self._threads
@@ -100,7 +100,7 @@ class ThreadTasks(Generic[T]):
             result, error = self._take()
             if error is not None:
                 raise error
-            yield result  # type: ignore[misc]  # None only where T is
+            yield result  # type: ignore[misc]  # None only if T includes it
 
     def _take(self) -> tuple[T | None, BaseException | None]:
         if self._is_inline:
@@ -128,15 +128,15 @@ class ThreadTasks(Generic[T]):
 
 
 def is_reading_ahead() -> bool:
-    """Return whether this thread takes items for :func:`read_ahead`: others wait for it to end."""
+    """Return whether this thread runs an iterator for :func:`read_ahead`, so that another thread waits for it."""
     return get_ident() in _reading_ahead
 
 
 def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
-    """Yield what an iterator does, of which a thread takes up to ``count`` items before they are asked for.
+    """Yield the items of an iterator; a thread takes up to ``count`` of them in advance.
 
-    What the iterator raises is raised in its place. Closing this waits for the item that is being made, and takes no
-    other; nobody else may use the iterator meanwhile.
+    Errors of the iterator are raised in their place. Closing this waits for the item that is being made and takes no
+    others. Nothing else may use the iterator meanwhile.
     """
     from collections import deque
     from threading import Condition, Thread, current_thread
@@ -158,7 +158,7 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
                         changed.wait()
                     if is_left:
                         return
-        except BaseException as error:  # noqa: BLE001  (whatever it is, it is raised where the item is taken)
+        except BaseException as error:  # noqa: BLE001  (raised again in the consumer's thread)
             failure.append(error)
         finally:
             _reading_ahead.discard(get_ident())
@@ -169,7 +169,7 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
     thread = Thread(target=work, daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # the system has no more of them, or no memory for one
+    except RuntimeError:  # no more threads, or no memory for one
         yield from items
         return
     try:
@@ -188,12 +188,12 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
         with changed:
             is_left = True
             changed.notify()
-        if thread is not current_thread():  # the thread's own garbage collection may close this
+        if thread is not current_thread():  # garbage collection in the thread itself may close this
             thread.join()
 
 
 def _outcome(task: Callable[[], T]) -> tuple[T | None, BaseException | None]:
     try:
         return task(), None
-    except BaseException as error:  # noqa: BLE001  (whatever it is, it is raised where the result is taken)
+    except BaseException as error:  # noqa: BLE001  (raised again when the result is taken)
         return None, error

@@ -123,7 +123,7 @@ def _read(whole: View) -> None:
     """Read all images of a file to their last byte. Raises FormatError for one that is damaged."""
     for found in _containers(whole):
         for _, view in _images(whole, found):
-            for _ in view.once() if view is not None else ():
+            for _ in view.read_once() if view is not None else ():
                 pass
 
 

@@ -164,7 +164,7 @@ def write_in_place(
 
     def verified(after: View) -> None:
         (check or verify_edited)(host, after)
-        host.source.give_way()
+        host.source.release_name()
 
     pieces = list(pieces)
     # Writing to a file takes its capabilities away, and not everybody who may write can give them back.

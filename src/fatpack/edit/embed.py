@@ -83,7 +83,7 @@ def refuse_damage(content: View) -> None:
         raise FormatError(
             item.message,
             offset=item.span.start,
-            hint="nothing was written; force=True puts it in as it is",
+            hint="nothing was written; accept_damage=True puts it in as it is",
             chain=item.span.source or content.chain,
         )
 
@@ -93,16 +93,18 @@ def container_damage(content: View) -> list[Finding]:
     return container_damage_list(content) if formats.format_by_magic(content.head(0, 24)) else []
 
 
-def replace_container(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
+def replace_container(
+    host: View, content: View, *, section: str | None = None, accept_mismatch: bool = False
+) -> Iterable[Piece]:
     """Return the pieces of the host with the content of one section of device code exchanged.
 
     ``section`` is its name, or its number where several have one name; without it the host must have exactly one.
-    The new content must be a container of the format, or an image of the form, that is there now, unless ``force``:
-    code refers to what a section holds. Raises HostError otherwise.
+    The new content must be a container of the format, or an image of the form, that is there now, unless
+    ``accept_mismatch``: code refers to what a section holds. Raises HostError otherwise.
     """
     room = editor_for(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
-    sites = [site for site in sites if site.expects != binary.TABLE]
+    sites = [site for site in sites if site.content != binary.TABLE]
     chosen = [site for site in sites if section in (None, site.section, str(site.index))]
     if len(chosen) != 1:
         named = f" with the name or number {section}" if section else ""
@@ -116,8 +118,8 @@ def replace_container(host: View, content: View, *, section: str | None = None, 
     # A host that is not edited says so first: no other content, and no --force, would help there.
     pieces = room.replace(host, site.number, [content])
     old, new = _content(site.data), _content(content)
-    if old != new and not force:
-        hint = f"give content of the same format, or {cli_or_api('--force', 'force=True')}"
+    if old != new and not accept_mismatch:
+        hint = f"give content of the same format, or {cli_or_api('--force', 'accept_mismatch=True')}"
         if formats.format_by_magic(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
             hint = "pack a container of it, with the images that are to stay; extract gives those"
         raise HostError(f"{site.section} holds {old}, the new content is {new}", hint=hint, chain=host.chain)

@@ -89,7 +89,7 @@ def plan_images(
         target = image.target
         where = found.member or source
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
-        name = image_name(where, target.triple, target.arch, numbers[position], extension)
+        name = image_name(where, target.triple, image.label, numbers[position], extension)
         containers = frozenset([int(position.partition(".")[0])])
         what = describe_image(position, image)
         try:
@@ -227,14 +227,16 @@ def write_plan(
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
     unreadable: list[UnreadableImage] | None = None,
+    any_size: bool | None = None,
 ) -> list[str]:
     """Write everything into ``directory`` (made if missing); return the paths in order.
 
     Nothing is written if any file exists already and ``force`` is not given, if two would get one name, or if one is a
-    file of ``inputs``: names come from the archive, and could be its own. What lies in a damaged stream raises
+    file of ``inputs``: names come from the archive, and could be its own. ``any_size`` is that of
+    :func:`check_paths`. What lies in a damaged stream raises
     FormatError, what nobody can inflate Unsupported; with ``unreadable`` it is added there, and all else is written.
     """
-    paths = check_paths(plan, directory, inputs, force=force)
+    paths = check_paths(plan, directory, inputs, force=force, any_size=any_size)
     if directory:
         os.makedirs(directory, exist_ok=True)
     written = []
@@ -260,16 +262,24 @@ def check_size(plan: Sequence[OutputFile], inputs: Sequence[View] = (), *, force
     if total:
         raise UsageError(
             f"the images share bytes: {total} bytes would be written",
-            hint=f"select what you need, or {cli_or_api('--force', 'force=True')}",
+            hint=f"select what you need, or {cli_or_api('--force', f'max_output={total}')}",
         )
     for view in inputs[:1]:
         view.source.budget.check_output(sum(written_size(item.pieces) for item in plan))
 
 
 def check_paths(
-    plan: Sequence[OutputFile], directory: str, inputs: Sequence[View] = (), *, force: bool = False
+    plan: Sequence[OutputFile],
+    directory: str,
+    inputs: Sequence[View] = (),
+    *,
+    force: bool = False,
+    any_size: bool | None = None,
 ) -> list[str]:
-    """Return where everything goes; refuse what must not be written there. Nothing is made or written."""
+    """Return where everything goes; refuse what must not be written there. Nothing is made or written.
+
+    ``force`` accepts files that exist, ``any_size`` (by default ``force``) images that share bytes.
+    """
     if "\0" in directory:
         raise UsageError("a path cannot contain a NUL character")
     paths = [os.path.join(directory, item.name) for item in plan]
@@ -281,14 +291,14 @@ def check_paths(
                 hint=f"extract them one by one, with {cli_or_api('-o', 'image.data')}",
             )
         seen.add(path)
-    check_size(plan, inputs, force=force)
+    check_size(plan, inputs, force=force if any_size is None else any_size)
     check_space(directory, sum(written_size(item.pieces) for item in plan))
     if not force and (not directory or os.path.lexists(directory)):
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
             verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"
             hint = cli_or_api(
-                "give another directory with -d, or --force to overwrite", "give another one, or force=True"
+                "give another directory with -d, or --force to overwrite", "give another one, or overwrite=True"
             )
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():

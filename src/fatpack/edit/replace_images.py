@@ -209,13 +209,20 @@ class ImageSubstitution(Record):
 
 
 def replace_image(
-    host: View, content: View, selector: Selector, *, every: bool = False, force: bool = False
+    host: View,
+    content: View,
+    selector: Selector,
+    *,
+    every: bool = False,
+    accept_damage: bool = False,
+    accept_mismatch: bool = False,
 ) -> ImageSubstitution:
     """Return the host with other bytes for the one image that is selected; with ``every`` for all that are.
 
     Whatever the container stores of the image stays: target, ID, keys, its place and how it is compressed. So the new
-    bytes have to be what that says, unless ``force``. Raises NothingSelected, UsageError for several images and for
-    bytes that contradict the target, HostError for a host or an image that is not edited.
+    bytes have to be what that says unless ``accept_mismatch``, and readable unless ``accept_damage``. Raises
+    NothingSelected, UsageError for several images and for bytes that contradict the target, HostError for a host or an
+    image that is not edited.
     """
     meant = select_for_edit(host, selector, "replace")
     if len(meant.images) > 1 and not every:
@@ -232,8 +239,7 @@ def replace_image(
         words = meant.titles[id(found)] + describe_image(where, image)
         refuse_marker(words, image, host)
         new = replacement_image(image.as_stored, found.format, content)
-        if not force:
-            check_replacement(words, image, new)
+        check_replacement(words, image, new, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
         is_other = not has_same_bytes(content, image_as_file(found, image))
         if is_other:
             changes[id(image)] = (new,)
@@ -277,24 +283,36 @@ def refuse_marker(words: str, image: FoundImage, host: View) -> None:
         )
 
 
-def check_replacement(words: str, old: FoundImage, new: Image) -> None:
+def _how_to_accept(argument: str) -> str:
+    return f"nothing was written; {cli_or_api('--force', f'{argument}=True')} puts it there all the same"
+
+
+def check_replacement(
+    words: str, old: FoundImage, new: Image, *, accept_damage: bool = False, accept_mismatch: bool = False
+) -> None:
     """Raise UsageError for an image that is not what its container says of it, FormatError for a damaged one.
 
-    Bytes that nobody knows take the place of bytes that nobody knows.
+    Bytes of an unknown form replace bytes of an unknown form.
     """
-    advice = f"nothing was written; {cli_or_api('--force', 'force=True')} puts it there all the same"
     recognised = images.identify_image(new.data)
     for item in mismatch_findings(new, recognised):
-        problem = "the new image is cut short: " if item.code == "FP1104" else "the new image is not for that: "
-        raise UsageError(f"{words}: {problem}{item.message}", hint=advice, chain=new.data.chain)
+        is_cut = item.code == "FP1104"
+        if accept_damage if is_cut else accept_mismatch:
+            continue
+        problem = "the new image is cut short: " if is_cut else "the new image is not for that: "
+        hint = _how_to_accept("accept_damage" if is_cut else "accept_mismatch")
+        raise UsageError(f"{words}: {problem}{item.message}", hint=hint, chain=new.data.chain)
     was = old.form
-    if was and was not in ("empty", "object") and recognised.form != was:
+    if was and was not in ("empty", "object") and recognised.form != was and not accept_mismatch:
         now = image_words(recognised) if recognised.form else "bytes of no known form"
-        raise UsageError(f"{words}: the image there is {was}, the new one is {now}", hint=advice, chain=new.data.chain)
+        hint = _how_to_accept("accept_mismatch")
+        raise UsageError(f"{words}: the image there is {was}, the new one is {now}", hint=hint, chain=new.data.chain)
+    if accept_damage:
+        return
     try:
         images.kernels(new.data, recognised.form)
     except FormatError as error:
-        hint = "; ".join(filter(None, (error.hint, advice)))
+        hint = "; ".join(filter(None, (error.hint, _how_to_accept("accept_damage"))))
         raise FormatError(
             error.problem, offset=error.offset, field=error.field, hint=hint, chain=error.chain or new.data.chain
         ) from error

@@ -1,29 +1,26 @@
-"""Images: what the bytes of one device binary are, which target they claim, and which kernels they hold.
+"""Images: identify the bytes of one device binary, the target they state, and their kernels.
 
-A container says what its images are made for; this room asks the images themselves, so that a wrong label is
-noticed. :func:`recognise` reads a few hundred bytes and never fails on what they hold; :func:`kernels` reads whole
-symbol tables or texts and raises when they are damaged; :func:`facts` reads all that the tables and notes say of each
-kernel. One module per family:
+Containers store a target for each image; this package reads the images themselves, so that wrong labels are noticed.
+:func:`identify_image` reads a few hundred bytes and never fails on their content; :func:`kernels` reads whole symbol
+tables or texts and raises if they are damaged; :func:`facts` reads everything that tables and notes state about each
+kernel. One family of modules per form:
 
-================  ===================================================================================
-``cubin``         ELF for NVIDIA GPUs
-``amdgpu``        ELF for AMD GPUs, called code objects
-``machine``       objects for host processors: other ELF, COFF and PE, Mach-O
-``text``, ``ptx``  PTX, CIR and bundles that are text
-``bitcode``       LLVM bitcode, raw or in a wrapper
-``spirv``         SPIR-V modules in either byte order
-``tile_ir``       bytecode of CUDA Tile IR
-``fpga``          packages for Intel's FPGAs
-``kernel``        what a kernel needs of a device, for all vendors; read by ``cubin_kernel``,
-                  ``amdgpu_kernel`` and ``ptx_kernel``, which nothing loads but :func:`facts`
-``code``          digests of what kernels do, put together from what ``cubin_code``, ``amdgpu_code`` and
-                  ``ptx_digest`` read of the forms
-``heads``         what the first bytes of a compressed image say of it
-``agreement``     whether an image's own claims contradict what a container stored about it
-``sidecar``       what a compiler wrote beside an image, and whether the image contradicts it
-================  ===================================================================================
+===============================================  ====================================================================
+``cubin``, ``cubin_kernels``, ``cubin_digest``   ELF for NVIDIA GPUs: target and names; properties; digests of kernels
+``amdgpu``, ``amdgpu_metadata``,                 ELF for AMD GPUs, called code objects: target and names; metadata
+``amdgpu_kernels``                               notes; properties and digests of kernels
+``ptx``, ``ptx_kernels``, ``text``               PTX; other text: CIR, LLVM IR, assembly, bundles
+``bitcode``                                      LLVM bitcode, raw or in a wrapper
+``spirv``                                        SPIR-V modules in either byte order
+``tile_ir``                                      bytecode of CUDA Tile IR
+``other``                                        objects for host processors; packages for Intel's FPGAs
+``kernel``                                       properties of kernels for all vendors, and the parts of digests
+``peek``                                         identification of a compressed image from its first bytes
+``container_mismatch``, ``sidecar``              contradictions with the container, and with a compiler's metadata file
+===============================================  ====================================================================
 
-Images know no formats: an image that is a container itself is named by its magic, and its format has the last word.
+Modules for properties and digests are imported only by :func:`facts` and :func:`code_digests`. This package knows no
+formats of containers: an image that is a container itself is named by its magic, and the format's reader decides.
 """
 
 from __future__ import annotations
@@ -40,12 +37,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
     class KernelNameReader(Protocol):
-        """A module that names the kernels of one form of images."""
+        """A module that names the kernels of images of one form."""
 
         def kernels(self, view: View) -> tuple[str, ...]: ...
 
     class FactsReader(Protocol):
-        """A module that reads what those kernels need."""
+        """A module that reads the properties of those kernels."""
 
         def facts(self, view: View) -> KernelInfo: ...
 
@@ -63,10 +60,10 @@ __all__ = [
     "kernels",
 ]
 
-#: What the decision is made from: an ELF64 header, and more than any magic needs.
+#: Bytes that identification starts with: an ELF64 header, and more than any magic.
 HEAD_SIZE = 64
 
-#: first bytes → all that they say; forms that claim a target have modules of their own
+#: first bytes → the result, for forms that do not state a target
 _MAGICS = (
     (
         magic_numbers.OFFLOAD_BINARY,
@@ -90,8 +87,8 @@ _MAGICS = (
     (magic_numbers.THIN_ARCHIVE, ImageInfo("archive", detail="thin archive")),
     (magic_numbers.ZSTD, ImageInfo("", detail="a zstd frame")),
 )
-#: first four bytes → module that recognises what starts so
-_RECOGNISERS = {
+#: first four bytes → module that identifies such images
+_IDENTIFIERS = {
     magic_numbers.BITCODE: "fatpack.images.bitcode",
     magic_numbers.WRAPPED_BITCODE: "fatpack.images.bitcode",
     magic_numbers.SPIRV: "fatpack.images.spirv",
@@ -99,17 +96,17 @@ _RECOGNISERS = {
     magic_numbers.TILE_IR[:4]: "fatpack.images.tile_ir",
 }
 
-#: the first four bytes, which all of them have → those that start so
+#: first four bytes → rows of _MAGICS that start with them
 _BY_START: dict[bytes, list[tuple[bytes, ImageInfo]]] = {}
 for _row in _MAGICS:
     _BY_START.setdefault(_row[0][:4], []).append(_row)
 
 
 def identify_image(view: View) -> ImageInfo:
-    """Return what the bytes of an image are, from bounded reads of its headers.
+    """Return form, target and size of an image, from bounded reads of its headers.
 
-    Never fails on the bytes themselves, however damaged; only what reading them raises (a compressed stream that
-    does not inflate, a file that shrank) comes through.
+    Never fails on the bytes themselves, however damaged; raises only errors of reading them (a compressed stream that
+    does not inflate, a file that was truncated meanwhile).
     """
     head = view.head(0, HEAD_SIZE)
     magic = head[:4]
@@ -117,12 +114,12 @@ def identify_image(view: View) -> ImageInfo:
         return _identify_elf(view, head)
     if not head:
         return EMPTY
-    if magic in _RECOGNISERS:
-        recognised: ImageInfo = _module(_RECOGNISERS, magic).identify(view, head)
-        return recognised
-    for start, recognised in _BY_START.get(magic, ()):
+    if magic in _IDENTIFIERS:
+        identified: ImageInfo = _module(_IDENTIFIERS, magic).identify(view, head)
+        return identified
+    for start, identified in _BY_START.get(magic, ()):
         if head.startswith(start):
-            return recognised
+            return identified
     from fatpack.images import other, text
 
     return other.identify_host_object(view, head) or text.identify_text(view)
@@ -135,7 +132,7 @@ _HOST_MACHINES = (3, 20, 21, 22, 40, 62, 183, 243, 258)
 def is_device_elf(view: View) -> bool:
     """Return whether an ELF file is a device image, not a file for a host's processor.
 
-    The answer for host files takes two bytes of the header: every object of a build is asked.
+    For host files this reads only two bytes of the header, because it is called for every object of a build.
     """
     head = view.head(0, 20)
     order: Literal["little", "big"] = "big" if head[5:6] == b"\2" else "little"
@@ -149,7 +146,7 @@ def _identify_elf(view: View, head: bytes) -> ImageInfo:
 
     elf = read_quick_header(view, head)
     if elf is None:
-        # Not even the machine can be trusted; the size shows the caller that bytes are missing.
+        # Not even the machine is reliable; a size of 64 shows the caller that bytes are missing.
         return ImageInfo("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
     if elf.machine == CUDA:
         from fatpack.images.cubin import identify_elf
@@ -161,15 +158,11 @@ def _identify_elf(view: View, head: bytes) -> ImageInfo:
         return identify_elf(elf)
     from fatpack.images import other
 
-    claimed = other.identify_host_elf(elf)
-    if claimed.triple:
-        return claimed
-    from fatpack.images import other
-
-    return other.identify_fpga_package(elf, claimed)
+    identified = other.identify_host_elf(elf)
+    return identified if identified.triple else other.identify_fpga_package(elf, identified)
 
 
-#: form → module that names the kernels of such an image
+#: form → module that names the kernels of such images
 _KERNELS = {
     "cubin": "fatpack.images.cubin",
     "ptx": "fatpack.images.ptx",
@@ -178,10 +171,10 @@ _KERNELS = {
     "tileir": "fatpack.images.tile_ir",
 }
 
-#: forms whose images show their kernels, so that none means that there is none
+#: forms whose kernels can be listed, so that an empty list means that there are none
 WITH_KERNELS = frozenset((*_KERNELS, "cir"))
 
-#: form → module that reads what the kernels need, and what made the image
+#: form → module that reads properties of kernels, and the producers of the image
 _FACTS = {
     "cubin": "fatpack.images.cubin_kernels",
     "ptx": "fatpack.images.ptx_kernels",
@@ -189,35 +182,35 @@ _FACTS = {
     "tileir": "fatpack.images.tile_ir",
 }
 
-#: form → module that makes digests of the code of its kernels
+#: form → module that makes digests of the code of kernels
 _CODES = {
     "cubin": "fatpack.images.cubin_digest",
     "ptx": "fatpack.images.ptx_kernels",
     "code-object": "fatpack.images.amdgpu_kernels",
 }
 
-#: forms beside cubins that say how large the code of a kernel is
+#: forms besides cubins that state the size of a kernel's code
 _WITH_SIZES = ("code-object",)
 
-#: modules that were imported: asking for one again takes as long as reading a small image
+#: imported modules: importing one again takes as long as reading a small image
 _MODULES: dict[str, Any] = {}
 
 
 def kernels(view: View, form: str) -> tuple[str, ...]:
-    """Return the names of the kernels in an image of that form, in stored order; () for forms that show none.
+    """Return the stored (mangled) names of an image's kernels, in stored order; () for forms without a list of them.
 
-    Names are as stored (mangled). Reads symbol tables and texts in bounded pieces. Raises FormatError when they are
-    damaged, LimitExceeded when they are out of proportion.
+    Reads symbol tables and texts in bounded pieces. Raises FormatError if they are damaged, LimitExceeded if they are
+    too large for the file.
     """
     reader: KernelNameReader | None = _module(_KERNELS, form)
     return reader.kernels(view) if reader else ()
 
 
 def facts(view: View, form: str) -> KernelInfo:
-    """Return what an image of that form says of itself: its kernels with what they need, and what made it.
+    """Return the kernels of an image with their properties, and the tools that made the image.
 
     The names are those of :func:`kernels`, in the same order. Reads the tables and notes of the whole image. Raises
-    FormatError when they are damaged, LimitExceeded when they are out of proportion.
+    FormatError if they are damaged, LimitExceeded if they are too large for the file.
     """
     reader: FactsReader | None = _module(_FACTS, form)
     if reader:
@@ -228,9 +221,9 @@ def facts(view: View, form: str) -> KernelInfo:
 
 
 def code_sizes(view: View, form: str) -> dict[str, int | None]:
-    """Return the bytes of code of each kernel in an image of that form, by its name; None where nothing states them.
+    """Return the size of each kernel's code in bytes, by name; None if the image does not state it.
 
-    The names are those of :func:`kernels`. Reads no more than that takes, and raises as :func:`facts` does.
+    The names are those of :func:`kernels`. Reads only what is needed, and raises the errors of :func:`facts`.
     """
     if form == "cubin":
         from fatpack.images import cubin
@@ -242,11 +235,11 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
 
 
 def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple[dict[str, str], str | None]:
-    """Return the SHA-256 of what each of the kernels of an image does, by its name, and that of the image's variables.
+    """Return the SHA-256 of each kernel's behaviour, by name, and that of the image's variables, in hexadecimal.
 
-    ``kernels`` are those of :func:`facts`, digests are in hexadecimal. :mod:`fatpack.images.kernel` says what is
-    covered; ({}, None) for forms of which that is not known. Reads all code. Raises FormatError when tables are
-    damaged, LimitExceeded when they are out of proportion.
+    ``kernels`` are those of :func:`facts`. :mod:`fatpack.images.kernel` defines what the digests cover; the result is
+    ({}, None) for forms without a definition. Reads all code. Raises FormatError if tables are damaged, LimitExceeded
+    if they are too large for the file.
     """
     reader = _module(_CODES, form)
     if reader is None:
@@ -261,12 +254,12 @@ def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple
 
 
 def kernel_facts(view: View, form: str) -> tuple[KernelNeeds, ...]:
-    """Return the kernels of an image of that form with what they need; see :func:`facts`."""
+    """Return the kernels of an image with their properties; see :func:`facts`."""
     return facts(view, form).kernels
 
 
 def _module(table: Mapping[Any, str], key: str | bytes) -> Any:
-    """Return the module that a table names for a form or magic, imported; None for one it does not have."""
+    """Return the imported module of a table for a form or magic; None if it has none."""
     name = table.get(key)
     if name is None:
         return None

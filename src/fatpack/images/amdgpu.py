@@ -1,7 +1,7 @@
-"""Code objects: ELF for AMD GPUs, by LLVM. The target is in the header's flags.
+"""Code objects: ELF for AMD GPUs, by LLVM. The header's flags state the target.
 
-LLVM AMDGPUUsage, "ELF Code Object"; ``llvm/include/llvm/BinaryFormat/ELF.h`` of LLVM 22 for the numbers, and LLVM
-main of autumn 2026 for the processors that 22 does not know. gfx940 and gfx941 had numbers until LLVM 19.
+LLVM AMDGPUUsage, "ELF Code Object"; numbers from ``llvm/include/llvm/BinaryFormat/ELF.h`` of LLVM 22, and of LLVM main
+(autumn 2026) for newer processors. gfx940 and gfx941 had numbers until LLVM 19.
 
 ==================  ===================================================================================
 ``EI_OSABI``        64 HSA (all of HIP and OpenMP), 65 PAL, 66 Mesa
@@ -12,7 +12,7 @@ main of autumn 2026 for the processors that 22 does not know. gfx940 and gfx941 
 0xff000000          v6: version of a generic processor
 ==================  ===================================================================================
 
-Code object v2 has the processor in a note, which is not read: it has been out of use since ROCm 3.
+Code object v2 has the processor in a note, which is not read: ROCm 3 was the last to use it.
 """
 
 from __future__ import annotations
@@ -100,21 +100,21 @@ _HSA = 64
 #: e_flags >> 8 & 3 (xnack) and >> 10 & 3 (sramecc), v4 and newer → sign
 _SIGNS = ("", "", "-", "+")
 
-#: st_info types: the descriptor of a kernel is an object; v2 has a type for kernels
+#: st_info types: a kernel's descriptor is an object; v2 has a type for kernels
 _OBJECT, _HSA_KERNEL = 1, 10
 
-#: 1 for the values of st_info with one of these types, whatever the binding; and those with the second
+#: 1 for each st_info with one of these types, for any binding; and for each with the second
 _INFOS = bytes(info & 15 in (_OBJECT, _HSA_KERNEL) for info in range(256))
 _V2_INFOS = frozenset(info for info in range(256) if info & 15 == _HSA_KERNEL)
 
 
-#: header fields → (arch, triple, detail): a library has thousands of code objects with a dozen headers
+#: header fields → (arch, triple, detail): a library has thousands of code objects with a dozen different headers
 _CLAIMS: dict[tuple[int, ...], tuple[str, str, str]] = {}
 _MOST_CLAIMS = 1000
 
 
 def identify_elf(elf: QuickHeader) -> ImageInfo:
-    """Return what a code object says of itself."""
+    """Identify a code object by its header."""
     fields = (elf.flags, elf.osabi, elf.abi_version, elf.type, elf.shape.bits)
     if fields not in _CLAIMS:
         if len(_CLAIMS) >= _MOST_CLAIMS:
@@ -133,7 +133,7 @@ def _claim(elf: QuickHeader) -> tuple[str, str, str]:
     elif version >= 4:
         sramecc, xnack = _SIGNS[elf.flags >> 10 & 3], _SIGNS[elf.flags >> 8 & 3]
     else:
-        # A clear bit claims nothing: it may mean that the processor lacks the feature.
+        # A clear bit states nothing: the processor may lack the feature.
         sramecc, xnack = "+" if elf.flags & 0x200 else "", "+" if elf.flags & 0x100 else ""
     arch = processor
     if processor:
@@ -145,10 +145,9 @@ def _claim(elf: QuickHeader) -> tuple[str, str, str]:
 
 
 def kernels(view: View) -> tuple[str, ...]:
-    """Return the names of the kernels: of the symbols ``NAME.kd``, their descriptors.
+    """Return the names of the kernels, from the names of their descriptors: ``NAME.kd``.
 
-    The dynamic symbols are preferred: they are what the runtime looks in, and few. Raises FormatError when the
-    table is damaged.
+    Dynamic symbols are preferred: the runtime uses them, and there are few. Raises FormatError if the table is damaged.
     """
     symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
     starts, infos = symbols.defined(_INFOS)
@@ -160,7 +159,7 @@ def kernels(view: View) -> tuple[str, ...]:
             if name[-3:] == b".kd" or info in _V2_INFOS
         ]
         return tuple(dict.fromkeys(decode_names(found)))
-    # One split both finds the descriptors and takes their ending off; what else there is stands before their names.
+    # One split finds the descriptors and removes their suffix; other names stay in front of them.
     parts = decode_name(b"\0".join([*names, b""])).split(".kd\0")[:-1]
     if len(parts) != len(names):
         parts = [part.rpartition("\0")[2] for part in parts]

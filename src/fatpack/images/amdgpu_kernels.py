@@ -1,4 +1,4 @@
-"""The code of the kernels of a code object, as digests: :mod:`fatpack.images.kernel` says what they cover.
+"""Properties and digests of the kernels of a code object; :mod:`fatpack.images.kernel` defines what digests cover.
 
 The code of a kernel NAME is what its symbol NAME spans; in code object v2, that and the ``amd_kernel_code_t`` ahead of
 it. What a section of code has beside its kernels are functions that they may call, and padding: LLVM AMDGPUUsage,
@@ -31,20 +31,19 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# What code objects say of their kernels: metadata from the notes, and the descriptors that the hardware gets.
-#
-# A kernel NAME has a symbol NAME.kd for its descriptor and a symbol NAME for its code. The descriptor is 64 bytes
-# (LLVM AMDGPUUsage, "Kernel Descriptor"; ``llvm/Support/AMDHSAKernelDescriptor.h``)::
+# Properties: metadata from the notes, and descriptors, which the hardware reads. A kernel NAME has a symbol NAME.kd for
+# its descriptor and a symbol NAME for its code. The descriptor has 64 bytes (LLVM AMDGPUUsage, "Kernel Descriptor";
+# ``llvm/Support/AMDHSAKernelDescriptor.h``)::
 #
 #     0x00  u32  bytes of LDS                    0x2c  u32  compute_pgm_rsrc3
 #     0x04  u32  bytes of scratch                0x30  u32  compute_pgm_rsrc1
 #     0x08  u32  bytes of arguments              0x34  u32  compute_pgm_rsrc2
 #     0x0c  4    reserved                        0x38  u16  properties: 0x400 wavefronts of 32, 0x800 dynamic stack
-#     0x10  i64  where the code is               0x3a  u16  arguments that are preloaded
+#     0x10  i64  offset of the code              0x3a  u16  arguments that are preloaded
 #     0x18  20   reserved                        0x3c  4    reserved
 #
-# Its register counts are rounded up to what the hardware allocates, so they are not taken for the real ones. All else
-# must agree with the metadata; where there is none, the descriptor is the source.
+# Its register counts are rounded up to the hardware's granularity, so metadata has precedence. Everything else must
+# agree with the metadata; without metadata, the descriptor is used.
 
 #: st_info types
 _OBJECT, _FUNC, _HSA_KERNEL = 1, 2, 10
@@ -52,10 +51,10 @@ _OBJECT, _FUNC, _HSA_KERNEL = 1, 2, 10
 _DESCRIPTOR_SIZE = 64
 _WAVE32, _DYNAMIC_STACK = 0x400, 0x800
 
-#: e_type of what a linker has not seen
+#: e_type of a relocatable object
 _RELOCATABLE = 1
 
-#: field of Kernel that metadata and descriptor both have → what a sentence calls it
+#: field of KernelNeeds that metadata and descriptor both have → its name in sentences
 _TWICE = {
     "shared": "bytes of LDS",
     "local": "bytes of scratch",
@@ -63,18 +62,18 @@ _TWICE = {
     "wavefront": "work-items in a wavefront",
 }
 
-#: LIMIT: bytes of ``.comment`` that are looked at. Compilers and linkers leave one line each, once.
+#: LIMIT: bytes of ``.comment`` that are read. Compilers and linkers leave one line each, once.
 _COMMENT = 4096
 
 
 def facts(view: View) -> KernelInfo:
-    """Return the kernels of a code object with what they need. Raises FormatError when a table or note is damaged."""
+    """Return the kernels of a code object with their properties. Raises FormatError if a table or note is damaged."""
     sections = DeviceElfSections(view)
     metadata = amdgpu_metadata.read_notes(sections)
     noted = metadata.kernels if metadata else {}
     descriptors, sizes = _symbols(view)
     kernels: list[KernelNeeds] = []
-    #: field → the kernels whose two sources differ, and what both say of the first
+    #: field → the kernels whose two sources differ, and both values of the first
     differing: dict[str, tuple[list[str], object, object]] = {}
     for name, place in descriptors.items():
         described = _descriptor(sections, name, *place) if place is not None else {}
@@ -90,7 +89,7 @@ def facts(view: View) -> KernelInfo:
     if metadata:
         contradictions += _of_target(sections, metadata)
         contradictions += _of_names(descriptors, noted)
-        # The linker may still change what the descriptors of a relocatable object say.
+        # The linker may still change the descriptors of a relocatable object.
         if sections.elf.type != _RELOCATABLE:
             contradictions += [
                 f"kernel {names[0]} {and_others_words(names)}needs {first} {_TWICE[field]} by its metadata, "
@@ -122,20 +121,20 @@ def _symbols(view: View) -> tuple[dict[str, tuple[int, int] | None], dict[str, i
 
 
 def _descriptor(sections: DeviceElfSections, name: str, section: int, address: int) -> Values:
-    """Return what the descriptor of a kernel says."""
+    """Return the fields in the descriptor of a kernel."""
     data = sections.at(section, address, _DESCRIPTOR_SIZE, f"descriptor of {name}").tobytes()
     shared, local, params = (sections.number(data[at : at + 4]) for at in (0, 4, 8))
     properties = sections.number(data[0x38:0x3A])
     values: Values = {"shared": shared, "local": local, "params": params}
     values["wavefront"] = 32 if properties & _WAVE32 else 64
     if properties & _DYNAMIC_STACK:
-        # Compilers before code object v5 left the bit clear, whatever the stack.
+        # Compilers before code object v5 never set this bit.
         values["has_dynamic_stack"] = True
     return values
 
 
 def _of_target(sections: DeviceElfSections, metadata: CodeObjectMetadata) -> Iterator[str]:
-    """Yield a contradiction between the target IDs of the header and of the notes."""
+    """Yield the contradiction between the target IDs of header and notes, if there is one."""
     claimed = amdgpu.identify_elf(sections.elf)
     # arch-vendor-os-environment-target ID, the environment empty; target IDs have dashes of their own.
     # QUIRK(LLVM 23): amdgpu9.42-amd-amdhsa-unknown-gfx942 is what amdgcn-amd-amdhsa--gfx942 was.
@@ -155,7 +154,7 @@ def _of_names(descriptors: Collection[str], noted: Collection[str]) -> Iterator[
 
 
 def _made_by(sections: DeviceElfSections) -> Iterator[str]:
-    """Yield the lines that compilers and linkers left, each once."""
+    """Yield the lines of compilers and linkers, each once."""
     for section in sections.rows:
         if section.name == ".comment":
             seen = dict.fromkeys(sections.content(section).head(0, _COMMENT).split(b"\0"))
@@ -166,23 +165,21 @@ def _made_by(sections: DeviceElfSections) -> Iterator[str]:
 #: st_info types
 _DIGEST_OBJECT, _DIGEST_FUNC, _DIGEST_HSA_KERNEL = 1, 2, 10
 
-#: bytes of a descriptor, and where it says how far the code is from it
+#: size of a descriptor, and position of the distance to the code
 _DESCRIPTOR, _ENTRY = 64, slice(0x10, 0x18)
 
-#: sh_type and sh_flags of what is loaded; sections of it that a linker or assembler makes
+#: sh_type and sh_flags of loaded sections; names of loaded sections that linkers and assemblers make
 _PROGBITS, _ALLOC, _EXECUTABLE = 1, 2, 4
 _OF_THE_LINKER = (b".got", b".got.plt", b".relro_padding", b".eh_frame")
 
-#: words of four bytes that fill up: zeros, s_nop 0, s_code_end
+#: padding, in words of four bytes: zeros, s_nop 0, s_code_end
 _PADDING = {bytes(4), b"\x00\x00\x80\xbf", b"\x00\x00\x9f\xbf"}
 
 
 def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     """Return the digest of each kernel's code, by its name, and that of the variables.
 
-    There is none for a kernel whose code has no symbol or size.
-
-    Raises FormatError when a table is damaged.
+    A kernel whose code has no symbol or size has none. Raises FormatError if a table is damaged.
     """
     sections = DeviceElfSections(view)
     symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
@@ -216,7 +213,7 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     for name, (section, value, size) in kernels.items():
         content = sections.at(section, value, size, f"code of {decode_name(name)}")
         left -= size
-        if left < 0:  # symbols may share bytes: each is read once at most on average
+        if left < 0:  # symbols may share bytes: on average each is read at most once
             break
         start = value - sections.headers[section][3]
         said = stated.get(decode_name(name), b"")
@@ -233,7 +230,7 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
 
 
 def _variables(sections: DeviceElfSections, descriptors: dict[int, list[int]], moved: _RelocationText) -> bytes:
-    """Return the digest of what is loaded beside code and descriptors, whose places are given by section."""
+    """Return the digest of loaded bytes other than code and descriptors, which are given by section."""
     found: list[tuple[bytes, bytes]] = []
     for index, (name, (_, kind, flags, start, _, _, _, _)) in enumerate(
         zip(sections.names, sections.headers, strict=True)
@@ -247,7 +244,7 @@ def _variables(sections: DeviceElfSections, descriptors: dict[int, list[int]], m
                 parts.append(data[at : place - start])
                 at = place - start + _DESCRIPTOR
         parts.append(data[at:])
-        # Linkers fill up between variables and descriptors.
+        # Linkers pad between variables and descriptors.
         parts = [part for part in parts if part.strip(b"\0")]
         parts += moved.within(index, 0, len(data)) or moved.at(start, start + len(data))
         if parts:
@@ -263,20 +260,20 @@ class _RelocationText:
         self._of: dict[int, tuple[list[int], list[bytes]]] = {}
 
     def within(self, section: int, start: int, end: int) -> list[bytes]:
-        """Return those that change bytes of a section from ``start`` to ``end``."""
+        """Return the relocations of bytes of a section from ``start`` to ``end``."""
         if not self._relocations:
             return []
         from bisect import bisect_left
 
         if section not in self._of:
-            rows = sorted(self._relocations.of(section))
+            rows = sorted(self._relocations.for_section(section))
             self._of[section] = [row[0] for row in rows], [self._text(*row) for row in rows]
         offsets, texts = self._of[section]
         first, last = bisect_left(offsets, start), bisect_left(offsets, end)
         return [b"%d %b" % (at - start, line) for at, line in zip(offsets[first:last], texts[first:last], strict=True)]
 
     def at(self, start: int, end: int) -> list[bytes]:
-        """Return those that change addresses from ``start`` to ``end`` when a linked image is loaded."""
+        """Return the dynamic relocations of addresses from ``start`` to ``end``."""
         return self.within(0, start, end)
 
     def _text(self, _: int, kind: int, symbol: int, addend: int) -> bytes:
@@ -285,7 +282,7 @@ class _RelocationText:
 
 
 def _between(sections: DeviceElfSections, section: int, kernels: dict[bytes, tuple[int, int, int]]) -> bytes:
-    """Return the digest of the code of a section that is no kernel's, without what fills up; nothing for none."""
+    """Return the digest of a section's code outside of kernels, without padding; nothing if there is none."""
     row = sections.row(section)
     content = sections.content(row)
     spans = sorted((value - row.address, size) for number, value, size in kernels.values() if number == section)
@@ -300,7 +297,7 @@ def _between(sections: DeviceElfSections, section: int, kernels: dict[bytes, tup
 
 
 def _code(view: View) -> bytes:
-    """Return the bytes of a gap between its padding."""
+    """Return the bytes of a gap without padding at its ends."""
     data = view.tobytes()
     start, end = 0, len(data) - len(data) % 4
     while start < end and data[start : start + 4] in _PADDING:

@@ -1,4 +1,4 @@
-"""The metadata note of code objects: what the compiler says to the runtime of each kernel.
+"""The metadata note of code objects: the compiler's statements to the runtime about each kernel.
 
 =======  =========  ====  ==========================================================================
 version  owner      type  content
@@ -7,8 +7,8 @@ v2       ``AMD``    10    YAML, as LLVM up to 17 wrote it
 v3-v6    AMDGPU     32    MessagePack: a map with ``amdhsa.kernels``, from v4 on ``amdhsa.target``
 =======  =========  ====  ==========================================================================
 
-LLVM AMDGPUUsage, "Code Object Metadata", names the keys. Unknown keys are passed over, so newer versions are read as
-far as they are like these. The YAML of v2 is read line by line: only what LLVM wrote, one key on a line and lists of
+LLVM AMDGPUUsage, "Code Object Metadata", defines the keys. Unknown keys are skipped, so newer versions are read as far
+as they are compatible. The YAML of v2 is parsed line by line: only LLVM's output, with one key on a line and lists of
 numbers in brackets.
 """
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.device_elf import DeviceElfSections
     from fatpack.io.source import View
 
-    #: field of Kernel → value
+    #: field of KernelNeeds → value
     Values: TypeAlias = dict[str, int | bool | tuple[int, ...]]
 
 _METADATA = (b"AMDGPU", 32)
 _METADATA_V2 = (b"AMD", 10)
 
-#: integers: key in MessagePack → field of Kernel
+#: integers: key in MessagePack → field of KernelNeeds
 _INTEGERS = {
     ".agpr_count": "agprs",
     ".group_segment_fixed_size": "shared",
@@ -63,29 +63,29 @@ _YAML = {
     "WavefrontSize": "wavefront",
 }
 
-#: what a kernel starts with, and what its groups of keys are indented by; arguments start with a dash there
+#: start of a kernel, and indentation of its keys; a dash there starts an argument
 _YAML_KERNEL, _YAML_INDENT = b"  - Name:", b"      "
 
 
-#: What no launch depends on: names of kernels, parameters and their types, and of the language.
+#: Keys that no launch depends on: names of kernels, parameters and their types, and the source language.
 _NAMES = frozenset((".name", ".symbol", ".type_name", ".language", ".language_version"))
 _YAML_NAMES = (b"Name:", b"SymbolName:", b"TypeName:", b"Language:", b"LanguageVersion:")
 
-#: keys of the whole image that say for what it is, which its header does too, and in which version
+#: keys of the whole image with its target, which is also in the header, and its version
 _OF_THE_IMAGE = frozenset(("amdhsa.target", "amdhsa.version", "amdhsa.kernels"))
 
 
 class CodeObjectMetadata(Record):
-    """What the notes say: the target as stored ("" when they do not), and by kernel name the values of its fields."""
+    """The content of the notes: the stored target ("" if missing), and the fields of each kernel by its name."""
 
     target: str
     kernels: Mapping[str, Values]
 
 
 def read_notes(sections: DeviceElfSections) -> CodeObjectMetadata | None:
-    """Return the metadata of a code object; None without a note. Raises FormatError when it is damaged.
+    """Return the metadata of a code object; None without a note. Raises FormatError if it is damaged.
 
-    A relocatable object that ``ld -r`` made may have several notes: the first that names a kernel is right.
+    A relocatable object made by ``ld -r`` may have several notes: the first one that names a kernel is used.
     """
     target, kernels, is_there = "", dict[str, "Values"](), False
     for owner, kind, view in sections.notes():
@@ -112,7 +112,7 @@ def read_notes(sections: DeviceElfSections) -> CodeObjectMetadata | None:
 
 
 def _kernel(reader: MessagePackReader) -> tuple[str, Values]:
-    """Read the map of one kernel: the name of its symbol without ``.kd``, and what it says."""
+    """Read the map of one kernel: the name of its symbol without ``.kd``, and its fields."""
     name, values = "", dict[str, "int | bool | tuple[int, ...]"]()
     for key in reader.map():
         if key == ".symbol":
@@ -129,9 +129,9 @@ def _kernel(reader: MessagePackReader) -> tuple[str, Values]:
 
 
 def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[bytes]]:
-    """Return all that the notes say of each kernel but names, and what they say of the image: printf's formats.
+    """Return the statements about each kernel without names, and those about the image (printf's formats).
 
-    Bytes are the same for the same statements, in whatever order a map has them. Raises FormatError for damage.
+    The bytes are equal for equal statements, whatever the order of a map. Raises FormatError for damage.
     """
     kernels: dict[str, bytes] = {}
     image: list[bytes] = []
@@ -154,7 +154,7 @@ def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[by
 
 
 def _said(reader: MessagePackReader) -> tuple[str, bytes]:
-    """Read the map of one kernel: the name of its symbol without ``.kd``, and all else as sorted lines."""
+    """Read the map of one kernel: the name of its symbol without ``.kd``, and everything else as sorted lines."""
     name, lines = "", list[bytes]()
     for key in reader.map():
         if key == ".symbol":
@@ -169,7 +169,7 @@ def _said(reader: MessagePackReader) -> tuple[str, bytes]:
 
 
 def _argument(reader: MessagePackReader) -> bytes:
-    """Read the map of one parameter: all but names, as sorted words."""
+    """Read the map of one parameter without its names, as sorted words."""
     words: list[bytes] = []
     for key in reader.map():
         if key in _NAMES:
@@ -180,7 +180,7 @@ def _argument(reader: MessagePackReader) -> bytes:
 
 
 def _yaml_said(view: View) -> dict[str, bytes]:
-    """Return what the metadata of v2 says of each kernel but names, by its name."""
+    """Return the statements of v2 metadata about each kernel without names, by its name."""
     found: dict[str, list[bytes]] = {}
     lines: list[bytes] | None = None
     for _, line in _lines(view.tobytes().rstrip(b"\0")):
@@ -194,7 +194,7 @@ def _yaml_said(view: View) -> dict[str, bytes]:
 
 
 def _yaml(view: View) -> Iterator[tuple[str, Values]]:
-    """Yield name and values of each kernel in the metadata of v2."""
+    """Yield name and fields of each kernel in v2 metadata."""
     name, values, is_inside = "", dict[str, "int | bool | tuple[int, ...]"](), False
     for at, line in _lines(view.tobytes().rstrip(b"\0")):
         if not line.startswith(b" "):
@@ -213,7 +213,7 @@ def _yaml(view: View) -> Iterator[tuple[str, Values]]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (position, line), one at a time: a list of them takes forty times the memory of their text."""
+    """Yield (position, line), one at a time: a list of them takes forty times the memory of the text."""
     at = 0
     while at < len(data):
         end = data.find(b"\n", at)

@@ -1,4 +1,4 @@
-"""LLVM bitcode, raw or in the wrapper of Darwin. The triple is read out of the module.
+"""LLVM bitcode, raw or in Darwin's wrapper: its size, and the triple of its module.
 
 ::
 
@@ -9,8 +9,8 @@
     MODULE_BLOCK: VERSION, blocks for types and attributes, then the record TRIPLE …
 
 LLVM's "LLVM Bitcode File Format" describes the stream; ``ModuleBitcodeWriter::write`` of LLVM 22 gives the order.
-Blocks are skipped by their length, and only plain ("unabbreviated") records are read: LLVM writes the triple so,
-before it defines any abbreviation of the module's own.
+Blocks are skipped by their length, and only unabbreviated records are read: LLVM writes the triple as one, before it
+defines any abbreviation of the module.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _END, _BLOCK, _RECORD = 0, 1, 3
 _MODULE_BLOCK = 8
 _TRIPLE = 2
 
-#: LIMIT: blocks and records that are passed on the way; a file has about four blocks, the triple comes tenth.
+#: LIMIT: blocks and records that are skipped; a file has about four blocks, and the triple is the tenth record.
 _STEPS = 64
 
-#: LIMIT: values of one record, and so the longest triple.
+#: LIMIT: values of one record, and so length of the triple.
 _VALUES = 256
 
 
 class _BitCursor:
-    """A cursor over a little-endian bit stream; ``at`` is the position in bits from the start of the view.
+    """A position in a little-endian bit stream; ``at`` is in bits from the start of the view.
 
-    Reading past the end gives zeros, and leaves ``at`` past ``end``.
+    Reading past the end returns zeros, and leaves ``at`` after ``end``.
     """
 
     def __init__(self, view: View, at: int, end: int) -> None:
@@ -60,7 +60,7 @@ class _BitCursor:
         return value & ((1 << width) - 1)
 
     def variable(self, width: int) -> int:
-        """Return a variable-width integer: groups of ``width`` bits, the highest of each says that more follow."""
+        """Return a variable-width integer: groups of ``width`` bits, the highest bit of each is set if more follow."""
         value = shift = 0
         more = 1 << (width - 1)
         while shift < 64:
@@ -72,7 +72,7 @@ class _BitCursor:
         return value
 
     def block(self) -> tuple[int, int, int]:
-        """Return (block ID, width of abbreviation IDs, end in bits) behind an ID of ``_BLOCK``; go to its content."""
+        """Return (block ID, width of abbreviation IDs, end in bits) after an ID of ``_BLOCK``; move to its content."""
         number, width = self.variable(8), self.variable(4)
         self.at = self.at + 31 & ~31
         words = self.fixed(32)
@@ -80,7 +80,7 @@ class _BitCursor:
 
 
 def identify(view: View, head: bytes) -> ImageInfo:
-    """Return what a bitcode file is; ``head`` are its first bytes."""
+    """Identify a bitcode file; ``head`` are its first bytes."""
     if head.startswith(BITCODE):
         size, triple = _walk(view, 0, len(view))
         return ImageInfo("bitcode", triple=triple, size=size, detail="LLVM bitcode")
@@ -92,7 +92,7 @@ def identify(view: View, head: bytes) -> ImageInfo:
 
 
 def _walk(view: View, at: int, end: int) -> tuple[int | None, str]:
-    """Return where the stream's last block ends, in bytes, and the triple of the first module."""
+    """Return the end of the stream's last block, in bytes, and the triple of the first module."""
     bits = _BitCursor(view, 8 * (at + len(BITCODE)), 8 * min(end, len(view)))
     triple: str | None = None
     for _ in range(_STEPS):
@@ -100,7 +100,7 @@ def _walk(view: View, at: int, end: int) -> tuple[int | None, str]:
             return bits.at >> 3, triple or ""
         position = bits.at
         if bits.fixed(2) != _BLOCK:
-            # Padding, or what follows the stream.
+            # Padding, or other bytes after the stream.
             return position >> 3, triple or ""
         number, width, block_end = bits.block()
         if number == _MODULE_BLOCK and triple is None:
@@ -110,7 +110,7 @@ def _walk(view: View, at: int, end: int) -> tuple[int | None, str]:
 
 
 def _triple(bits: _BitCursor, width: int, end: int) -> str:
-    """Return the triple of the module whose content the cursor is at; "" when it is not where LLVM puts it."""
+    """Return the triple of the module whose content the cursor is at; "" if it is not where LLVM writes it."""
     end = min(end, bits.end)
     for _ in range(_STEPS):
         if bits.at >= end:

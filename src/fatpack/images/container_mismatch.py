@@ -1,7 +1,7 @@
-"""Whether an image's own claims contradict what a container stored about it.
+"""Contradictions between an image and what its container states about it.
 
-Containers are made of what a command line said; nobody compares it with the image. Silence is the rule: an empty
-or ``generic`` label, an unknown name, or an image that claims nothing contradicts nothing.
+Containers store what a command line stated, and no tool compares that with the image. Reports are conservative: an
+empty or ``generic`` label, an unknown name, or an image that states nothing contradicts nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fatpack.images.identification import ImageInfo
     from fatpack.model import Finding, Image, Target
 
-#: first part of a triple → (family, pointer size; 0 unknown). ``amdgpu`` and what follows it is LLVM 23's ``amdgcn``.
+#: first part of a triple → (family, pointer size; 0 unknown). ``amdgpu`` with a version is ``amdgcn`` in LLVM 23.
 _FAMILIES = {
     "nvptx": ("nvptx", 32),
     "nvptx64": ("nvptx", 64),
@@ -49,10 +49,10 @@ _FAMILIES = {
     "ve": ("ve", 0),
 }
 
-#: An image made ahead of time for a CPU through SYCL may be the machine's own object, or SPIR-V still.
+#: An image compiled ahead of time for a CPU through SYCL may be an object, or still SPIR-V.
 _ALSO = {"spir64_x86_64": ("x86", "spirv")}
 
-#: form → how a sentence calls it, where the word itself will not do
+#: form → its name in sentences, if that is not the form itself
 _NAMES = {
     "cubin": "a cubin",
     "code-object": "a code object",
@@ -68,7 +68,7 @@ _NVIDIA_PREFIXES = ("sm_", "compute_", "lto_")
 
 
 def triple_contradiction(stored: str, recognised: ImageInfo) -> str:
-    """Return a sentence when the image is for another kind of machine than the stored triple names, else ""."""
+    """Return a sentence if the image is for another kind of machine than the stored triple, else ""."""
     claimed = _family(recognised.triple)
     first = stored.partition("-")[0]
     if claimed is None:
@@ -86,10 +86,10 @@ def triple_contradiction(stored: str, recognised: ImageInfo) -> str:
 
 
 def arch_contradiction(stored: str, triple: str, recognised: ImageInfo) -> str:
-    """Return a sentence when the image is for another processor than the stored arch names, else "".
+    """Return a sentence if the image is for another processor than the stored arch, else "".
 
     ``triple`` is the stored one: LLVM 23 may keep the processor there (``amdgpu9.0a-amd-amdhsa``). Several archs in
-    one string, as LLVM's packager joins them, are a choice: one that fits is enough.
+    one string, as LLVM's packager joins them, are alternatives: one match is enough.
     """
     claimed = recognised.arch
     if not claimed:
@@ -101,7 +101,7 @@ def arch_contradiction(stored: str, triple: str, recognised: ImageInfo) -> str:
 
 
 def image_words(recognised: ImageInfo) -> str:
-    """Return what an image is and what it is for, for sentences: ``a cubin for sm_90a``."""
+    """Return form and target of an image for sentences: ``a cubin for sm_90a``."""
     target = recognised.arch or recognised.triple
     return f"{_named(recognised)} for {target}" if target else _named(recognised)
 
@@ -118,7 +118,7 @@ def _family(triple: str) -> tuple[str, int] | None:
 
 
 def _arch_of_triple(triple: str) -> str:
-    """Return the processor that LLVM 23 writes into a triple: gfx90a of ``amdgpu9.0a-amd-amdhsa``; "" for families."""
+    """Return the processor in a triple of LLVM 23: gfx90a for ``amdgpu9.0a-amd-amdhsa``; "" for families."""
     first = triple.partition("-")[0]
     major, _, minor = first.removeprefix("amdgpu").partition(".")
     return f"gfx{major}{minor}" if first.startswith("amdgpu") and len(minor) == 2 else ""
@@ -144,14 +144,14 @@ def _fits_amd(stored: str, claimed: str) -> bool:
     processor, *features = stored.split(":")
     claimed_processor, *claimed_features = claimed.split(":")
     signs = {feature[:-1]: feature[-1:] for feature in claimed_features}
-    # Before LLVM 12 features followed a plus sign: gfx906+xnack.
+    # Before LLVM 12, features followed a plus sign: gfx906+xnack.
     return processor.partition("+")[0] == claimed_processor and all(
         signs.get(feature[:-1], feature[-1:]) == feature[-1:] for feature in features
     )
 
 
 def _nvidia(arch: str) -> tuple[int, str] | None:
-    """Return (number, variant) of ``sm_90a``; None for what is not of that kind."""
+    """Return (number, variant) of ``sm_90a``; None for other names."""
     number = arch.partition("_")[2]
     variant = number[-1:] if number[-1:] in ("a", "f") else ""
     digits = number.removesuffix(variant)
@@ -159,56 +159,56 @@ def _nvidia(arch: str) -> tuple[int, str] | None:
 
 
 def _fits_cubin(stored: tuple[int, str] | None, claimed: tuple[int, str] | None) -> bool:
-    """Return whether number and ``a`` agree; no field of a cubin records ``f``, so that this is not compared."""
+    """Return whether number and ``a`` agree. ``f`` is not compared, because no field of a cubin records it."""
     if stored is None or claimed is None:
         return True
     return stored[0] == claimed[0] and (stored[1] == "a") == (claimed[1] == "a")
 
 
 def _fits_ptx(stored: tuple[int, str] | None, claimed: tuple[int, str] | None) -> bool:
-    """Return whether devices of the stored arch can use the text: it may be for a lower one, but not a higher.
+    """Return whether devices of the stored arch can use the text, which may be for a lower arch but not for a higher.
 
-    Of the same number it must not be for a variant that was not stored.
+    A text for the same number must not be for a variant that the label lacks.
     """
     if stored is None or claimed is None:
         return True
     return claimed[0] < stored[0] or (claimed[0] == stored[0] and claimed[1] in ("", stored[1]))
 
 
-#: stored form → forms of bytes that agree with it. An object may be any ELF; what is not listed must be equal.
+#: stored form → forms of bytes that agree with it. An object may be any ELF; forms that are not listed must be equal.
 _AGREEING = {
     "object": {"object", "cubin", "code-object", "archive", "bitcode", "spirv", "offload-binary"},
     "ptx": {"ptx"},
-    # QUIRK(DPC++ before LLVM took 6 for SPIR-V): 6 was SYCLBIN.
+    # QUIRK(DPC++ before LLVM used 6 for SPIR-V): 6 was SYCLBIN.
     "spirv": {"spirv", "syclbin"},
     "": None,
 }
 
 
-#: forms whose bytes start with a magic, or a directive: what lacks it is something else, or damaged
+#: forms whose bytes start with a magic or a directive: bytes without it are something else, or damaged
 _WITH_MAGIC = {"bitcode", "code-object", "cubin", "fatbin", "ptx", "spirv"}
 
 
-#: what is stored and claimed → the contradictions. A library has thousands of images for a dozen targets.
+#: stored and stated values → contradictions. A library has thousands of images for a dozen targets.
 _KNOWN: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MOST_KNOWN = 1000
 
 
-def mismatch_findings(image: Image, recognised: ImageInfo, neighbours: Sequence[Image] = ()) -> Iterator[Finding]:
-    """Yield a finding for everything in which the bytes of an image contradict what is stored about it.
+def mismatch_findings(image: Image, recognised: ImageInfo, siblings: Sequence[Image] = ()) -> Iterator[Finding]:
+    """Yield a finding for each contradiction between the bytes of an image and its container.
 
-    ``neighbours`` are the images of its container.
+    ``siblings`` are the images of its container.
     """
     target = image.target
     labels = (image.form, target.triple, target.arch, recognised.form, recognised.triple, recognised.arch)
-    # A module of CIR names nothing that could contradict its labels here; a container may have very many.
+    # A module of CIR states nothing that could contradict its labels; a container may have very many.
     problems = () if image.form == recognised.form == "cir" else _KNOWN.get(labels)
     if problems is None:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
         problems = _KNOWN[labels] = tuple(_of_labels(image.form, target, recognised))
     for code, problem in problems:
-        if code != "FP1102" or not _is_made_of_tile_ir(image, recognised, neighbours):
+        if code != "FP1102" or not _is_made_of_tile_ir(image, recognised, siblings):
             yield finding(code, image.span, problem)
     if recognised.size is not None and recognised.size > image.size:
         yield finding(
@@ -219,22 +219,22 @@ def mismatch_findings(image: Image, recognised: ImageInfo, neighbours: Sequence[
         )
 
 
-def _is_made_of_tile_ir(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> bool:
-    """Return whether a cubin for a variant ``a`` that was not stored lies beside the Tile IR it was made of.
+def _is_made_of_tile_ir(image: Image, recognised: ImageInfo, siblings: Sequence[Image]) -> bool:
+    """Return whether a cubin for an unlabelled variant ``a`` is beside the Tile IR that it was compiled from.
 
-    QUIRK(nvcc 13.5, --enable-tile): tileiras compiles for sm_100a, and nvcc stores that for the sm_100 it was told.
+    QUIRK(nvcc 13.5, --enable-tile): tileiras compiles for sm_100a, and nvcc stores the requested sm_100.
     """
     stored, claimed = _nvidia(image.target.arch), _nvidia(recognised.arch)
     return (
         recognised.form == "cubin"
         and stored is not None
         and claimed == (stored[0], "a")
-        and any(item.form == "tileir" and item.target.arch == image.target.arch for item in neighbours)
+        and any(item.form == "tileir" and item.target.arch == image.target.arch for item in siblings)
     )
 
 
 def _of_labels(stored: str, target: Target, recognised: ImageInfo) -> Iterator[tuple[str, str]]:
-    """Yield code and sentence of every contradiction between what is stored and what the image claims to be."""
+    """Yield code and sentence of each contradiction between the label and the image."""
     real = recognised.form
     agreeing = _AGREEING.get(stored, {stored})
     if real and agreeing is not None and real not in agreeing and real != "empty":

@@ -1,4 +1,4 @@
-"""Cubins: ELF for NVIDIA GPUs, by ptxas and nvlink. Nothing of it is documented; all facts are measured.
+"""Cubins: ELF for NVIDIA GPUs, by ptxas and nvlink. The format is not documented; all facts are measured.
 
 ========================  ===========================================  =======================================
 field                     old ABI (EI_OSABI 0x33, EI_ABIVERSION 7)     new ABI (0x41, 8)
@@ -11,10 +11,10 @@ SM number                 ``e_flags`` & 0xff                           ``e_flags
 toolkit                   ``e_version``, 10 * major + minor            note of type 1000 (13.x)
 ========================  ===========================================  =======================================
 
-How we know: cubins of ptxas 11.2, 11.8, 12.4, 12.9 and 13.0, whose options were varied one at a time; cuobjdump's
-names for extracted images agree on the number and on ``a``. LLVM 22's ``ELF.h`` has the flags of the old ABI. No field
-records the family variant: what tells sm_100f from sm_100 is the command line that ptxas 13 leaves in its note, and a
-cubin without that note claims sm_100.
+Sources: cubins of ptxas 11.2, 11.8, 12.4, 12.9 and 13.0, with one option varied at a time; cuobjdump's names for
+extracted images agree on the number and on ``a``. LLVM 22's ``ELF.h`` has the flags of the old ABI. No field records
+the family variant: sm_100f differs from sm_100 only in the command line that ptxas 13 leaves in its note, and a cubin
+without that note states sm_100.
 """
 
 from __future__ import annotations
@@ -32,49 +32,49 @@ _OLD_OSABI = 0x33
 #: the first SMs with a variant ``a``, and with ``f``
 _FIRST_ACCELERATED, _FIRST_FAMILY = 90, 100
 
-#: ptxas writes notes and ``.nv.compat`` ahead of the code. This much of the start came with the header in one read;
-#: taking it before the section table is read saves two reads of small cubins.
+#: ptxas writes notes and ``.nv.compat`` before the code. These first bytes were read with the header; using them saves
+#: two reads of a small cubin.
 _FRONT = 4000
 
 #: sh_type of ``.nv.compat``: SHT_LOPROC + 0x86
 _COMPAT = 0x70000086
 
-#: ``.nv.compat``: the attribute that holds 1 in code for exactly one SM, 0 elsewhere
+#: ``.nv.compat``: the attribute that is 1 in code for exactly one SM, else 0
 _ACCELERATOR = 9
 
-#: LIMIT: bytes of ``.nv.compat`` that are looked at; it has 16 to 48.
+#: LIMIT: bytes of ``.nv.compat`` that are read; it has 16 to 48.
 _COMPAT_SIZE = 256
 
 #: The whole of ``.note.nv.cuinfo``: u32 12, 8, 1000, "NVIDIA Corp\0", u16 2, u16 virtual SM, u32 10 * toolkit
 _INFO_SIZE = 32
 _INFO_START = b"\x0c\0\0\0\x08\0\0\0\xe8\x03\0\0NVIDIA Corp\0\x02\0"
 
-#: How a note of a tool begins behind the size of its descriptor: u32 2000, "NVIDIA Corp\0"; its last string are the
-#: options that the tool was given.
+#: Start of a tool's note after the size of its descriptor: u32 2000, "NVIDIA Corp\0"; the last string of the note has
+#: the tool's options.
 _TOOL_START = b"\xd0\x07\0\0NVIDIA Corp\0"
 
-#: LIMIT: bytes of such a note that are looked at; a command line may be long.
+#: LIMIT: bytes of such a note that are read; a command line may be long.
 TOOL_SIZE = 64 << 10
 
-#: LIMIT: notes that are looked at; linked cubins have one set per toolkit that took part.
+#: LIMIT: notes that are read; linked cubins have one set per toolkit that made a part.
 _NOTES = 8
 
 #: st_info type and st_other bit of a kernel; a device function lacks the bit
 FUNC, ENTRY = 2, 0x10
 
-#: 1 for the values of st_info and of st_other that say so
+#: 1 for each st_info of a function, and for each st_other of a kernel
 _FUNCTIONS = bytes(info & 15 == FUNC for info in range(256))
 _ENTRIES = bytes(other & ENTRY != 0 for other in range(256))
 
 
 def identify_elf(elf: QuickHeader) -> ImageInfo:
-    """Return what a cubin says of itself."""
+    """Identify a cubin."""
     is_old = elf.osabi == _OLD_OSABI
     front = b"" if is_old else elf.view.head(0, _FRONT)
     size, sections = elf.extent(() if is_old else (_COMPAT, NOTE))
     if is_old:
         number = elf.flags & 0xFF
-        # QUIRK(ptxas 8): the bit is set for sm_60 and sm_61, where it meant something else.
+        # QUIRK(ptxas 8): the bit is set for sm_60 and sm_61, with another meaning.
         is_accelerated = bool(elf.flags & 0x800) and number >= _FIRST_ACCELERATED
         is_family = False
         toolkit = elf.version if elf.version > 10 else 0
@@ -94,15 +94,15 @@ def identify_elf(elf: QuickHeader) -> ImageInfo:
 
 
 def _peek(view: View, front: bytes, offset: int, size: int) -> bytes:
-    """Return bytes of a section: of the front if it holds them."""
+    """Return bytes of a section, from ``front`` if it has them."""
     return front[offset : offset + size] if offset + size <= len(front) else view.head(offset, size)
 
 
 def _is_accelerated(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> bool:
-    """Return whether ``.nv.compat`` says that the code runs on one SM only.
+    """Return whether ``.nv.compat`` states that the code runs on one SM only.
 
-    Its records are u8 format, u8 attribute and a value: format 4 has u16 length and so many bytes, all others are
-    two bytes.
+    Its records are u8 format, u8 attribute and a value: a u16 size and that many bytes in format 4, two bytes in all
+    others.
     """
     for kind, offset, size in sections:
         if kind != _COMPAT:
@@ -118,7 +118,7 @@ def _is_accelerated(view: View, front: bytes, sections: list[tuple[int, int, int
 
 
 def _is_family(view: View, front: bytes, sections: list[tuple[int, int, int]], number: int) -> bool:
-    """Return whether a tool was told to compile for the family of an SM: ``-arch sm_100f``."""
+    """Return whether a tool's options request the family of an SM: ``-arch sm_100f``."""
     name = b"sm_%df" % number
     notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size > _INFO_SIZE]
     for offset, size in notes[:_NOTES]:
@@ -130,7 +130,7 @@ def _is_family(view: View, front: bytes, sections: list[tuple[int, int, int]], n
 
 
 def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> int:
-    """Return ten times the version of the toolkit that the notes state; 0 when they do not."""
+    """Return ten times the toolkit's version from the notes; 0 if they do not state it."""
     notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size == _INFO_SIZE]
     for offset, size in notes[:_NOTES]:
         note = _peek(view, front, offset, size)
@@ -140,7 +140,7 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
 
 
 def code_sizes(view: View) -> dict[str, int | None]:
-    """Return the bytes of code of each kernel, by its name. Raises FormatError when the symbol table is damaged."""
+    """Return the size of each kernel's code, by its name. Raises FormatError if the symbol table is damaged."""
     symbols = ElfSymbolTable(view, (SYMTAB,))
     found = symbols.sizes(_FUNCTIONS, _ENTRIES)
     sizes: dict[str, int | None] = {}
@@ -150,7 +150,7 @@ def code_sizes(view: View) -> dict[str, int | None]:
 
 
 def kernels(view: View) -> tuple[str, ...]:
-    """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
+    """Return the names of the kernels. Raises FormatError if the symbol table is damaged."""
     symbols = ElfSymbolTable(view, (SYMTAB,))
     starts, _ = symbols.defined(_FUNCTIONS, _ENTRIES)
     return tuple(dict.fromkeys(decode_names(symbols.names(starts))))

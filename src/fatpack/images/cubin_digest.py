@@ -1,13 +1,12 @@
-"""The code of the kernels of a cubin, as digests: :mod:`fatpack.images.kernel` says what they cover.
+"""Digests of the code of the kernels of a cubin; :mod:`fatpack.images.kernel` defines what they cover.
 
-A function has the section ``.text.NAME``; functions that were inlined into a kernel's section are part of it. Which
-functions a section calls beside that is in ``.nv.callgraph``, pairs of u32 numbers of symbols (caller, callee; numbers
-outside the table stand for unknown callees), and in its relocations. What a launch needs to know of a function is in
-``.nv.info.NAME``, and in ``.nv.info`` behind the number of its symbol; :mod:`fatpack.images.cubin_kernels` has
-the layout.
+A function has the section ``.text.NAME``, which includes functions inlined into a kernel. Calls of a section are in
+``.nv.callgraph``, pairs of u32 symbol numbers (caller, callee; numbers outside the table mean unknown callees), and in
+its relocations. Attributes that a launch needs are in ``.nv.info.NAME``, and in ``.nv.info`` after the number of the
+function's symbol; :mod:`fatpack.images.cubin_kernels` describes them.
 
-How we know: ``cuobjdump -elf`` shows the tables and names the attributes, for cubins of ptxas and of nvlink 13. With
-``-lineinfo``, and from another folder, ptxas 13 writes the same attributes for other numbers of symbols.
+Sources: ``cuobjdump -elf`` shows the tables and names the attributes, for cubins of ptxas and nvlink 13. With
+``-lineinfo``, or in another folder, ptxas 13 writes the same attributes for other symbol numbers.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ _CALLGRAPH = 0x70000001
 
 _CONSTANTS, _INITIAL, _OWN_INFO = b".nv.constant", b".nv.global.init", b".nv.info."
 
-#: sections without bytes in the file, of no function: what the system reserves has a size, variables are in no order
+#: sections without bytes in the file and without a function: reserved memory, and variables in no particular order
 _RESERVED_SHARED, _UNSET = b".nv.shared.reserved.", b".nv.global"
 
-#: attributes: those of which the first u32, or each, is the number of a symbol; and the version of CUDA's API, which a
-#: newer toolkit raises and no launch needs
+#: attributes whose first u32, or each u32, is a symbol number; and the version of CUDA's API, which newer toolkits
+#: raise and no launch needs
 _PARAM_CBANK, _EXTERNS, _API_VERSION = 0x0A, 0x0F, 0x37
 _COVERED = frozenset(range(256)) - {_API_VERSION}
 
 #: st_info of the symbols of variables, and of sections, which have no names
 _OBJECT, _SECTION = 1, 3
 
-#: e_flags that count: the highest byte tells builds with -lineinfo from others, which runs the same
+#: e_flags that are covered: the highest byte only marks builds with -lineinfo
 _FLAGS = 0xFFFFFF
 
-#: st_shndx from here on means something else than a section
+#: first reserved st_shndx
 _RESERVED = 0xFF00
 
 
 def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     """Return the digest of each kernel's code, by its name, and that of the variables.
 
-    Raises FormatError when a table is damaged.
+    Raises FormatError if a table is damaged.
     """
     cubin = _CubinDigests(view)
     return cubin.codes(), cubin.variables()
@@ -65,21 +64,21 @@ class _CubinDigests:
         self._symbols = list(symbols)
         self._stored_names = symbols.names([row[0] for row in self._symbols])
         self._places = symbols.places(range(len(self._symbols)))
-        #: symbol → what it stands for; relocations name each many times
+        #: symbol → the text that represents it; relocations name each many times
         self._meanings: dict[int, str] = {}
         self._words = Struct("<I" if self._sections.order == "little" else ">I")
         most = min(len(self._sections.headers), _RESERVED)
-        #: number of a section → number of the symbol of its function; an entry before functions that it holds
+        #: number of a section → symbol number of its function; an entry precedes functions inside it
         self._functions: dict[int, int] = {}
         for index, (_, info, other, number) in enumerate(self._symbols):
             is_first = number not in self._functions or other & ENTRY
             if info & 15 == FUNC and 0 < number < most and is_first:
                 self._functions[number] = index
-        #: number of a section of code → those of its constant banks
+        #: number of a section of code → numbers of its constant banks
         self._banks: dict[int, list[int]] = {}
         #: numbers of sections with variables that functions share
         self._shared: list[int] = []
-        #: number of a section of code → what attributes say of its functions; 0 for those of no function
+        #: number of a section of code → attributes of its functions; 0 for those of no function
         self._attributes: dict[int, list[bytes]] = {}
         for index, (name, row) in enumerate(zip(self._sections.names, self._sections.headers, strict=True)):
             if row[1] == INFO:
@@ -93,7 +92,7 @@ class _CubinDigests:
                 self._shared.append(index)
 
     def _take(self, index: int, owner: int) -> None:
-        """Keep the attributes of a section of them, each with the function that it is about."""
+        """Store the attributes in a section, each with its function."""
         for attribute, value in read_attributes(self._sections, index, _COVERED):
             of, about, said = owner, "", value
             if attribute == _EXTERNS:
@@ -102,7 +101,7 @@ class _CubinDigests:
             elif attribute == _PARAM_CBANK:
                 said = value[4:]
             elif not owner and 8 <= len(value) < 12:
-                # The number of a symbol goes ahead: what is said of a function counts where the function does.
+                # The value starts with the function's symbol number, which is not covered itself.
                 (symbol,) = self._words.unpack_from(value)
                 about, said = self._meant(symbol), value[4:]
                 number = self._symbols[symbol][3] if symbol < len(self._symbols) else 0
@@ -129,7 +128,7 @@ class _CubinDigests:
         return digest_with_calls(own, calls, kernels)
 
     def variables(self) -> bytes:
-        """Return the digest of what functions share: variables with what they point at, and what the header says."""
+        """Return the digest of everything that functions share: variables with their relocations, and header fields."""
         elf, names, headers = self._sections.elf, self._sections.names, self._sections.headers
         parts = [
             header_digest_text(elf.osabi, elf.abi_version, elf.flags & _FLAGS),
@@ -138,7 +137,8 @@ class _CubinDigests:
         for index in sorted(self._shared, key=lambda number: names[number]):
             parts += names[index], self._sections.bytes_of(index)
             parts += (
-                f"{at} {self._meant(symbol)} {more}".encode() for at, _, symbol, more in self._relocations.of(index)
+                f"{at} {self._meant(symbol)} {more}".encode()
+                for at, _, symbol, more in self._relocations.for_section(index)
             )
         parts += sorted(
             name + b" %d" % row[5]
@@ -147,8 +147,7 @@ class _CubinDigests:
         )
         variables = (
             (
-                f"{self._meant(index)} {decode_name(names[number])} "
-                f"{0 if names[number] == _UNSET else value} {size}"
+                f"{self._meant(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}"
             ).encode()
             for index, ((_, info, _, number), (value, size)) in enumerate(zip(self._symbols, self._places, strict=True))
             if info & 15 == _OBJECT and 0 < number < len(names)
@@ -156,20 +155,20 @@ class _CubinDigests:
         return digest_parts((*parts, *sorted(variables)))
 
     def _own(self, number: int, calls: list[str]) -> bytes:
-        """Return the digest of a section of code with its constants; functions that it names go into ``calls``."""
+        """Return the digest of a section of code with its constants; adds the functions that it names to ``calls``."""
         parts = sorted(self._attributes.get(number, ()))
         banks = sorted(self._banks.get(number, ()), key=lambda index: self._sections.names[index])
         for index in (number, *banks):
             bank = b"" if index == number else self._sections.names[index].split(b".")[2]
             parts += bank, self._sections.bytes_of(index)
-            for offset, kind, symbol, addend in self._relocations.of(index):
+            for offset, kind, symbol, addend in self._relocations.for_section(index):
                 parts.append(f"{offset} {kind} {self._meant(symbol)} {addend}".encode())
                 if symbol < len(self._symbols) and self._symbols[symbol][1] & 15 == FUNC:
                     calls.append(self._name(symbol))
         return digest_parts(parts)
 
     def _graph(self) -> list[tuple[str, str]]:
-        """Return (caller, callee) of all calls between functions that are known."""
+        """Return (caller, callee) of all calls between known functions."""
         pairs = Struct("<II" if self._sections.order == "little" else ">II")
         most = len(self._symbols)
         found: list[tuple[str, str]] = []
@@ -186,7 +185,7 @@ class _CubinDigests:
         return decode_name(self._stored_names[symbol])
 
     def _meant(self, symbol: int) -> str:
-        """Return what a relocation names: a symbol, or the section that one stands for."""
+        """Return the text for a relocation's symbol: its name, or the section that it represents."""
         known = self._meanings.get(symbol)
         if known is None:
             known = self._meanings[symbol] = self._found(symbol)

@@ -1,6 +1,6 @@
-"""What cubins say of their kernels: attributes in ``.nv.info``, and the sizes of the sections that belong to each.
+"""Properties of the kernels of a cubin: attributes in ``.nv.info``, and the sizes of sections that belong to each.
 
-A kernel NAME is a symbol in ``.text.NAME``; sections of its own name that one in ``sh_info``:
+A kernel NAME is a symbol in ``.text.NAME``; the sections that belong to it have its number in ``sh_info``:
 
 =========================  ===================================================================================
 ``.nv.info.NAME``          its attributes
@@ -10,13 +10,13 @@ A kernel NAME is a symbol in ``.text.NAME``; sections of its own name that one i
 ``.nv.info``               attributes of all functions, each with the number of its symbol
 =========================  ===================================================================================
 
-An attribute is u8 format, u8 attribute and a value: format 1 nothing, 2 a byte, 3 a u16, each in two bytes; 4 u16
-size and so many bytes.
+An attribute is u8 format, u8 attribute and a value: in format 1 nothing, 2 a byte, 3 a u16, each stored in two bytes;
+in format 4 a u16 size and that many bytes.
 
-How we know: ``cuobjdump -elf`` names the attributes, ``cuobjdump -res-usage`` shows the same numbers for all
-fixtures, for what ptxas 13.0 compiles for every SM it knows, and for the cubins of public libraries; barriers are
-those of ``ptxas -v``, and in the old ABI of ``cuobjdump -elf``. Parameters and launch bounds agree with the source.
-Nothing but the metadata of ptxas is read: what the code does is not looked at.
+Sources: ``cuobjdump -elf`` names the attributes; ``cuobjdump -res-usage`` shows the same numbers for all fixtures, for
+ptxas 13.0 and each of its SMs, and for cubins of public libraries. Barriers equal those of ``ptxas -v``, and in the old
+ABI those of ``cuobjdump -elf``. Parameters and launch bounds agree with the source. Only ptxas' metadata is read, not
+the code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     _Sizes: TypeAlias = tuple[int, int, int] | None
 
-    #: shared and local memory, bytes of parameters, (bank, size) of constants, required and most threads, cluster,
+    #: shared and local memory, size of parameters, (bank, size) of constants, required and maximum threads, cluster,
     #: barriers
     _Needs: TypeAlias = tuple[int, int, int | None, tuple[tuple[int, int], ...], _Sizes, _Sizes, _Sizes, int | None]
 
@@ -48,39 +48,39 @@ _OLD_OSABI = 0x33
 #: sh_type of ``.nv.info``: SHT_LOPROC
 INFO = 0x70000000
 
-#: attributes of functions, by their symbol …
+#: attributes of functions, with a symbol number …
 _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
 #: … and of one kernel
 _MAX_THREADS, _REQNTID, _CBANK_PARAM_SIZE, _CTA_PER_CLUSTER, _NUM_BARRIERS = 0x05, 0x10, 0x19, 0x3D, 0x4C
 
-#: the stack of a kernel that may call itself, as nvlink writes it
+#: the stack size of a kernel that may call itself, as nvlink writes it
 UNKNOWN_STACK = 0xFFFFFFFF
 
 _OF_FUNCTIONS = frozenset((_MIN_STACK_SIZE, _REGCOUNT))
 _OF_A_KERNEL = frozenset((_MAX_THREADS, _REQNTID, _CBANK_PARAM_SIZE, _CTA_PER_CLUSTER, _NUM_BARRIERS))
 
-#: formats of attributes: those with a size, and the bytes of the others
+#: formats of attributes with a size, and sizes of the other formats
 _SIZED, _LENGTHS = 4, {1: 0, 2: 1, 3: 2}
 
-#: how the names of sections start that belong to one function
+#: prefixes of the names of sections that belong to one function
 _OWN_INFO, _OWN_CONSTANTS, _OWN_SHARED = b".nv.info.", b".nv.constant", b".nv.shared."
 _OWN = (_OWN_INFO, _OWN_CONSTANTS, _OWN_SHARED, b".nv.local.")
 
-#: st_shndx from here on means something else than a section
+#: first reserved st_shndx
 _RESERVED = 0xFF00
 
-#: owner and type of the note that says which tool took part, and with which options
+#: owner and type of the note of a tool with its options
 _TOOL = (b"NVIDIA Corp", 2000)
 
-#: that note: u32 version, offsets behind these of object, tool, version, branch and options; then the strings
+#: that note: u32 version, offsets (after these) of object, tool, version, branch and options; then the strings
 _TOOL_HEADER = 24
 
-#: LIMIT: bytes of such a note that are looked at; a command line may be long.
+#: LIMIT: bytes of such a note that are read; a command line may be long.
 _NOTE_SIZE = 64 << 10
 
 
 def facts(view: View) -> KernelInfo:
-    """Return the kernels of a cubin with what they need. Raises FormatError when a table is damaged."""
+    """Return the kernels of a cubin with their properties. Raises FormatError if a table is damaged."""
     sections = DeviceElfSections(view)
     registers, stacks = function_resources(sections)
     own = _FunctionSections(sections)
@@ -105,13 +105,13 @@ def facts(view: View) -> KernelInfo:
         shared, local, params, constants, required, most, cluster, barriers = own.needs(number)
         if sections.elf.osabi == _OLD_OSABI:
             _, _, flags, _, _, _, _, info = sections.headers[number]
-            # Up to sm_8x, the registers are in the row of the code as well.
+            # Up to sm_8x, the section header of the code has the registers too.
             registers_of_code = info >> 24
             if used is None:
                 used = registers_of_code or None
             elif used < registers_of_code:
-                # More is none: nvlink raises them in .nv.info to those of the functions that a kernel calls, and
-                # leaves the row as it was.
+                # More is not a contradiction: nvlink raises them in .nv.info to those of called functions, and does not
+                # change the section header.
                 fewer.append(name)
             barriers = flags >> 20 & 0x7F
         x, y, z = required or most or (0, 0, 0)
@@ -140,7 +140,7 @@ def facts(view: View) -> KernelInfo:
 
 
 def function_resources(sections: DeviceElfSections) -> tuple[dict[int, int], dict[int, int]]:
-    """Return registers and bytes of stack of functions, by the numbers of their symbols."""
+    """Return registers and stack size of functions, by symbol number."""
     registers: dict[int, int] = {}
     stacks: dict[int, int] = {}
     pair = Struct("<II" if sections.order == "little" else ">II")
@@ -155,12 +155,12 @@ def function_resources(sections: DeviceElfSections) -> tuple[dict[int, int], dic
 
 
 class _FunctionSections:
-    """The sections that belong to one function each, by the number of the section of its code."""
+    """The sections that belong to one function each, by the number of its section of code."""
 
     def __init__(self, sections: DeviceElfSections) -> None:
         self._sections = sections
         self._numbers = Struct("<III" if sections.order == "little" else ">III").unpack
-        #: bytes of shared and of local memory, sizes of constant banks, and the sections of attributes
+        #: size of shared and of local memory, sizes of constant banks, and the sections of attributes
         self._shared: dict[int, int] = {}
         self._local: dict[int, int] = {}
         self._constants: dict[int, dict[int, int]] = {}
@@ -186,7 +186,7 @@ class _FunctionSections:
         sections.read_ahead([index for indexes in self._infos.values() for index in indexes])
 
     def needs(self, number: int) -> _Needs:
-        """Return what the sections of a function say of it; bytes of stack are not in them."""
+        """Return the properties in the sections of a function; the stack size is not in them."""
         infos, banks = self._infos.get(number), self._constants.get(number, {})
         constants = tuple(sorted(banks.items()) if len(banks) > 1 else banks.items())
         shared, local = self._shared.get(number, 0), self._local.get(number, 0)
@@ -207,7 +207,7 @@ class _FunctionSections:
         )
 
     def _sizes(self, value: bytes | None) -> _Sizes:
-        """Return an attribute of three u32; None for one that is missing, or of another size."""
+        """Return an attribute of three u32; None if it is missing or has another size."""
         if value is None or len(value) != 12:
             return None
         x, y, z = self._numbers(value)
@@ -215,9 +215,9 @@ class _FunctionSections:
 
 
 def read_attributes(sections: DeviceElfSections, index: int, wanted: Container[int]) -> list[tuple[int, bytes]]:
-    """Return (attribute, value) of those in a section of attributes that are wanted.
+    """Return (attribute, value) of the wanted attributes in a section.
 
-    All are walked over: raises FormatError when one is damaged.
+    All attributes are parsed: raises FormatError if one is damaged.
     """
     data = sections.bytes_of(index)
     low, high = (2, 3) if sections.order == "little" else (3, 2)
@@ -250,7 +250,7 @@ def _bad(sections: DeviceElfSections, index: int, at: int, problem: str) -> BadV
 
 
 def _made_by(sections: DeviceElfSections) -> Iterator[str]:
-    """Yield the tools that the notes name, each once: ``ptxas -arch sm_90 -m 64 (… release 13.0, V13.0.88, …)``."""
+    """Yield the tools in the notes, each once: ``ptxas -arch sm_90 -m 64 (… release 13.0, V13.0.88, …)``."""
     seen: dict[str, None] = {}
     for owner, kind, view in sections.notes():
         if (owner, kind) != _TOOL or len(view) < _TOOL_HEADER:

@@ -1,4 +1,4 @@
-"""What an image says about itself, and the names of all forms: what every reader of claims returns."""
+"""The result of identifying an image, and the names of all forms."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from fatpack.record import Record
 
 
 class ImageInfo(Record):
-    """What an image says about itself; "" and None where it says nothing.
+    """The form, target and size that an image states about itself; "" and None for what it does not state.
 
-    ``form`` is a key of :data:`EXTENSIONS`, or "" for bytes we do not know. ``arch`` is the processor as containers
-    spell it (``sm_90a``, ``gfx90a:sramecc+:xnack-``), ``triple`` the least triple that is certain: a family such as
-    ``nvptx64-nvidia-cuda`` or ``x86_64``, and for bitcode the stored one. ``size`` is the number of bytes the
-    image's own headers describe: less than it was given when padding follows, more when it was cut short.
-    ``detail`` is a short phrase for people. ``container`` is the JSON name of the format that may read the image as
-    a container.
+    ``form`` is a key of :data:`EXTENSIONS`, or "" for unknown bytes. ``arch`` is the processor in the spelling of
+    containers (``sm_90a``, ``gfx90a:sramecc+:xnack-``), ``triple`` the part of the triple that is certain: a family
+    such as ``nvptx64-nvidia-cuda`` or ``x86_64``, and for bitcode the stored one. ``size`` is the number of bytes that
+    the image's own headers describe: less than the available bytes if padding follows, more if it is truncated.
+    ``detail`` is a short phrase for people. ``container`` is the JSON name of the format that may read the image as a
+    container.
     """
 
     form: str
@@ -24,7 +24,7 @@ class ImageInfo(Record):
     container: str = ""
 
 
-#: form → extension of extracted files, without the dot. The forms are what ``Image.form`` may hold.
+#: form → extension of extracted files, without the dot; the keys are the values of ``Image.form``.
 EXTENSIONS = {
     "cubin": "cubin",
     "ptx": "ptx",
@@ -52,5 +52,5 @@ EXTENSIONS = {
 EMPTY = ImageInfo("empty", detail="no bytes")
 UNKNOWN = ImageInfo("")
 
-#: of a compressed image whose container says what it is: it was not inflated to ask its bytes
+#: for compressed images whose container states their form: their bytes were not inflated
 NOT_INFLATED = ImageInfo("", detail="not inflated")

@@ -1,4 +1,4 @@
-"""Digests of what a kernel does, by which two builds of it are told apart: what goes in, and how it is put together.
+"""Properties of kernels for all vendors, and digests of their behaviour, by which two builds are compared.
 
 =============  =====================================================================================================
 form           what the digest of a kernel covers
@@ -19,16 +19,14 @@ any of these   what :class:`~fatpack.images.kernel.KernelNeeds` says that it nee
 parameters =============
 =====================================================================================================
 
-Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels and
-of sections, and the second form of the code in cubins since sm_100, which holds numbers of lines.
-Names that compilers make of a unit's path or contents go in without that part (:func:`without_unit`). Code objects that
-were linked hold distances to data in their code: there a kernel counts as changed too when the data of its neighbours
-moved. SPIR-V, LLVM bitcode, LTO-IR and Tile IR have no digests.
+Not covered: line numbers, names and times of source files (``-lineinfo``), notes of tools, the order of kernels and
+sections, and the second form of the code in cubins since sm_100, which contains line numbers. Names that compilers
+derive from a unit's path or contents are covered without that part (:func:`without_unit`). Linked code objects contain
+distances to data in their code: a kernel then also counts as changed if data of other kernels moved. SPIR-V, LLVM
+bitcode, LTO-IR and Tile IR have no digests.
 """
 
 from __future__ import annotations
-
-import re
 
 from fatpack import limits
 from fatpack.errors import LimitExceeded, pluralize
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# What a kernel needs of the device that runs it: one model for the images of all vendors.
+# Properties of kernels: one model for the images of all vendors.
 #
 # ========================  =========================================  ===========================================
 # field                     cubin, PTX                                 code object, by the keys of its metadata
@@ -70,9 +68,9 @@ if TYPE_CHECKING:
 
 
 class KernelNeeds(Record):
-    """A kernel by its stored (mangled) name, and what is known of it; None for what is not.
+    """A kernel by its stored (mangled) name, and its properties; None for unknown ones.
 
-    The module's docstring says what each field is to the vendors.
+    The table above maps each field to the vendors' terms.
     """
 
     name: str
@@ -96,7 +94,7 @@ class KernelNeeds(Record):
 
 
 class KernelInfo(Record):
-    """All that an image says of itself beyond what it is for: its kernels in stored order, and the tools that made it.
+    """Everything that an image states about itself except its target: kernels in stored order, and producers.
 
     ``contradictions`` are sentences about parts of the image that do not agree.
     """
@@ -107,7 +105,7 @@ class KernelInfo(Record):
 
 
 def check_count(view: View, count: int) -> None:
-    """Raise LimitExceeded when an image has more kernels, or functions, than are described."""
+    """Raise LimitExceeded if an image has more kernels, or functions, than the limit."""
     if count > limits.KERNELS:
         raise LimitExceeded(
             f"more than {pluralize(limits.KERNELS, 'kernel')}",
@@ -120,71 +118,77 @@ def check_count(view: View, count: int) -> None:
 
 
 def and_others_words(names: Sequence[str]) -> str:
-    """Return how a sentence about the first of some kernels counts the others; "" for one."""
+    """Return words that count the other kernels in a sentence about the first one; "" for one kernel."""
     return f"(and {len(names) - 1} more like it) " if len(names) > 1 else ""
 
 
-#: what nvcc makes of a unit: _GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8, a process behind it before CUDA 11.5; in mangled
-#: names its length is in front
-_NVCC_UNIT = re.compile(
+#: nvcc's name of a unit: _GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8, before CUDA 11.5 followed by a process; mangled names
+#: have its length in front
+_NVCC_UNIT = (
     r"(?<!\d)\d*(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_|\d|[A-Z]|\b)"
 )
 
-#: the same ahead of static names, where objects for the device link are made: __nv_static_43__HASH_17_k_cu_HASH_641_t
-_NVCC_STATIC = re.compile(r"__nv_static_\d{1,5}__[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_)")
+#: nvcc's prefix of static names in objects for the device link: __nv_static_43__HASH_17_k_cu_HASH_641_t
+_NVCC_STATIC = r"__nv_static_\d{1,5}__[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_)"
 
-#: the same where a name of the unit takes the place of the second number: _GLOBAL__N__22fe00ac_4_a_cu_table. Objects
-#: for the device link say it twice: __nv_static_22__22fe00ac_4_a_cu_table__ZN33_GLOBAL__N_…
-_NVCC_NAMED = re.compile(r"(_GLOBAL__N_|_INTERNAL|__nv_static_\d{1,5}_)_[0-9a-f]{8}(?=_\d)")
+#: nvcc's name of a unit with a symbol instead of the second number: _GLOBAL__N__22fe00ac_4_a_cu_table. Objects for the
+#: device link contain it twice: __nv_static_22__22fe00ac_4_a_cu_table__ZN33_GLOBAL__N_…
+_NVCC_NAMED = r"(_GLOBAL__N_|_INTERNAL|__nv_static_\d{1,5}_)_[0-9a-f]{8}(?=_\d)"
 
-#: what clang puts behind the name of a kernel or variable that other units do not see
-_CLANG_UNIT = re.compile(r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$")
-#: so many digits it puts there at least: looking at these first is quicker, for names have thousands of bytes
+#: clang's suffix of a kernel or variable with internal linkage
+_CLANG_UNIT = r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$"
+#: smallest number of digits in it: searching for these first is faster, since names have thousands of bytes
 _CLANG_DIGITS = 16
 
-#: what ptxas calls static memory of a function, with a number of its own: $___ZZ3onePfi1PE1s__62, _Z3onePfi1P$229
-_PTXAS_LOCAL = re.compile(r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$")
+#: ptxas' names of a function's static memory, with a number: $___ZZ3onePfi1PE1s__62, _Z3onePfi1P$229
+_PTXAS_LOCAL = r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$"
 
-#: what clang adds to each unit of HIP, with a digest of its path
+#: clang's symbol in each HIP unit, with a digest of its path
 _HIP_UNIT = "__hip_cuid_"
 
-#: fields of a kernel that its digest covers: all but its name, and its size, which is that of the code
+#: fields of a kernel that its digest covers: all except its name, and its size, which follows from the code
 _NEEDS = tuple(
     "registers sgprs agprs vgpr_spills sgpr_spills shared local has_dynamic_stack params constants max_threads "
     "required_threads min_blocks cluster wavefront barriers".split()
 )
 
-#: LIMIT: steps from kernels to the functions that they call, for each function and call of an image. With more, all
-#: functions count for every kernel.
+#: LIMIT: steps from kernels to called functions, per function and call of an image. Beyond it, all functions count for
+#: every kernel.
 _STEPS = 16
 
 
-#: parts of more bytes are not copied to be hashed
+#: larger parts are not copied before they are hashed
 _SMALL = 4096
 
 
 def strip_unit_suffix(name: str) -> str:
-    """Return a mangled name without what a compiler made of the path or contents of its unit."""
+    """Return a mangled name without the part that a compiler derived from the path or contents of its unit."""
     if "_GLOBAL__N_" in name or "_INTERNAL" in name or "__nv_static_" in name:
         if "__nv_static_" in name:
-            name = _NVCC_STATIC.sub(r"__nv_static_\1", name)
-        name = _NVCC_NAMED.sub(r"\1", _NVCC_UNIT.sub(r"\1_\2", name))
+            name = _substitute(_NVCC_STATIC, r"__nv_static_\1", name)
+        name = _substitute(_NVCC_NAMED, r"\1", _substitute(_NVCC_UNIT, r"\1_\2", name))
     if name.startswith(_HIP_UNIT):
         return _HIP_UNIT
     if "$" in name:
-        name = _PTXAS_LOCAL.sub(r"\1\2", name)
+        name = _substitute(_PTXAS_LOCAL, r"\1\2", name)
     if not name[-_CLANG_DIGITS:].strip("0123456789abcdef"):
-        name = _CLANG_UNIT.sub(r"\1\2", name)
+        name = _substitute(_CLANG_UNIT, r"\1\2", name)
     return name
 
 
+def _substitute(expression: str, replacement: str, name: str) -> str:
+    import re
+
+    return re.sub(expression, replacement, name)
+
+
 def header_digest_text(osabi: int, abi_version: int, flags: int) -> bytes:
-    """Return what the header of a device ELF says that decides whether, and how, a driver loads it."""
+    """Return the fields of a device ELF's header that determine whether, and how, a driver loads it."""
     return b"abi %d.%d flags %#x" % (osabi, abi_version, flags)
 
 
 def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
-    """Return the SHA-256 of parts, each with its size before it: no two lists of parts have the same bytes."""
+    """Return the SHA-256 of parts with their sizes: different lists of parts never have the same bytes."""
     from hashlib import sha256
 
     made = sha256()
@@ -202,9 +206,9 @@ def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
 def digest_with_calls(
     own: Mapping[str, bytes], calls: Mapping[str, Sequence[str]], kernels: Iterable[str]
 ) -> dict[str, bytes]:
-    """Return the digest of each kernel that has one of its own, with those of all functions that it leads to.
+    """Return the digest of each kernel, which covers the digests of all functions that it can reach.
 
-    ``calls`` are names of functions by that of their caller; functions without a digest count by their names.
+    ``calls``: called functions by the name of the caller; functions without a digest are covered by their names.
     """
     made: dict[str, bytes] = {}
     left = _STEPS * (len(own) + sum(map(len, calls.values()))) + 1000
@@ -234,6 +238,6 @@ def digest_with_calls(
 
 
 def digest_with_needs(code: bytes, kernel: KernelNeeds) -> str:
-    """Return the digest of a kernel from that of its code, in hexadecimal."""
+    """Return the digest of a kernel, in hexadecimal, from the digest of its code and its properties."""
     needs = [f"{name}={value}" for name in _NEEDS if (value := getattr(kernel, name)) is not None]
     return digest_parts((code, *(text.encode() for text in needs))).hex()

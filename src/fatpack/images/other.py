@@ -1,7 +1,7 @@
-"""Objects for host processors: ELF of other machines, COFF and PE, Mach-O.
+"""Objects for host processors (ELF of other machines, COFF and PE, Mach-O) and packages for Intel's FPGAs.
 
-OpenMP can offload to the host, bundles carry the host's own object, and SYCL's images for CPUs and Intel GPUs are
-such files. Only their kind and processor are named; hosts are read by ``fatpack.binary``.
+OpenMP can offload to the host, bundles contain the host's own object, and SYCL's images for CPUs and Intel GPUs are
+such files. Only their kind and processor are identified; ``fatpack.binary`` reads hosts.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ if TYPE_CHECKING:
     from fatpack.layout import ByteOrder
 
 
-# Packages for Intel's FPGAs: ELF files of no machine, with a section ``.acl.…`` for every piece of content.
-#
-# ``.aoco`` and ``.aocr`` hold a design that is compiled or linked, ``.aocx`` what an FPGA is programmed with, in
-# ``.acl.fpga.bin`` (intel/fpga-runtime-for-opencl, pkg_editor and ``acl_program.cpp``). DPC++ bundles them for the
-# targets fpga_aoco, fpga_aocr and fpga_aocx. No sample was at hand: what is known are the names of their sections.
+# Packages for Intel's FPGAs: ELF files without a machine, with sections ``.acl.…``. ``.aoco`` and ``.aocr`` contain a
+# compiled or linked design, ``.aocx`` the configuration of an FPGA, in ``.acl.fpga.bin``
+# (intel/fpga-runtime-for-opencl, pkg_editor and ``acl_program.cpp``). DPC++ bundles them for the targets fpga_aoco,
+# fpga_aocr and fpga_aocx. No sample was available: only the names of sections are known.
 
 _PREFIX, _HARDWARE = ".acl.", ".acl.fpga.bin"
 
 
-#: LIMIT: sections of a package. They have a few dozen; other files need not be looked at.
+#: LIMIT: sections of a package, which has a few dozen; other files are not read.
 _MOST = 1000
 
 
 def identify_fpga_package(elf: QuickHeader, otherwise: ImageInfo) -> ImageInfo:
-    """Return what a package is; ``otherwise`` for an ELF that is none, or whose sections cannot be read."""
+    """Identify a package; returns ``otherwise`` for an ELF that is none, or whose sections cannot be read."""
     if elf.section_count() > _MOST:
         return otherwise
     try:
@@ -55,7 +54,7 @@ _ELF_MACHINES = {
     40: "arm",
     62: "x86_64",
     183: "aarch64",
-    # Intel's GPUs, whether made for SYCL ahead of time or as the wrapper of SPIR-V that OpenMP uses.
+    # Intel's GPUs: images compiled ahead of time for SYCL, and the wrapper of SPIR-V for OpenMP.
     205: "spir64_gen",
     243: "riscv",
     247: "bpf",
@@ -69,7 +68,7 @@ _COFF_MACHINES = {0x14C: "i386", 0x1C4: "arm", 0x8664: "x86_64", 0xAA64: "aarch6
 #: cputype of Mach-O → first part of the triple
 _MACHO_MACHINES = {7: "i386", 12: "arm", 0x01000007: "x86_64", 0x0100000C: "arm64"}
 
-#: first bytes of Mach-O → word size, byte order
+#: magic of Mach-O → word size, byte order
 _MACHO: dict[bytes, tuple[int, ByteOrder]] = {
     magic_numbers.BIG_MACH_O_32: (32, "big"),
     magic_numbers.BIG_MACH_O_64: (64, "big"),
@@ -77,14 +76,14 @@ _MACHO: dict[bytes, tuple[int, ByteOrder]] = {
     magic_numbers.MACH_O_64: (64, "little"),
 }
 
-#: Java's classes start with the magic of universal Mach-O too; their version, at the count's place, is above 44.
+#: Java classes have the magic of universal Mach-O too; their version, in the place of the count, is above 44.
 _MOST_SLICES = 44
 
 _COFF_HEADER, _COFF_SECTION = 20, 40
 
 
 def identify_host_elf(elf: QuickHeader) -> ImageInfo:
-    """Return what an ELF for none of the GPUs we know is."""
+    """Identify an ELF file for a machine other than the known GPUs."""
     machine = _ELF_MACHINES.get(elf.machine, "")
     if machine == "riscv":
         machine = f"riscv{elf.shape.bits}"
@@ -95,7 +94,7 @@ def identify_host_elf(elf: QuickHeader) -> ImageInfo:
 
 
 def identify_host_object(view: View, head: bytes) -> ImageInfo | None:
-    """Return what a COFF, PE or Mach-O image is; None for anything else."""
+    """Identify a COFF, PE or Mach-O image; None for anything else."""
     magic = head[:4]
     if magic in _MACHO and len(head) >= 28:
         bits, order = _MACHO[magic]
@@ -124,7 +123,7 @@ def _portable_executable(view: View, head: bytes) -> ImageInfo | None:
 
 
 def _coff(view: View, head: bytes) -> ImageInfo | None:
-    """Recognise COFF objects, which have no magic: machine, section table and symbol table must make sense."""
+    """Identify a COFF object, which has no magic: machine, section table and symbol table must be plausible."""
     if head[:4] == magic_numbers.ANONYMOUS_COFF and len(head) >= 56:
         # ANON_OBJECT_HEADER_BIGOBJ: version 2, machine at 6, class ID at 12
         is_big = head[4:6] == b"\x02\0" and head[12:16] == magic_numbers.BIG_COFF_CLASS[:4]

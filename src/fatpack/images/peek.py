@@ -1,8 +1,8 @@
-"""What the first bytes of a compressed image say of it, without inflating the rest.
+"""Identification of a compressed image from its first bytes, without inflating the rest.
 
-A library has thousands of images, and inflating them all takes many times as long as listing them. Of an ELF image the
-header is enough for the kind of machine and the processor, of a text its first directives. Whether a cubin is for a
-variant (``sm_90a``) may stand only in its notes, so where the header does not say so the label is not contradicted.
+A library has thousands of images, and inflating all of them takes many times as long as listing them. The header of an
+ELF image states the machine and the processor, a text its first directives. The variant of a cubin (``sm_90a``) may be
+only in its notes, so a label with a variant is not contradicted by a header without one.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from fatpack.images.identification import ImageInfo
     from fatpack.model import Image
 
-#: Bytes from the start of an image that are inflated alone; whoever asks for more has all of it inflated.
+#: First bytes that are inflated separately; a read after them inflates the whole image.
 _MOST = 64 << 10
 
-#: ELF headers without where and how large the tables are → what they claim; a library has thousands that are alike
+#: ELF headers without positions and sizes of tables → the result; a library has thousands of equal ones
 _HEADERS: dict[bytes, ImageInfo] = {}
 _MOST_HEADERS = 1000
 
 
 def identify_by_head(image: Image, holder: Source) -> ImageInfo:
-    """Return what an image is as far as its first bytes say; ``holder`` is the source that its span is of.
+    """Identify an image by its first bytes; ``holder`` is the source of its span.
 
-    Of an ELF image only its header is read. Raises FormatError where they do not inflate, Unsupported where nobody can
-    inflate them.
+    Only the header of an ELF image is read. Raises FormatError if the bytes do not inflate, Unsupported if no
+    decompressor is installed.
     """
     if image.size <= images.HEAD_SIZE or not (is_not_inflated(image) or not image.data.start):
-        return images.identify_image(image.data)  # one of several in a stream, which is inflated for the first of them
-    # What is known of an image before its data are made is enough to inflate its first bytes: making takes as long.
+        return images.identify_image(image.data)  # one of several in a stream that is inflated for the first of them
+    # Span and compression are enough to inflate the first bytes; computing the image's data takes as long again.
     span = image.span
     packed = View(holder, span.start, span.end, span.source) if is_not_inflated(image) else None
     head = _HeadSource(image, packed)
@@ -48,9 +48,9 @@ def identify_by_head(image: Image, holder: Source) -> ImageInfo:
 
 
 def _of_header(start: bytes, chain: tuple[str, ...]) -> ImageInfo:
-    """Return what an ELF header claims: without a byte behind it nobody looks for tables."""
+    """Identify an ELF header; the view ends after it, so that no tables are read."""
     is_usual = start[4:6] == b"\2\1"
-    # e_entry, e_phoff and e_shoff; e_phnum and e_shnum
+    # without e_entry, e_phoff, e_shoff, e_phnum and e_shnum
     key = start[:24] + start[48:56] + start[58:60] if is_usual else start
     known = _HEADERS.get(key)
     if known is None:
@@ -66,7 +66,7 @@ def _of_header(start: bytes, chain: tuple[str, ...]) -> ImageInfo:
 
 
 class _HeadSource(Source):
-    """The bytes of an image, of which the first are inflated alone."""
+    """The bytes of an image, the first of which are inflated separately."""
 
     def __init__(self, image: Image, packed: View | None) -> None:
         self.name = "image"
@@ -80,7 +80,7 @@ class _HeadSource(Source):
         end = offset + size
         if len(self._known) < end <= _MOST:
             self._known = self._beginning(end)
-        if len(self._known) < end:  # far behind, or the stream has fewer, and inflating it says so
+        if len(self._known) < end:  # far from the start, or a truncated stream, which the full read reports
             return self._image.data.source.read(offset, size)
         return self._known[offset:end]
 

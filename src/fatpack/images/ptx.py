@@ -1,4 +1,4 @@
-"""PTX: NVIDIA's virtual assembly, as text. What it is made for is in its first directives.
+"""PTX: NVIDIA's virtual assembly, as text. Its first directives state the target.
 
 ::
 
@@ -9,7 +9,7 @@
     .visible .entry NAME( … )
 
 CUDA 13 documentation, "PTX ISA", chapters on syntax and directives. Fat binaries store the text with a NUL at
-its end and zero bytes up to a multiple of 8; everything from the first NUL on is no text.
+its end and zero bytes up to a multiple of 8; the first NUL ends the text.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# The code of a PTX text: what is left without its comments and strings.
+# PTX without comments and strings
 
-#: Comments and strings → what ends them.
+#: Start of a comment or string → its end.
 _CLOSERS = {b"//": b"\n", b"/*": b"*/", b'"': b'"'}
 
 
 def strip_comments(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """Yield a text in bounded parts without its comments and strings; each of those becomes a blank.
+    """Yield a text in bounded parts, with a blank instead of each comment and string.
 
-    Ends at the first NUL: what follows is padding. Carriage returns become newlines. Comments are C's, strings end
-    at ``"`` unless a backslash is before it; both may cross pieces, and strings lines (as fatbinary 13 reads PTX).
+    Ends at the first NUL, where padding begins. Carriage returns become newlines. Comments are C's; strings end at
+    ``"`` without a backslash before it. Both may cross pieces, and strings may cross lines (as fatbinary 13 reads PTX).
     """
     rest = closer = b""
     for block in _blocks(pieces):
@@ -57,11 +57,11 @@ def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
 
 
 def _strip(text: bytes, closer: bytes, parts: list[bytes]) -> tuple[bytes, bytes]:
-    """Append the code of a block to ``parts``.
+    """Append a block without its comments and strings to ``parts``.
 
-    ``closer`` is what ends the comment or string that the block begins in, or nothing. Returns the same for its
-    end, and the last byte where the next block decides what it means. Each search runs from where the last one
-    stopped, so the time is linear whatever the text.
+    ``closer`` ends the comment or string in which the block begins, if any. Returns the closer at the block's end, and
+    the last byte if its meaning depends on the next block. Each search starts where the last one stopped, so the time
+    is linear for any text.
     """
     size = len(text)
     at, slash, quote = 0, -1, -1
@@ -101,19 +101,19 @@ def _strip(text: bytes, closer: bytes, parts: list[bytes]) -> tuple[bytes, bytes
 _BLANKS = b" \t\r\n\v\f"
 _IDENTIFIER = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
 
-#: The three directives that say what the text is for stand among its first words.
+#: The three directives with version and target are among the first words.
 _WORDS = 12
 
 _ENTRY = b".entry"
 
 
-#: the first words of texts that begin as compilers write them → what they claim; a library has very many texts
+#: first words of texts in the usual form → the result; a library has very many texts
 _CLAIMS: dict[tuple[bytes, ...], ImageInfo] = {}
 _MOST_CLAIMS = 1000
 
 
 def identify_ptx_fast(text: bytes) -> ImageInfo | None:
-    """Return what :func:`claim` does, of a text without comments ahead; None if its first words are not the usual."""
+    """Return the result of :func:`claim` for a text without leading comments; None if its first words are unusual."""
     words = tuple(text.split(None, 6)[:6])
     known = _CLAIMS.get(words)
     if known is not None:
@@ -123,7 +123,7 @@ def identify_ptx_fast(text: bytes) -> ImageInfo | None:
     )
     if not is_plain or any(byte in b'/",' for word in words for byte in word):
         return None
-    if words[3].startswith(b"."):  # a directive in the place of a target
+    if words[3].startswith(b"."):  # a directive instead of a target
         return None
     if len(_CLAIMS) >= _MOST_CLAIMS:
         _CLAIMS.clear()
@@ -132,7 +132,7 @@ def identify_ptx_fast(text: bytes) -> ImageInfo | None:
 
 
 def identify_ptx(text: bytes) -> ImageInfo:
-    """Return what the first directives of a PTX text say; its comments are gone already."""
+    """Identify a PTX text, whose comments were removed, by its first directives."""
     words = [word.decode("ascii", "replace") for word in text.replace(b",", b" ").split(None, _WORDS)[:_WORDS]]
     version, target, bits = (_after(words, name) for name in (".version", ".target", ".address_size"))
     facts = [f"PTX {version}" if version.replace(".", "").isdecimal() else "PTX"]
@@ -147,13 +147,13 @@ def identify_ptx(text: bytes) -> ImageInfo:
 
 
 def _after(words: list[str], name: str) -> str:
-    """Return the word that follows a directive; "" without either."""
+    """Return the word after a directive; "" if either is missing."""
     return words[words.index(name) + 1] if name in words[:-1] else ""
 
 
 def kernels(view: View) -> tuple[str, ...]:
-    """Return the names behind ``.entry``, outside of comments and strings. Raises LimitExceeded for endless names."""
-    # Comments and strings that are left out become blanks: what is not there before is not there afterwards.
+    """Return the names after ``.entry`` outside comments and strings. Raises LimitExceeded for names without end."""
+    # Comments and strings become blanks, so a name that is not in the original text cannot appear.
     if len(view) <= limits.CHUNK and _ENTRY not in view.tobytes():
         return ()
     names: dict[str, None] = {}
@@ -175,7 +175,7 @@ def kernels(view: View) -> tuple[str, ...]:
 
 
 def _entries(text: bytes, names: dict[str, None]) -> bytes:
-    """Add the names of all kernels in ``text`` to ``names``; return the end, where one may have begun."""
+    """Add the names of all kernels in ``text`` to ``names``; return the end, or the start of an incomplete one."""
     size, done = len(text), 0
     while (at := text.find(_ENTRY, done)) >= 0:
         start = at + len(_ENTRY)

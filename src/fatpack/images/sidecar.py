@@ -1,4 +1,4 @@
-"""Metadata beside an image: what the JSON file that a compiler writes next to it says of it.
+"""Metadata files of compilers beside an image (JSON), and contradictions between them and the image.
 
 ::
 
@@ -10,18 +10,17 @@
 ``target``            Triton: ``{"backend": "cuda", "arch": 90, "warp_size": 32}``; ``hip`` has ``"gfx942"``, ``xpu``
                       an object. 2.2 has ``{"capability": 90}`` and ``device_type``, 2.1 ``arch`` and ``device_type``
 ``name``              the kernel that is looked up when the image was loaded
-``num_warps``         times the width of a warp are the threads of each launch
+``num_warps``         warps per launch; times the width of a warp it is the number of threads
 ``shared``            bytes of shared memory of each launch; nearly all of it is dynamic, and not in the image
 ``AOTI_DEVICE_KEY``   AOTInductor: ``cuda`` (ROCm's too), ``xpu``, ``cpu``
 ``AOTI_COMPUTE_…``    ``AOTI_COMPUTE_CAPABILITY``: ``90``, or ``gfx942``; AOTInductor looks for no other device
 ====================  ================================================================================================
 
-How we know: ``triton/compiler/compiler.py`` of Triton 2.1, 2.2, 3.0 and 3.9, and the caches that 3.0 and 3.9 write for
-three SMs and two processors of AMD; ``get_device_information`` in ``torch/_inductor/codecache.py`` of PyTorch in 2025.
+Sources: ``triton/compiler/compiler.py`` of Triton 2.1, 2.2, 3.0 and 3.9, and the caches that 3.0 and 3.9 write for
+three SMs and two AMD processors; ``get_device_information`` in ``torch/_inductor/codecache.py`` of PyTorch in 2025.
 
-Nobody compares the two when an image is loaded: a wrong one is refused by the driver, or launched with too few threads.
-Silence is the rule, as for labels of containers (:mod:`fatpack.images.container_mismatch`): what is not stated
-contradicts nothing.
+No loader compares the two: with a wrong image the driver refuses it, or the launch has too few threads. Reports are
+conservative, as for containers (:mod:`fatpack.images.container_mismatch`): missing values contradict nothing.
 """
 
 from __future__ import annotations
@@ -38,28 +37,28 @@ if TYPE_CHECKING:
     from fatpack.images.identification import ImageInfo
     from fatpack.images.kernel import KernelNeeds
 
-#: LIMIT: bytes of a metadata file that are read. Triton's have one to four thousand.
+#: LIMIT: bytes that are read of a metadata file. Triton's have one to four thousand.
 MAX_SIDECAR_SIZE = 256 << 10
 
-#: AOTInductor keeps the images of a model in a folder of this one, beside metadata that is called after its host code.
+#: AOTInductor stores the images of a model in a folder of this name, with a metadata file named after the host code.
 PACKAGE, OF_PACKAGE = "aotinductor", "_metadata.json"
 
-#: what a compiler calls its backend → the triple of what it makes
+#: name of a compiler's backend → triple of its images
 _TRIPLES = {"cuda": "nvptx64-nvidia-cuda", "hip": "amdgcn-amd-amdhsa", "xpu": "spir64-unknown-unknown"}
 
-#: extensions of the images that caches hold beside their metadata: those of all forms, and Triton's own
+#: extensions of images that caches contain beside metadata: those of all forms, and Triton's own
 _EXTENSIONS = frozenset(EXTENSIONS.values()) | {"amdgcn", "llir", "ttir", "ttgir", "zebin", "co"}
 
-#: bytes of shared memory that the system reserves in each block since sm_90; cubins count them as the kernel's
+#: bytes of shared memory that the system reserves in each block since sm_90; cubins include them in the kernel's
 _RESERVED = 1024
 
 
 class SidecarClaims(Record):
-    """What metadata says of the image beside it; "" and None for what it does not say.
+    """The statements of a metadata file about its image; "" and None for missing ones.
 
-    ``producer`` is the compiler that writes such files. ``triple`` and ``arch`` are what the image is for, ``arch``
-    without variant: Triton writes 90 for ``sm_90a`` too. ``kernel`` is the one that is launched, with ``threads``
-    threads in warps of ``warp_size``, and ``shared`` bytes of shared memory.
+    ``producer``: the compiler that writes such files. ``triple`` and ``arch``: the target, ``arch`` without variant,
+    because Triton writes 90 for ``sm_90a`` too. ``kernel``: the launched kernel, with ``threads`` threads in warps of
+    ``warp_size``, and ``shared`` bytes of shared memory.
     """
 
     producer: str
@@ -72,13 +71,13 @@ class SidecarClaims(Record):
 
 
 def sidecar_name(name: str) -> str:
-    """Return what the metadata of an image is called, by the name of its file; "" for a file of another kind."""
+    """Return the name of the metadata file for the file name of an image; "" if there is none for this extension."""
     stem, dot, extension = name.rpartition(".")
     return f"{stem}.json" if dot and stem and extension in _EXTENSIONS else ""
 
 
 def read_sidecar(data: bytes) -> SidecarClaims | None:
-    """Return what a metadata file says, None for JSON of another kind. Raises BadValue for what is no JSON."""
+    """Parse a metadata file; None if the JSON has another structure. Raises BadValue for invalid JSON."""
     import json
 
     if len(data) > MAX_SIDECAR_SIZE:
@@ -86,7 +85,7 @@ def read_sidecar(data: bytes) -> SidecarClaims | None:
             f"more than {MAX_SIDECAR_SIZE} bytes; metadata of an image has some thousands", format="json"
         )
     try:
-        # The decoder itself refuses numbers of more than 4300 digits, and deep nesting; shorter ones: see _number.
+        # The decoder refuses numbers of more than 4300 digits, and deep nesting; _number handles shorter numbers.
         values = json.loads(data)
     except (ValueError, RecursionError) as error:
         at = getattr(error, "pos", None)
@@ -124,7 +123,7 @@ def _of_inductor(values: Mapping[str, object]) -> SidecarClaims:
     if arch.startswith("gfx"):
         device = "hip"
     elif device == "cuda" and not arch:
-        device = ""  # it may be that of ROCm
+        device = ""  # it may be for ROCm
     return SidecarClaims("AOTInductor", _TRIPLES.get(device, ""), arch)
 
 
@@ -133,12 +132,12 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int | None:
-    """Return a number that a launch can have: those are of 32 bits, and products of longer ones fit no message."""
+    """Return a number of at most 32 bits, as for launches; products of longer ones would not fit into messages."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 32 else None
 
 
 def _arch(value: object) -> str:
-    """Return an architecture as containers spell it: ``sm_90`` of 90, ``"90"`` and ``"sm90"``; "" for none."""
+    """Return an architecture in the spelling of containers: ``sm_90`` for 90, ``"90"`` and ``"sm90"``; else ""."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
@@ -150,7 +149,7 @@ def _arch(value: object) -> str:
 
 
 def target_problems(claimed: SidecarClaims, recognised: ImageInfo) -> Iterator[tuple[str, str]]:
-    """Yield code and sentence of what metadata says of the target, and the image contradicts."""
+    """Yield code and sentence of each contradiction about the target."""
     if claimed.triple and container_mismatch.triple_contradiction(claimed.triple, recognised):
         yield (
             "FP1111",
@@ -165,7 +164,7 @@ def target_problems(claimed: SidecarClaims, recognised: ImageInfo) -> Iterator[t
 def kernel_problems(
     claimed: SidecarClaims, recognised: ImageInfo, kernels: tuple[KernelNeeds, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield code and sentence of what metadata says of the kernel and its launch, and the image contradicts."""
+    """Yield code and sentence of each contradiction about the kernel and its launch."""
     if not claimed.kernel or not kernels:
         return
     kernel = next((kernel for kernel in kernels if kernel.name == claimed.kernel), None)
@@ -187,7 +186,7 @@ def _launch_problems(claimed: SidecarClaims, kernel: KernelNeeds, recognised: Im
         elif kernel.max_threads and kernel.max_threads < claimed.threads:
             yield f"says {claimed.threads} threads, and {kernel.name} allows {kernel.max_threads}"
     if claimed.shared is not None and kernel.shared:
-        # What is launched is all that the compiler has laid out; what the image has itself is a part of it.
+        # The launch's size includes the static memory that the image states.
         own = kernel.shared - (_RESERVED if recognised.form == "cubin" and kernel.shared >= _RESERVED else 0)
         if own > claimed.shared:
             yield f"says {claimed.shared} bytes of shared memory, and {kernel.name} has {own} of its own"

@@ -6,8 +6,8 @@
     0x14  instructions: count of words << 16 | opcode, operands
           OpCapability …, OpExtension …, OpExtInstImport …, OpMemoryModel, OpEntryPoint …
 
-Khronos "SPIR-V Specification", 2.3 (header) and 2.4 (order of instructions). A module does not say how long it is: of
-one among other bytes, the last function is the end, and what may follow it (2.4, 13; SPV_KHR_non_semantic_info).
+Khronos "SPIR-V Specification", 2.3 (header) and 2.4 (order of instructions). A module does not state its size: among
+other bytes it ends with the last function and the instructions that may follow it (2.4, 13; SPV_KHR_non_semantic_info).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MEMORY_MODEL, _ENTRY_POINT = 14, 15
 
 _LINE, _EXT_INST, _FUNCTION, _FUNCTION_END, _NO_LINE = 8, 12, 54, 56, 317
 
-#: words of OpFunction, OpLine and OpNoLine; these may stand between functions, and OpExtInst
+#: words of OpFunction, OpLine and OpNoLine; lines and OpExtInst may be between functions
 _WORDS = {_FUNCTION: 5, _LINE: 4, _NO_LINE: 1}
 
-#: What may stand before the entry points: OpExtension, OpExtInstImport, OpMemoryModel, OpCapability, and Intel's
+#: Instructions before the entry points: OpExtension, OpExtInstImport, OpMemoryModel, OpCapability, and Intel's
 #: conditional forms of extension and capability (SPV_INTEL_function_variants).
 _PREAMBLE = frozenset((10, 11, _MEMORY_MODEL, 17, 6248, 6250))
 
@@ -43,16 +43,16 @@ _KERNEL = 6
 #: addressing model → triple
 _TRIPLES = {1: "spirv32", 2: "spirv64"}
 
-#: LIMIT: the bound of IDs and the opcodes that are believed of bytes that may be a module. The universal limit of IDs
-#: is 4,194,303 (2.17); extensions have opcodes up to 6,500.
+#: LIMIT: the largest bound of IDs and opcode of bytes that may be a module. The universal limit of IDs is 4,194,303
+#: (2.17); extensions have opcodes up to 6,500.
 _MOST_IDS, _MOST_OPCODE = 1 << 22, 1 << 13
 
-#: LIMIT: instructions that are passed before the memory model; real modules have some tens.
+#: LIMIT: instructions before the memory model; real modules have some tens.
 _INSTRUCTIONS = 1024
 
 
 def identify(view: View, head: bytes) -> ImageInfo:
-    """Return what a SPIR-V module is; ``head`` are its first bytes."""
+    """Identify a SPIR-V module; ``head`` are its first bytes."""
     order: ByteOrder = "little" if head.startswith(SPIRV) else "big"
     triple = ""
     for count, (opcode, at, _) in enumerate(_instructions(view, order)):
@@ -66,7 +66,7 @@ def identify(view: View, head: bytes) -> ImageInfo:
 
 
 def kernels(view: View) -> tuple[str, ...]:
-    """Return the names of the entry points that are kernels. Raises FormatError when one is cut short."""
+    """Return the names of the entry points that are kernels. Raises FormatError if one is truncated."""
     magic = view.head(0, 4)
     if magic not in (SPIRV, SPIRV[::-1]):
         raise BadMagic(
@@ -96,7 +96,7 @@ def kernels(view: View) -> tuple[str, ...]:
 
 
 def _instructions(view: View, order: ByteOrder) -> Iterator[tuple[int, int, int]]:
-    """Yield (opcode, position, size in bytes) of the instructions, as far as they make sense."""
+    """Yield (opcode, position, size in bytes) of the instructions up to the first invalid one."""
     at = _HEADER
     while len(first := view.head(at, 4)) == 4:
         word = int.from_bytes(first, order)
@@ -108,9 +108,9 @@ def _instructions(view: View, order: ByteOrder) -> Iterator[tuple[int, int, int]
 
 
 def extent(view: View) -> tuple[int, int]:
-    """Return the size of the module that a view starts with, and how many bytes were read to tell.
+    """Return the size of the module at the start of a view, and how many bytes were read to find it.
 
-    The size is 0 if there is none: a header, instructions in their order and whole functions are asked for. Takes a
+    The size is 0 if there is none: a module has a header, instructions in their order, and complete functions. Needs a
     block of memory, whatever the size.
     """
     order: ByteOrder = "little" if view.head(0, 4) == SPIRV else "big"
@@ -150,7 +150,7 @@ def extent(view: View) -> tuple[int, int]:
 
 
 def _is_header(head: bytes, order: ByteOrder) -> bool:
-    """Return whether a header is one that producers write: version 1.0 to 1.9, IDs within bounds, 0 at the end."""
+    """Return whether a header is valid: version 1.0 to 1.9, a plausible bound of IDs, schema 0."""
     if len(head) < _HEADER:
         return False
     version, _, bound, schema = (int.from_bytes(head[at : at + 4], order) for at in range(4, _HEADER, 4))

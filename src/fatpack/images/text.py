@@ -1,8 +1,8 @@
-"""Images that are text: PTX, CIR and other MLIR, what clang prints on its way, and the text flavour of its bundles.
+"""Images that are text: PTX, CIR and other MLIR, intermediate outputs of clang, and text bundles.
 
-None of them has a magic. The first thing that is neither blank nor comment decides; PTX and MLIR share C's comments.
-What clang keeps in text bundles begins in ways of its own: LLVM IR with what module it is, assembly for AMD with the
-target, preprocessed sources with a line marker.
+They have no magic: the first bytes after blanks and comments identify them. PTX and MLIR share C's comments. Outputs of
+clang in text bundles have other beginnings: LLVM IR starts with the module's name, assembly for AMD with the target,
+preprocessed source with a line marker.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
-#: LIMIT: bytes read to decide: first the few that nearly always do, then room for a long licence as a comment.
+#: LIMIT: bytes that are read: first a few, which nearly always suffice, then enough for a long licence comment.
 WINDOWS = (2048, 64 << 10)
 
-#: The decision wants this many bytes after the comments; fewer mean a larger window.
+#: Bytes needed after the comments; with fewer, the larger window is read.
 _ENOUGH = 512
 
 _BLANKS = b" \t\r\n\v\f"
 _NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.-")
 
-#: Comments → what ends them.
+#: Start of a comment → its end.
 _CLOSERS = {b"//": b"\n", b"/*": b"*/"}
 
-#: A text bundle begins with an empty line and one of the three comment tokens, by the language of its entries.
+#: A text bundle begins with an empty line and one of three comment tokens, depending on the language of its entries.
 _BUNDLE = tuple(b"\n" + token + b" " + BUNDLE + b"__START__ " for token in (b"//", b"#", b";"))
 
-#: whether it has the word, and its kind → what MLIR is; containers have very many modules
+#: whether the text is CIR, and its kind → the result; containers have very many modules
 _MLIR = {
     (is_cir, kind): ImageInfo("cir", detail=f"{'CIR' if is_cir else 'MLIR'} {kind}")
     for is_cir in (True, False)
     for kind in ("text", "bytecode")
 }
 
-#: What LLVM prints before anything else; the first two are left out of modules without a name.
+#: First lines of LLVM IR; a module without a name has only the last.
 _LLVM_IR = (b"; ModuleID = '", b'source_filename = "', b'target datalayout = "', b'target triple = "')
-#: What LLVM prints first into assembly for AMD, before ``triple--target ID"``.
+#: First line of assembly for AMD, before ``triple--target ID"``.
 _AMDGCN = b'.amdgcn_target "'
 _LINE_MARKERS = (b'# 1 "', b'#line 1 "')
 _LONGEST_WORD = 128
 
 
 def identify_text(view: View) -> ImageInfo:
-    """Return what a text is; UNKNOWN for everything that is none of ours. Reads at most two times 64 KiB."""
+    """Identify a text; UNKNOWN for other texts. Reads at most two times 64 KiB."""
     for size in WINDOWS:
         window = view.head(0, size)
         if window.startswith(MLIR_BYTECODE):
-            # The strings of bytecode lie near its end.
+            # The strings of bytecode are near its end.
             tail = view.head(max(len(view) - WINDOWS[-1], 0), WINDOWS[-1])
             return _mlir(tail, "bytecode")
         window = window.partition(b"\0")[0].replace(b"\r", b"\n")
@@ -66,7 +66,7 @@ def identify_text(view: View) -> ImageInfo:
 
 
 def _nvidia(text: bytes) -> ImageInfo:
-    """Return what a text is that begins with a directive of NVIDIA's: PTX, or what a disassembler prints."""
+    """Identify a text that begins with an NVIDIA directive: PTX, or output of a disassembler."""
     sass = _sass(text)
     if sass is not None:
         return sass
@@ -81,7 +81,7 @@ def _nvidia(text: bytes) -> ImageInfo:
 
 
 def _sass(text: bytes) -> ImageInfo | None:
-    """Return what nvdisasm printed of a cubin; None for a text that begins otherwise, as PTX does.
+    """Identify output of nvdisasm; None for a text that begins otherwise, such as PTX.
 
     It begins with ``.headerflags @"… EF_CUDA_SM80 …"``, and since CUDA 13 with ``.target sm_90`` and ``.elftype``.
     """
@@ -95,7 +95,7 @@ def _sass(text: bytes) -> ImageInfo | None:
 
 
 def _printed(window: bytes, start: int) -> ImageInfo:
-    """Return what a text is that clang printed; UNKNOWN for any other."""
+    """Identify a text printed by clang; UNKNOWN for any other."""
     if window.startswith(_LLVM_IR, start):
         _, _, behind = window.partition(b'\ntarget triple = "')
         return ImageInfo("llvm-ir", triple=_word(behind), detail="LLVM IR text")
@@ -108,18 +108,18 @@ def _printed(window: bytes, start: int) -> ImageInfo:
 
 
 def _word(text: bytes) -> str:
-    """Return what a quotation mark ends; "" if that is far away, or no name stands there."""
+    """Return the text up to a quotation mark; "" if that is far away, or the text is no name."""
     word, quote, _ = text[:_LONGEST_WORD].partition(b'"')
     return word.decode() if quote and _NAME.issuperset(word.replace(b":", b"").replace(b"+", b"")) else ""
 
 
 def _mlir(window: bytes, kind: str) -> ImageInfo:
-    """Return what MLIR is; whether it is a container as well only the format can tell."""
+    """Identify MLIR; only the format's reader can tell whether it is also a container."""
     return _MLIR[b"cir" in window, kind]
 
 
 def _skip(window: bytes) -> int:
-    """Return the position of the first byte that is neither blank nor in a comment."""
+    """Return the position of the first byte that is not blank and not in a comment."""
     at = 0
     while at < len(window):
         if window[at] in _BLANKS:
@@ -133,13 +133,13 @@ def _skip(window: bytes) -> int:
     return at
 
 
-#: How the values of attribute aliases begin that MLIR's printer makes: attributes of dialects, and builtin ones (``MLIR
-#: LangRef``, "Builtin Dialect"). Commented settings of other files have plain words there, numbers, strings and lists.
+#: Beginnings of attribute aliases as MLIR's printer makes them: attributes of dialects, and builtin ones (``MLIR
+#: LangRef``, "Builtin Dialect"). Commented settings in other files are plain words, numbers, strings and lists.
 _ALIASED = (b"#", b"loc(", b"affine_", b"dense", b"array<", b"distinct[")
 
 
 def _starts_mlir(text: bytes) -> bool:
-    """Return whether a text begins as MLIR does: with a module, an alias or file metadata."""
+    """Return whether a text begins like MLIR: with a module, an alias or file metadata."""
     if text.startswith((b"{-#", b'"builtin.module"', b"builtin.module")):
         return True
     if text.startswith(b"module"):

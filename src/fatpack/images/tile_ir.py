@@ -15,10 +15,10 @@
 
 Varints have seven bits in a byte, the lowest first, and alignments count from the magic.
 
-How we know: ``lib/Bytecode/Reader/BytecodeReader.cpp`` and ``BytecodeEnums.h`` of NVIDIA/cuda-tile, release 13.3, and
-``cuda/tile/_bytecode`` of the Python package cuda-tile 1.7.0. tileirdisasm 13.5 names the same kernels in what that
-package writes for the versions 13.1 to 13.4. Version 13.5, in which entries always have hints and all functions have a
-list of attributes of their arguments behind them, is known from its writer alone, which marks it as not released.
+Sources: ``lib/Bytecode/Reader/BytecodeReader.cpp`` and ``BytecodeEnums.h`` of NVIDIA/cuda-tile, release 13.3, and
+``cuda/tile/_bytecode`` of the Python package cuda-tile 1.7.0. tileirdisasm 13.5 names the same kernels in output of
+that package for the versions 13.1 to 13.4. Version 13.5, in which entries always have hints and all functions are
+followed by a list of attributes of their arguments, is known only from its writer, which marks it as not released.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ _ALIGNED = 0x80
 #: flags of a function
 _KERNEL, _HINTS = 2, 4
 
-#: the first version in which hints are always there, and attributes of arguments behind them
+#: the first version in which hints are always present, followed by attributes of arguments
 _ARGUMENTS = (13, 5)
 
-#: kinds of attributes: integer and its type, yes or no, a type, a string; array, dictionary and hints hold others
+#: kinds of attributes: integer with its type, boolean, type, string; array, dictionary and hints are nested
 _INTEGER, _BOOL, _TYPE, _STRING, _ARRAY, _DIVISIBLE, _DICTIONARY, _OPTIMIZATION, _BOUNDED = 1, 3, 4, 5, 6, 8, 10, 11, 12
 
-#: LIMIT: attributes inside each other. Hints are dictionaries of dictionaries of numbers.
+#: LIMIT: nesting depth of attributes. Hints are dictionaries of dictionaries of numbers.
 _NESTING = 16
 
-#: LIMIT: bytes of a varint: those of 64 bits
+#: LIMIT: bytes of a varint of 64 bits
 _VARINT = 10
 
-#: Bytes that are read at once.
+#: Bytes per read.
 _BLOCK = 4096
 
 
 def identify(view: View, head: bytes) -> ImageInfo:
-    """Return what a module is; ``head`` are its first bytes. Its size is where its sections end."""
+    """Identify a module; ``head`` are its first bytes. Its size is the end of its sections."""
     if not head.startswith(TILE_IR):
         return UNKNOWN
     detail = "CUDA Tile IR bytecode"
@@ -78,7 +78,7 @@ def identify(view: View, head: bytes) -> ImageInfo:
 
 
 def extent(view: View) -> int | None:
-    """Return the size of the module that a view starts with; None where its sections do not say. Never raises on it."""
+    """Return the size of the module at the start of a view; None if its sections are damaged. Never raises for that."""
     try:
         *_, (_, _, end) = _sections(view)
     except (BadMagic, BadValue, Truncated):
@@ -87,12 +87,12 @@ def extent(view: View) -> int | None:
 
 
 def kernels(view: View) -> tuple[str, ...]:
-    """Return the names of the kernels. Raises FormatError when a section is damaged."""
+    """Return the names of the kernels. Raises FormatError if a section is damaged."""
     return tuple(kernel.name for kernel in facts(view).kernels)
 
 
 def facts(view: View) -> KernelInfo:
-    """Return the kernels, which need nothing of a device before they are compiled, and what wrote the module."""
+    """Return the kernels, which have no properties before they are compiled, and the module's producer."""
     sections = {kind: (start, end) for kind, start, end in _sections(view)}
     strings = _Strings(view, *sections.get(_STRINGS, (0, 0)))
     made_by: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ def facts(view: View) -> KernelInfo:
 
 
 def _sections(view: View) -> Iterator[tuple[int, int, int]]:
-    """Yield (kind, start, end) of the sections, and last the end of the module as one of kind 0. Raises FormatError."""
+    """Yield (kind, start, end) of the sections, and finally the module's end as kind 0. Raises FormatError."""
     magic = view.head(0, len(TILE_IR))
     if magic != TILE_IR:
         raise BadMagic(
@@ -122,14 +122,14 @@ def _sections(view: View) -> Iterator[tuple[int, int, int]]:
             return
         if kind == _END or kind >= len(_NAMES) or kind in seen:
             problem = f"a second section of {_NAMES[kind]}" if kind in seen else f"kind {stored:#x} is none we know"
-            raise cursor.bad(problem, at)
+            raise cursor.error(problem, at)
         seen.add(kind)
         cursor.field = f"section of {_NAMES[kind]}"
         size = cursor.varint()
         if stored & _ALIGNED:
             alignment = cursor.varint()
             if not alignment or alignment & (alignment - 1):
-                raise cursor.bad(f"alignment {alignment} is no power of two", at)
+                raise cursor.error(f"alignment {alignment} is no power of two", at)
             cursor.skip(-cursor.at % alignment)
         start = cursor.at
         cursor.skip(size)
@@ -137,7 +137,7 @@ def _sections(view: View) -> Iterator[tuple[int, int, int]]:
 
 
 def _kernels(view: View, start: int, end: int) -> Iterator[int]:
-    """Yield the number of the string that names each kernel, in the order of the functions. Raises FormatError."""
+    """Yield the string number of each kernel's name, in the order of the functions. Raises FormatError."""
     has_arguments = tuple(view.read(8, 2)) >= _ARGUMENTS
     cursor = _Cursor(view, start, end, "section of functions")
     found = 0
@@ -156,11 +156,11 @@ def _kernels(view: View, start: int, end: int) -> Iterator[int]:
 
 
 def _pass_attribute(cursor: _Cursor, depth: int) -> None:
-    """Pass over an attribute with its kind. Raises BadValue for kinds that hints do not have."""
+    """Skip an attribute and its kind. Raises BadValue for kinds that hints do not have."""
     at, kind = cursor.at, cursor.byte()
     if kind in (_ARRAY, _DICTIONARY, _OPTIMIZATION):
         if not depth:
-            raise cursor.bad(f"attributes are inside each other {_NESTING} times", at)
+            raise cursor.error(f"attributes are inside each other {_NESTING} times", at)
         for _ in range(cursor.count(1)):
             if kind != _ARRAY:
                 cursor.varint()
@@ -178,11 +178,11 @@ def _pass_attribute(cursor: _Cursor, depth: int) -> None:
         for _ in range((cursor.byte() & 3).bit_count()):
             cursor.varint()
     else:
-        raise cursor.bad(f"an attribute of kind {kind} among the hints is not understood", at)
+        raise cursor.error(f"an attribute of kind {kind} among the hints is not understood", at)
 
 
 class _Strings:
-    """The section of strings; what is taken from it is bounded, since many functions may share one long name."""
+    """The section of strings; the size of all returned strings is limited, since functions may share one long name."""
 
     def __init__(self, view: View, start: int, end: int) -> None:
         self._cursor = cursor = _Cursor(view, start, end, "section of strings")
@@ -196,14 +196,14 @@ class _Strings:
     def at(self, number: int) -> str:
         """Return a string by its number. Raises BadValue, LimitExceeded."""
         if number >= self._count:
-            raise self._cursor.bad(f"number {number} is asked for, and there are {self._count}", self._table)
+            raise self._cursor.error(f"number {number} is asked for, and there are {self._count}", self._table)
         view, place = self._cursor.view, self._table + 4 * number
         is_last = number + 1 == self._count
         row = view.read(place, 4 if is_last else 8)
         start = self._data + int.from_bytes(row[:4], "little")
         end = self._end if is_last else self._data + int.from_bytes(row[4:], "little")
         if not start <= end <= self._end:
-            raise self._cursor.bad(f"string {number} lies outside", place)
+            raise self._cursor.error(f"string {number} lies outside", place)
         self._budget -= end - start
         if self._budget < 0:
             raise LimitExceeded(
@@ -218,7 +218,7 @@ class _Strings:
 
 
 class _Cursor:
-    """A place in a part of a module, which moves on as it is read; ``field`` is what errors call the part."""
+    """A position in a section of a module; ``field`` is the section's name in errors."""
 
     def __init__(self, view: View, start: int, end: int, field: str) -> None:
         self.view, self.at, self.field = view, start, field
@@ -236,33 +236,33 @@ class _Cursor:
         return self._block[place]
 
     def varint(self) -> int:
-        """Return the next number. Raises Truncated, and BadValue for one of more than 64 bits."""
+        """Return the next varint. Raises Truncated, and BadValue for one of more than 64 bits."""
         at, number = self.at, 0
         for place in range(_VARINT):
             byte = self.byte()
             number |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
                 if number >> 64:
-                    raise self.bad("a number of more than 64 bits", at)
+                    raise self.error("a number of more than 64 bits", at)
                 return number
-        raise self.bad("a number does not end", at)
+        raise self.error("a number does not end", at)
 
     def count(self, least: int) -> int:
-        """Return how many things of so many bytes or more follow. Raises BadValue if they cannot all be there."""
+        """Return a count of items of at least ``size`` bytes. Raises BadValue if they do not fit."""
         at = self.at
         count = self.varint()
         if count * least > self._end - self.at:
-            raise self.bad(f"there is no room for {pluralize(count, 'row')}", at)
+            raise self.error(f"there is no room for {pluralize(count, 'row')}", at)
         return count
 
     def skip(self, size: int) -> None:
-        """Pass over bytes. Raises Truncated."""
+        """Skip bytes. Raises Truncated."""
         if size > self._end - self.at:
             raise self._truncated(size)
         self.at += size
 
-    def bad(self, problem: str, at: int) -> BadValue:
-        """Return the error for what is wrong at a position of the view."""
+    def error(self, problem: str, at: int) -> BadValue:
+        """Return the error for a problem at a position of the view."""
         view = self.view
         return BadValue(problem, format=FORMAT, offset=view.offset(at), field=self.field, chain=view.chain)
 

@@ -71,7 +71,7 @@ class PackageSidecars:
 
 
 class SidecarFolder:
-    """The metadata files in the folder of one file: the value of ``Source.neighbours``."""
+    """The metadata files in the folder of one file: the value of ``Source.siblings``."""
 
     __slots__ = ("_folder", "_package_sidecars")
 
@@ -289,7 +289,7 @@ def _node(
         if source.budget is UNCOUNTED:
             source.budget = view.source.budget
         if member.is_lasting:
-            source.neighbours = SidecarFolder(package_sidecars, member.name.rpartition("/")[0])
+            source.siblings = SidecarFolder(package_sidecars, member.name.rpartition("/")[0])
         return source
 
     size = len(view) if member.size is None else member.size

@@ -186,7 +186,7 @@ class _MemberSearch:
         if source.budget is UNCOUNTED:
             source.budget = self._view.source.budget
         if member.is_lasting:
-            source.neighbours = SidecarFolder(PackageSidecars(self._view, self._kind), member.name.rpartition("/")[0])
+            source.siblings = SidecarFolder(PackageSidecars(self._view, self._kind), member.name.rpartition("/")[0])
         return source
 
     def _rest(self, member: PackageMember) -> str | None:

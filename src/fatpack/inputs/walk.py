@@ -162,8 +162,8 @@ class TreeWalk:
 
                 yield TreeFile(redact_url(text), problem=error.problem, error=error)
                 continue
-            if hasattr(name, "given"):
-                yield TreeFile(str(name), name_given=name.given)
+            if hasattr(name, "full_url"):
+                yield TreeFile(str(name), name_given=name.full_url)
                 continue
             if is_pattern(name):
                 yield from self._pattern(name)

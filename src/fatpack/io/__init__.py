@@ -1,3 +1,3 @@
-"""Kinds of sources: files, memory, ranges of objects and URLs, inflated and streamed content."""
+"""Input and output: sources of bytes (files, memory, URLs, inflated streams), and files that are written atomically."""
 
 from __future__ import annotations

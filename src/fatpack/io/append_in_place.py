@@ -1,14 +1,14 @@
-"""Files that grow in place: new bytes behind the end, then a few changed ones before. The rest is not copied.
+"""Append to a file in place, then change a few bytes before its old end. The rest is not copied.
 
 ::
 
-    1  old header │ old bytes │ new bytes     written behind the end, and checked
+    1  old header │ old bytes │ new bytes     written after the end, and checked
     2  synced to disk
     3  new header │ old bytes │ new bytes     the header changed in one write, inside one sector
     4  synced to disk
 
-Until the third step the file is the old one with bytes behind its end that nothing leads to; from then on it is the new
-one. Whatever fails before the end, but for the machine itself, takes the file back to what it was.
+Until step 3 the file is the old one, followed by unreferenced bytes; from step 3 on it is the new one. Every failure
+before the end, except a crash of the machine, restores the old file.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
     from fatpack.io.write import Progress
 
-#: Disks write sectors of this size, or larger ones, whole or not at all.
+#: Disks write sectors of this size, or of a multiple, atomically.
 _SECTOR = 512
 
 
 class AppendPlan(Record):
-    """How a file becomes another: ``patch`` replaces the bytes ``before`` at ``at``, ``tail`` comes behind the end.
+    """A change of a file in place: ``patch`` replaces the bytes ``before`` at ``at``, ``tail`` is appended.
 
-    ``before`` is read while nothing is written yet: afterwards the file has the patch there, whoever reads it.
+    ``before`` is read before anything is written: later reads of the file see the patch.
     """
 
     at: int
@@ -46,7 +46,7 @@ class AppendPlan(Record):
 
 
 def plan_append(old: View, pieces: Iterable[Piece]) -> AppendPlan | None:
-    """Return how a file becomes these pieces by growing; None if it has to be written anew."""
+    """Return the change that turns ``old`` into these pieces by appending; None if the file must be written anew."""
     at = 0
     patches: list[tuple[int, bytes]] = []
     tail: list[Piece] = []
@@ -76,20 +76,20 @@ def append_in_place(
     verify: Callable[[View], None],
     progress: Progress | None = None,
 ) -> int | None:
-    """Change the file that ``old`` is all of, and return its size; None if it cannot be opened for writing.
+    """Change the file that ``old`` is a view of; return its new size, or None if it cannot be opened for writing.
 
-    ``like`` is what the file is beside its bytes: writing takes some of that away. ``verify`` sees the new file before
-    the old one is given up. Raises what it raises, and ``OSError``; the file is the old one then.
+    ``like`` is the file's metadata, some of which writing removes. ``verify`` is called with the new file before the
+    header is changed. Raises its errors and ``OSError``; the old file is then restored.
     """
     own = old.source.fileno()
     try:
         fd = os.open(path, os.O_RDWR | system.PLAIN)
-    except OSError:  # read-only, or a program that runs: a new file can still take its name
+    except OSError:  # read-only, or a running program: a new file can still replace it
         return None
     try:
         size = len(old)
         if own is None or not os.path.samestat(os.fstat(fd), os.fstat(own)) or os.fstat(fd).st_size != size:
-            return None  # it was replaced or changed meanwhile: what was read is what counts
+            return None  # the file was replaced or changed since it was read
         try:
             return _grow(fd, path, old, change, like, verify, progress)
         except BaseException as error:

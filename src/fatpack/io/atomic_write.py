@@ -1,9 +1,9 @@
-"""Output: files that appear whole or not at all.
+"""Atomic output: a file appears under its name only when it is complete.
 
-A file appears under its name only when it is complete: pieces go to a file without a name in the same folder, where
-the system has such (:mod:`fatpack.io.atomic_write`), else to a temporary file beside it; the result is verified if the
-caller can, and a link or a rename puts it in place. A failure, a signal too, removes the temporary file and leaves
-everything else as it was. At no moment can anybody open it who could not open the file it replaces.
+Pieces are written to an unnamed file in the same folder if the system supports that, else to a temporary file beside
+the target. The result is verified if the caller can verify it, and a link or a rename puts it in place. A failure or a
+signal removes the temporary file and changes nothing else. At no time can the new file be opened by a user who could
+not open the file that it replaces.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import stat
 
 from fatpack.concurrency import signals, system
-from fatpack.concurrency.threads import ThreadTasks, thread_count
 from fatpack.errors import UsageError
 from fatpack.io.file import FileSource
 from fatpack.io.inflated import InflatedSource
@@ -26,15 +25,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from fatpack.concurrency.threads import ThreadTasks
     from fatpack.io.source import Piece
     from fatpack.io.write import Progress
     from fatpack.limits import Budget
 
 
-#: What temporary files are called: the first, something that no other run has, and the second.
+#: Prefix and suffix of the names of temporary files; a random part is between them.
 TEMPORARY = (".fatpack.", ".part")
 
-#: Permission bits that a copy has of its original, all but those that lend rights (setuid, setgid), as of cp(1)
+#: Permission bits that a copy takes from its original: all except setuid and setgid, as with cp(1)
 MODE_OF_COPIES = 0o1777
 
 
@@ -51,23 +51,22 @@ def write_file(
     is_checked: bool = False,
     budget: Budget | None = None,
 ) -> int:
-    """Write a file whole or not at all; return its size in bytes.
+    """Write a file atomically; return its size in bytes.
 
-    An existing ``path`` is refused unless ``force``. ``inputs`` are views whose files must not be overwritten in any
-    case; an edit in place passes none, and is safe because the rename happens after everything was read. ``mode``
-    are the permission bits (default: those of the file replaced, else 0666 less the umask), ``like`` all that a file is
-    beside its bytes. ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced
-    to disk first, since it may be somebody's only copy. ``is_checked`` says that the caller found nothing at ``path``:
-    what is there meanwhile is refused all the same, but not before everything was written. What is written is drawn
-    from a ``budget``, by default that of the inputs. Raises UsageError, ``FileExistsError``, ``OSError``, and what
-    ``verify`` raises.
+    ``force``: replace an existing ``path``, which is refused otherwise. A replaced file is synced to disk first,
+    because it may be the only copy. ``inputs``: views whose files must not be overwritten in any case; an edit in place
+    passes none, and is safe because the rename happens after everything was read. ``mode``: permission bits (default:
+    those of the replaced file, else 0666 without the umask). ``like``: the metadata of another file. ``verify`` gets
+    the complete file before it is renamed, and may raise. ``is_checked``: the caller found nothing at ``path``; a file
+    that appeared since is still refused, but only after everything was written. ``budget``: charged for the bytes
+    (default: that of the inputs). Raises UsageError, ``FileExistsError``, ``OSError``, and the errors of ``verify``.
     """
     path = os.fspath(path)
     inputs = list(inputs)
     budget = budget or (inputs[0].source.budget if inputs else output_budget())
     old = None if is_checked and not force else check_target(path, force, inputs)
     if old is not None and not stat.S_ISREG(old.st_mode):
-        # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
+        # A device or a pipe (/dev/null, /dev/stdout) cannot be replaced by a rename.
         return _write_special(path, pieces, progress, budget)
     if not force:
         check_size(pieces, budget, path)
@@ -88,15 +87,15 @@ def write_file(
 
 
 class OutputBatch:
-    """Files that get their names together or not at all, for a command with several outputs::
+    """Several output files that are published together or not at all::
 
-        with Batch() as batch:
+        with OutputBatch() as batch:
             batch.add("a.o", pieces)
             batch.add("b.o", more)
             batch.publish()
 
-    Whatever ends the block without ``publish`` leaves all old files as they were and no new ones. Existing files are
-    replaced, keep their permissions, and are not synced: such outputs can be made again from the inputs.
+    If the block ends without ``publish``, old files are unchanged and no new ones exist. Replaced files keep their
+    permissions, and are not synced: such outputs can be made again from the inputs.
     """
 
     def __init__(self) -> None:
@@ -112,7 +111,7 @@ class OutputBatch:
         self._staged.clear()
 
     def add(self, path: str, pieces: Iterable[Piece], *, mode: int | None = None) -> None:
-        """Write a file beside its place. "-" is standard output; it, devices and pipes are written when publishing."""
+        """Stage a file beside its target. "-" is standard output; it, devices and pipes are written by ``publish``."""
         old = None if path == "-" else check_target(path, True, ())
         if path == "-" or (old is not None and not stat.S_ISREG(old.st_mode)):
             self._special.append((path, list(pieces)))
@@ -121,7 +120,7 @@ class OutputBatch:
         self._staged.append((path, staged))
 
     def publish(self) -> None:
-        """Give all files their names; of two with one name the later stays."""
+        """Rename all files to their targets; of two with the same name the later one remains."""
         for path, pieces in self._special:
             if path == "-":
                 write_pieces(1, pieces)
@@ -145,13 +144,13 @@ def _stage(
     sync: bool = False,
     budget: Budget | None = None,
 ) -> tuple[str, str, int]:
-    """Write a complete temporary file beside ``path``; return where it shall go, its own path, and its size."""
+    """Write a complete temporary file beside ``path``; return its target, its own path, and its size."""
     budget = budget or output_budget()
     check_size(pieces, budget, path)
     if old is not None:
-        path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
+        path = os.path.realpath(path)  # a symbolic link remains; its target is replaced
         mode = stat.S_IMODE(old.st_mode) if mode is None else mode
-    # What replaces a file is for nobody while it is written: that file may be secret.
+    # No permissions while it is written: the file that it replaces may be secret.
     staged, fd = _create_beside(path, 0 if old is not None else 0o666 if mode is None else mode)
     try:
         try:
@@ -164,7 +163,7 @@ def _stage(
         _remove(staged)
         raise _named(error, path) from error
     except BaseException:
-        # Also on Ctrl-C: no half-written file may stay behind.
+        # Also on Ctrl-C: no incomplete file may remain.
         _remove(staged)
         raise
     return path, staged, size
@@ -180,7 +179,7 @@ def _fill(
     progress: Progress | None,
     budget: Budget,
 ) -> int:
-    """Write a new file that will be called ``path``, verify it, and give it all that it is beside its bytes."""
+    """Write and verify a new file for ``path``, and set its metadata."""
     size = write_pieces(fd, pieces, progress, budget=budget)
     if verify is not None:
         verify(FileSource(fd, path, owned=False).view())
@@ -192,7 +191,7 @@ def _fill(
 
 
 def _named(error: OSError, path: str) -> OSError:
-    """Return the error with the file that it is about: a full disk does not say which."""
+    """Return the error with the path of its file: the system's error for a full disk names none."""
     return error if error.filename is not None else type(error)(error.errno, error.strerror, path)
 
 
@@ -206,12 +205,12 @@ def _write_unnamed(
     progress: Progress | None,
     budget: Budget,
 ) -> int:
-    """Write a file that has no name, and name it ``path``; whatever ends this before leaves nothing."""
+    """Write an unnamed file and link it to ``path``; a failure leaves nothing."""
 
     try:
         size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
         if not give_name(fd, path):
-            # It cannot be named after all: it goes the way that every system has.
+            # It cannot be linked after all: copy it by the portable way.
             own = [FileSource(fd, path, owned=False).view()]
             _, staged, _ = _stage(path, own, None, stat.S_IMODE(os.fstat(fd).st_mode), like, budget=UNCOUNTED)
             try:
@@ -227,7 +226,7 @@ def _write_unnamed(
 
 
 def check_target(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
-    """Return the status of a file that may be replaced, None if there is none; refuse what must not be touched."""
+    """Return the status of a file that may be replaced, None if there is none. Raises if it must not be replaced."""
     if "\0" in path:
         raise UsageError("a path cannot contain a NUL character")
     try:
@@ -245,17 +244,17 @@ def check_target(path: str, force: bool, inputs: Iterable[View]) -> os.stat_resu
 
 
 def refuse_inputs(path: str, inputs: Iterable[View]) -> None:
-    """Raise UsageError if a path leads to the file of one of these views."""
+    """Raise UsageError if a path is the file of one of these views."""
     try:
         old = os.stat(path)
     except OSError:
-        return  # nothing is there that could be an input
+        return  # a file that does not exist is no input
     if any(_same_file(view, old) for view in inputs):
         raise UsageError(f"{path} is an input of this command", hint="choose another output")
 
 
 def _publish(staged: str, path: str) -> None:
-    """Give the file its name unless somebody else took it meanwhile; hard links fail then, renames would not."""
+    """Move the file to its target unless another process created one: a hard link fails then, a rename would not."""
     try:
         os.link(staged, path)
     except FileExistsError as error:
@@ -267,23 +266,23 @@ def _publish(staged: str, path: str) -> None:
 
 
 def _create_beside(path: str, mode: int) -> tuple[str, int]:
-    """Create a new file in the directory of ``path``; return its name and a descriptor for reading and writing."""
+    """Create a new file in the directory of ``path``; return its name and a descriptor open for reading and writing."""
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     temporary = os.path.join(os.path.dirname(path), os.urandom(8).hex().join(TEMPORARY))
-    # Noted before it exists: a signal may come right after it does. The name is no other run's.
+    # Recorded before it exists: a signal may arrive right after it is created. The random name is unique.
     signals.unfinished_files.add(temporary)
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | system.PLAIN
         return temporary, os.open(temporary, flags, mode | system.NEEDED_MODE)
     except OSError as error:
         signals.unfinished_files.discard(temporary)
-        # The user asked for `path`; the temporary name would only confuse.
+        # The error names the requested path: the temporary name would confuse.
         raise type(error)(error.errno, error.strerror, path) from None
 
 
 def _remove(temporary: str) -> None:
-    """Remove a temporary file, if it is still there."""
+    """Remove a temporary file if it still exists."""
     try:
         os.unlink(temporary)
     except FileNotFoundError:
@@ -292,7 +291,7 @@ def _remove(temporary: str) -> None:
 
 
 def _rename(temporary: str, path: str) -> None:
-    """Give a temporary file its name; what had that name is replaced."""
+    """Rename a temporary file to its target, replacing it."""
     os.replace(temporary, path)
     signals.unfinished_files.discard(temporary)
 
@@ -313,29 +312,27 @@ def _same_file(view: View, status: os.stat_result) -> bool:
 
 
 def file_mode(view: View) -> int | None:
-    """Return the permission bits of the file behind a view; None if it is not a file."""
+    """Return the permission bits of the file of a view; None if it is no file."""
     fd = view.source.fileno()
     return None if fd is None else stat.S_IMODE(os.fstat(fd).st_mode)
 
 
-# Many files at once: written on all cores, with as much memory as a few of them need.
-#
-# Images of fat binaries are compressed each on its own, so writing them is mostly inflating, which lets other threads
-# run. What lies in a file as it is goes from file to file, whatever its size.
+# Writing many files in several threads, in bounded memory. Images of fat binaries are compressed separately, so writing
+# them is mostly decompression, which releases the interpreter lock. Stored images are copied from file to file.
 
-#: LIMIT: bytes that are inflated at a time for all files together. A file that needs more is written alone.
+#: LIMIT: bytes that are inflated at a time for all files together. A larger file is written alone.
 WINDOW = 128 << 20
 
-#: Below this many bytes to inflate threads cost more than they save.
+#: With fewer bytes to inflate, threads cost more than they save.
 _LEAST = 4 << 20
 
-#: LIMIT: what is inflated at a time is bounded by the window, but the C library keeps up to 40 MB for each thread that
-#: had large results (glibc; with ``MALLOC_ARENA_MAX=2`` in the environment it does not).
+#: LIMIT: the window bounds inflated bytes, but the C library keeps up to 40 MB for each thread that had large results
+#: (glibc; not with ``MALLOC_ARENA_MAX=2`` in the environment).
 _MOST_THREADS = 16
 
 
 class NewFile(Record):
-    """A file that is to be written: where, and its bytes in pieces."""
+    """A file to be written: its path, and its bytes in pieces."""
 
     path: str
     pieces: tuple[Piece, ...]
@@ -350,11 +347,12 @@ def write_files(
     threads: int | None = None,
     is_checked: bool = False,
 ) -> ThreadTasks[int]:
-    """Write files, each as :func:`~fatpack.io.atomic_write.write_file` does; iterating yields their sizes in order.
+    """Write files with :func:`write_file`; iterating yields their sizes in order.
 
-    Writing starts at once. An error is raised in the place of its file; those behind it are written all the same, for
-    as long as somebody iterates. Use as a context: leaving it waits for the files that are being written.
+    Writing starts at once. An error is raised at the position of its file; the files after it are written if the caller
+    continues to iterate. Used as a context manager, leaving it waits for the files that are being written.
     """
+    from fatpack.concurrency.threads import ThreadTasks, thread_count
 
     def task(file: NewFile, progress: Progress | None, room: _MemoryShare | None) -> Callable[[], int]:
         views = [piece for piece in file.pieces if isinstance(piece, View)]
@@ -386,15 +384,15 @@ def write_files(
 
 
 def _needs(file: NewFile) -> int:
-    """Return how many bytes of memory writing a file takes."""
+    """Return the number of bytes of memory that writing a file takes."""
     views = (piece for piece in file.pieces if isinstance(piece, View))
-    return max((view.source.once_size(view.start, len(view)) for view in views), default=0)
+    return max((view.source.read_once_size(view.start, len(view)) for view in views), default=0)
 
 
 def _is_concurrent(file: NewFile) -> bool:
     """Return whether a file can be written while others are.
 
-    Parts of what is inflated as a whole cannot: they are best written one after the other, while it is kept.
+    Parts of one compressed stream cannot: they are written one after the other while the inflated bytes are kept.
     """
     views = (piece for piece in file.pieces if isinstance(piece, View))
     return all(view.source.is_concurrent and not _is_part(view) for view in views)
@@ -405,7 +403,7 @@ def _is_part(view: View) -> bool:
 
 
 class _Meter:
-    """Passes on to one caller's function what several threads report: one call at a time, and no lock is held."""
+    """Serializes the progress reports of several threads into calls of one function, without holding a lock."""
 
     def __init__(self, progress: Progress) -> None:
         from threading import Lock
@@ -416,7 +414,7 @@ class _Meter:
         self._is_calling = False
 
     def __call__(self, size: int) -> None:
-        """Report bytes, and those of other threads that come meanwhile; or leave them to the thread that reports."""
+        """Report bytes, including those of other threads that arrive meanwhile; or leave them to a reporting thread."""
         with self._lock:
             self._waiting += size
             if self._is_calling:
@@ -437,7 +435,7 @@ class _Meter:
 
 
 class _MemoryWindow:
-    """Room for so many bytes: who needs some waits for it, who needs more than all waits until nobody has any."""
+    """A number of bytes that threads share: a request waits until it fits, a larger one until nothing is in use."""
 
     def __init__(self, size: int) -> None:
         from threading import Condition
@@ -459,7 +457,7 @@ class _MemoryWindow:
 
 
 class _MemoryShare:
-    """Some of the room of a window, to be entered."""
+    """A number of bytes of a window, as a context manager."""
 
     def __init__(self, window: _MemoryWindow, size: int) -> None:
         self._window = window
@@ -472,23 +470,21 @@ class _MemoryShare:
         self._window.give(self._size)
 
 
-# What a file is beside its bytes: owner, group, permissions, access lists, security labels and other attributes.
-#
-# A file that is edited in place is a new file under the old name, and gets all of it before it gets the name. Until
-# then nobody but its maker can open it, who has opened it already.
+# File metadata. A file that is edited in place is a new file under the old name, and gets the metadata before the name;
+# until then only the process that created it can open it.
 
-#: The access list beyond the permission bits (acl(5)); new files inherit one from some folders.
+#: Access list beyond the permission bits (acl(5)); new files inherit one from some folders.
 _ACCESS_LIST = "system.posix_acl_access"
 
-#: Hashes and signatures of content, which the kernel itself computes anew where they are in use (ima, evm).
+#: Hashes and signatures of content, which the kernel computes again if they are in use (ima, evm).
 _OF_CONTENT = {"security.ima", "security.evm"}
 
-#: What systems and file systems say that have no attributes
+#: Errors of systems and file systems without extended attributes
 _NONE = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class FileMetadata(Record):
-    """Owner, group, permission bits, and extended attributes by name: access list and SELinux label are two of them."""
+    """Owner, group, permission bits, and extended attributes by name, among them access list and SELinux label."""
 
     owner: int
     group: int
@@ -497,15 +493,15 @@ class FileMetadata(Record):
 
 
 def read_file_metadata(file: str | int) -> FileMetadata:
-    """Return what a file is, by path or descriptor."""
+    """Return the metadata of a file, given by path or descriptor."""
     status = os.stat(file)
     return FileMetadata(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), _attributes(file))
 
 
 def apply_metadata(fd: int, wanted: FileMetadata, path: str) -> None:
-    """Make an open file what another one was. Raises PermissionError, with what cannot be kept, for ``path``.
+    """Set the metadata of an open file. Raises PermissionError, which names what cannot be set, for ``path``.
 
-    Who may open it widens last: access list and permission bits come after owner and label.
+    Access widens last: access list and permission bits are set after owner and label.
     """
     has = read_file_metadata(fd)
     if has.owner != wanted.owner:
@@ -519,8 +515,8 @@ def apply_metadata(fd: int, wanted: FileMetadata, path: str) -> None:
         if has.attributes.get(name) != value:
             _keep(f"its attribute {name}", path, os.setxattr, fd, name, value)
     if not hasattr(os, "fchmod"):
-        return  # Windows: a file has one bit, which says that it is read-only, and such files are not replaced
-    # Also where it seems right: a change of owner, and writing, take the bits away that lend rights (setuid).
+        return  # Windows has only a read-only bit, and read-only files are not replaced
+    # Also if the mode is equal: chown and writing clear setuid and setgid.
     os.chmod(fd, wanted.mode)
 
 
@@ -543,22 +539,20 @@ def _attributes(file: str | int) -> dict[str, bytes]:
         raise
 
 
-# Files without a name, where the system has them: what is left of one that is not finished is nothing.
-#
-# Linux makes such a file in a folder (``O_TMPFILE``, open(2)) and gives it a name when it is complete (``linkat`` of
-# its entry in ``/proc``). That is one entry in the folder instead of two and a removal, and even a run that is killed
-# leaves nothing behind. File systems without it (NFS, FAT, older overlays) refuse; then a temporary name is needed.
+# Unnamed files. Linux creates them in a folder (``O_TMPFILE``, open(2)) and links them when they are complete
+# (``linkat`` of the entry in ``/proc``). That changes the folder once, and even a killed run leaves nothing. File
+# systems without it (NFS, FAT, older overlayfs) refuse; then a temporary name is needed.
 
 _TMPFILE = getattr(os, "O_TMPFILE", 0)
 
-#: whether such files can be made and named here, until one could not
+#: whether such files can be created and linked; false after the first failure
 _works = bool(_TMPFILE)
 
 
 def create_unnamed(path: str, mode: int) -> int | None:
-    """Return a descriptor of a new file without a name in the folder of ``path``; None where there are none.
+    """Return a descriptor of a new unnamed file in the folder of ``path``; None if the system has no such files.
 
-    Whatever is wrong with the folder is for the caller to find out in the way that every system has.
+    Errors of the folder are left to the portable way, which reports them.
     """
     if not _works or not path:
         return None
@@ -569,10 +563,10 @@ def create_unnamed(path: str, mode: int) -> int | None:
 
 
 def give_name(fd: int, path: str) -> bool:
-    """Give a file its name; return whether it could be done. Raises FileExistsError if somebody has the name."""
-    global _works  # noqa: PLW0603  (what one file shows holds for the process: /proc is there or not)
+    """Link an unnamed file to ``path``; return whether it worked. Raises FileExistsError if the path exists."""
+    global _works  # noqa: PLW0603  (depends on /proc, so one failure holds for the process)
     try:
-        # Only with a descriptor of a folder the interpreter asks for links to be followed; the path is absolute.
+        # os.link follows the symbolic link only if it gets a directory descriptor; the path is absolute.
         os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
     except FileExistsError as error:
         raise FileExistsError(error.errno, error.strerror, path) from None

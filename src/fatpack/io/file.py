@@ -1,4 +1,8 @@
-"""Files as sources, read at the places that somebody asks for."""
+"""Files and binary file objects as sources.
+
+Regular files are read with ``pread``; file objects without a descriptor are read through ``seek``, or copied to a
+temporary file if they cannot seek.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ import sys
 from fatpack import limits
 from fatpack.concurrency import system
 from fatpack.errors import BadValue, Truncated, UsageError
-from fatpack.io.ranges import RangedSource, SeekableReader, read_from_file
 from fatpack.io.source import READ_AHEAD, Source
 
 TYPE_CHECKING = False
@@ -20,28 +23,30 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 
-#: LIMIT: so many pages are kept: those of one bundle with its images, or of a cubin with its tables.
+#: LIMIT: cached pages: enough for a bundle with its images, or a cubin with its tables.
 _PAGES = 32
 
-#: LIMIT: so many runs of zeros are remembered: those between the images of a container are asked for again and again.
+#: LIMIT: runs of zeros that are remembered: the padding between images of a container is skipped again and again.
 _RUNS = 32
 
-#: why there may be no file of a name: it is too long, or a name on the way to it is no folder's
+#: Errors that mean "no such file": the name is too long, or a parent is not a folder.
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENXIO)
 
 
 class FileSource(Source):
-    """A regular file, read at places (:mod:`fatpack.concurrency.system`): its size is taken once, when it is opened.
+    """A regular file, read with ``pread`` (:mod:`fatpack.concurrency.system`); its size is read once, on opening.
 
-    With ``path`` it can be opened again, if it is the same file then and has not changed: in another process that a
-    view of it was pickled for, and here, if it ``rests`` (:meth:`rest`) between uses, so that one command may read more
-    files than a process may have open.
+    With ``path`` it can be opened again if it is still the same, unchanged file: in another process after a view was
+    pickled, and in this one after :meth:`release_buffers` if it ``may_close`` between uses, so that one command can
+    read more files than a process can have open.
     """
 
     is_file = True
     _fd = -1
 
-    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None, rests: bool = False) -> None:
+    def __init__(
+        self, fd: int, name: str, *, owned: bool = True, path: str | None = None, may_close: bool = False
+    ) -> None:
         status = os.fstat(fd)
         self.name = name
         self.size = self.present = status.st_size
@@ -49,24 +54,24 @@ class FileSource(Source):
         self._fd = fd
         self._owned = owned
         self._path = path
-        self._rests = rests
-        #: number of a page → its bytes, which never change: threads may read at once
+        self._may_close = may_close
+        #: page number → its bytes, which never change: threads may read at the same time
         self._pages: dict[int, bytes] = {}
-        #: start of zeros → first byte behind them
+        #: start of a run of zeros → the first byte after it
         self._zeros: dict[int, int] = {}
 
     @property
     def path(self) -> str | None:  # type: ignore[override]  # it cannot be changed here
-        """The path that the file was opened by; None for a descriptor, and for what came out of a package."""
-        return self._path if self._owned and self.neighbours is None else None
+        """The path that the file was opened by; None for a descriptor and for a file unpacked from a package."""
+        return self._path if self._owned and self.siblings is None else None
 
     @property
-    def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
-        """Whether several threads may read at once: not a file that is closed between uses."""
-        return not self._rests
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # release_buffers closes the file for all threads
+        """Whether several threads may read at once: not if the file is closed between uses."""
+        return not self._may_close
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
+        """Return ``size`` bytes at ``offset``, from cached pages if they hold them."""
         number = offset // READ_AHEAD
         start = offset - number * READ_AHEAD
         page = self._pages.get(number)
@@ -80,7 +85,7 @@ class FileSource(Source):
         return part if len(part) == size else part + self.read(offset + len(part), size - len(part))
 
     def _page(self, number: int) -> bytes:
-        """Return a page, and keep it for the reads after this; the last one of the file may be short."""
+        """Read a page and cache it; the last one of the file may be short."""
         offset = number * READ_AHEAD
         page = self._pread(offset, min(READ_AHEAD, self.size - offset))
         if len(self._pages) >= _PAGES:
@@ -102,7 +107,7 @@ class FileSource(Source):
         return data
 
     def _failed(self, error: OSError) -> OSError:
-        """Return the error with the name of the file: a bad disk says only that something cannot be read."""
+        """Return the error with the name of the file: the system's error names no file."""
         return type(error)(error.errno, error.strerror, self.name)
 
     def _changed(self, needed: int, left: int, offset: int) -> Truncated:
@@ -126,7 +131,7 @@ class FileSource(Source):
             size -= count
 
     def skip_zeros(self, start: int, end: int) -> int:
-        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        """Return the first offset from ``start`` on that holds a byte other than zero, at most ``end``."""
         found = self._zeros.get(start)
         if found is None:
             found = super().skip_zeros(start, end)
@@ -137,22 +142,22 @@ class FileSource(Source):
         return min(found, end)
 
     def skip_hole(self, start: int, end: int) -> int:
-        """Return where the next data of a sparse file is, at most ``end``."""
+        """Return the offset of the next data of a sparse file, at most ``end``."""
         if start >= end or not hasattr(os, "SEEK_DATA"):
             return start
         try:
             return min(os.lseek(self.fileno(), start, os.SEEK_DATA), end)
         except OSError as error:
-            # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
+            # ENXIO: only a hole up to the end of the file. Any other error: the file system does not report holes.
             return end if error.errno == errno.ENXIO else start
 
-    def beside(self, name: str, most: int) -> bytes | None:
-        """Return the first bytes of a file in the same folder, of one that was opened by its path."""
-        if self._path is None or not self._owned or self.neighbours is not None:
-            return super().beside(name, most)
+    def sibling(self, name: str, most: int) -> bytes | None:
+        """Return the first ``most`` bytes of a file in the same folder, if this file was opened by its path."""
+        if self._path is None or not self._owned or self.siblings is not None:
+            return super().sibling(name, most)
         path = os.path.join(os.path.dirname(self._path), name)
         try:
-            # What is no file, as a pipe, must not be waited for.
+            # AT_ONCE: opening a pipe must not wait for a writer.
             fd = system.open_to_read(path, system.AT_ONCE)
         except OSError as error:
             if error.errno in _MISSING:
@@ -161,16 +166,16 @@ class FileSource(Source):
         with os.fdopen(fd, "rb") as file:
             return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
 
-    def names_beside(self, suffix: str) -> list[str]:
-        """Return the names in the same folder that end so, in order, of a file that was opened by its path."""
-        if self._path is None or not self._owned or self.neighbours is not None:
-            return super().names_beside(suffix)
+    def sibling_names(self, suffix: str) -> list[str]:
+        """Return the sorted names in the same folder that end with ``suffix``, if this file was opened by its path."""
+        if self._path is None or not self._owned or self.siblings is not None:
+            return super().sibling_names(suffix)
         return sorted(name for name in os.listdir(os.path.dirname(self._path) or os.curdir) if name.endswith(suffix))
 
     def fileno(self) -> int:
-        """Return the descriptor, opening the file again if it rests."""
+        """Return the descriptor; opens the file again if it was closed between uses."""
         if self._fd < 0:
-            if self._path is None or not self._rests:
+            if self._path is None or not self._may_close:
                 raise ValueError(f"{self.name} is closed")
             fd = system.open_to_read(self._path)
             found = _identity(os.fstat(fd))
@@ -180,18 +185,18 @@ class FileSource(Source):
             self._fd = fd
         return self._fd
 
-    def rest(self) -> None:
-        """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
-        if self._rests and self._fd >= 0:
+    def release_buffers(self) -> None:
+        """Close the file if it can be opened again, and drop its pages: a command may read thousands of files."""
+        if self._may_close and self._fd >= 0:
             self._pages.clear()
             os.close(self._fd)
             self._fd = -1
 
-    def give_way(self) -> None:
-        """Let another file have the name: where an open file holds it, this one is closed until somebody reads on."""
+    def release_name(self) -> None:
+        """Close the file until the next read on systems on which an open file cannot be replaced (Windows)."""
         if system.OPEN_FILES_LOCK_NAMES and self._owned and self._path is not None:
-            self._rests = True
-            self.rest()
+            self._may_close = True
+            self.release_buffers()
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""
@@ -199,10 +204,10 @@ class FileSource(Source):
         if self._owned and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        self._rests = False
+        self._may_close = False
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what opens the same file in another process; a descriptor means another file there."""
+        """Return the state that opens the same file in another process, in which the descriptor is not valid."""
         from pickle import PicklingError
 
         path = None if self._path is None else os.path.abspath(self._path)
@@ -212,11 +217,11 @@ class FileSource(Source):
         found = _identity(os.stat(path))
         if found != self._identity:
             raise _other_file(self.name, self._identity, found)
-        taken = {"_path": path, "_fd": -1, "_owned": True, "_rests": True, "_pages": {}, "_zeros": {}}
+        taken = {"_path": path, "_fd": -1, "_owned": True, "_may_close": True, "_pages": {}, "_zeros": {}}
         return super().__getstate__() | taken
 
     def __del__(self) -> None:
-        # Of what was opened again in another process nobody else knows.
+        # A file that was opened again in another process has no other owner.
         if self._fd >= 0 and self._owned:
             os.close(self._fd)
 
@@ -226,24 +231,24 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _other_file(name: str, expected: tuple[int, ...], found: tuple[int, ...]) -> BadValue:
-    """Return the error that a file is not the one that was opened, with what differs."""
+    """Return the error for a file that differs from the one that was opened, with the properties that differ."""
     words = ("device", "inode", "size", "time of change")
     differing = [word for word, one, other in zip(words, expected, found, strict=True) if one != other]
     text = f"the file changed since it was opened: another {' and another '.join(differing)}"
     return BadValue(text, hint="scan it again", chain=(name,))
 
 
-# Binary file objects as sources: read where somebody asks, if they can seek, and spooled otherwise.
+# Binary file objects: read through seek if they can seek, and copied to a temporary file otherwise
 
-#: Modules whose files inflate from the start again to go back.
+#: Modules whose files decompress from the start to seek backwards.
 _INFLATING = ("gzip", "bz2", "lzma", "zipfile")
 
 
 def find_descriptor(file: Any) -> int | None:
-    """Return the descriptor behind a file object if its bytes are those of the object, None otherwise.
+    """Return the descriptor of a file object if it reads the same bytes, None otherwise.
 
-    A ``GzipFile`` has the descriptor of the compressed file, a response of a server that of its connection. Raises
-    UsageError for a file that is closed.
+    A ``GzipFile`` has the descriptor of the compressed file, an HTTP response that of its connection. Raises
+    UsageError if the file is closed.
     """
     if getattr(file, "closed", False) is True:
         raise UsageError(f"{_name_of(file) or 'the file'} is closed", hint="give an open file, or its path")
@@ -254,19 +259,20 @@ def find_descriptor(file: Any) -> int | None:
 
 
 def open_object(file: Any, name: str) -> Source:
-    """Return a source for a file object without a descriptor; it stays the caller's to close.
+    """Return a source for a file object without a descriptor; the caller closes the object.
 
-    Its position moves if it can seek. If it cannot, or inflates, what is left of it is copied to an unnamed temporary
-    file. Raises ``OSError`` for what reading it raises.
+    Reading moves its position if it can seek. If it cannot, or decompresses, the rest of it is copied to an unnamed
+    temporary file. Raises ``OSError`` if reading fails.
     """
     name = name or _name_of(file)
     if isinstance(file, io.TextIOBase):
-        raise TypeError("a path, bytes or a binary file, got str")
+        raise TypeError("a path, bytes or a binary file, got a text file; open it with mode 'rb'")
     if type(file) is io.BytesIO:
         from fatpack.io.source import BytesSource
 
         return BytesSource(file.getvalue(), name)
     from fatpack.io import remote
+    from fatpack.io.ranges import RangedSource, SeekableReader
 
     if remote.is_buffered(file):
         return RangedSource(SeekableReader(remote.without_cache(file), name, opens_again=True), name)
@@ -289,26 +295,28 @@ def _name_of(file: BinaryIO) -> str:
 
 def _can_seek(file: BinaryIO) -> bool:
     seekable = getattr(file, "seekable", None)
-    if getattr(file, "size", 0) is None:  # a stream of fsspec's, which says all the same that it can
+    if getattr(file, "size", 0) is None:  # a stream of fsspec, whose seekable() returns True
         return False
     return hasattr(file, "seek") and (seekable is None or bool(seekable()))
 
 
 def _inflates(file: BinaryIO) -> bool:
-    """Return whether going back in a file costs as much as reading it from the start."""
+    """Return whether seeking backwards costs as much as reading from the start."""
     if type(file).__module__ not in _INFLATING:
         return False
-    # Python 3.13 seeks in what a zip file only stores; older versions read all that lies before.
+    # Python 3.13 seeks in stored members of zip files; older versions read everything before the position.
     return getattr(file, "_compress_type", 8) != 0 or sys.version_info < (3, 13)
 
 
 def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    from fatpack.io.ranges import read_from_file
+
     while block := read_from_file(file, limits.CHUNK, name):
         yield block
 
 
 def _spool(blocks: Iterator[bytes]) -> int:
-    """Copy blocks into an unnamed temporary file and return its descriptor: memory stays bounded."""
+    """Copy blocks into an unnamed temporary file, in bounded memory, and return its descriptor."""
     import tempfile
 
     with tempfile.TemporaryFile() as spool:

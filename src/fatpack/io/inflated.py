@@ -1,4 +1,4 @@
-"""What a decompressor makes of stored bytes, as a source: inflated when it is read, and let go of again."""
+"""Decompressed bytes as sources: inflated when they are read, and released again."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class PicklableCall:
-    """A function with its arguments, to be called later: unlike a function inside another one it can be pickled.
+    """A function with its arguments, to be called later; unlike a nested function, it can be pickled.
 
-    ``functools.partial`` is the same; its module takes as long to import as a small command runs.
+    ``functools.partial`` is the same, but importing its module takes as long as running a small command.
     """
 
     __slots__ = ("_arguments", "_function")
@@ -29,20 +29,21 @@ class PicklableCall:
         self._arguments = arguments
 
     def __call__(self, *more: object) -> Any:
-        """Return what the function does; ``more`` arguments follow those that are known."""
+        """Call the function with the stored arguments, followed by ``more``."""
         return self._function(*self._arguments, *more)
 
 
 class InflatedSource(Source):
-    """Bytes that come out of a decompressor when they are first read.
+    """Bytes that are decompressed when they are first read.
 
-    They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
-    that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
-    ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
-    needs them only once ``piece_size`` bytes of memory at a time. ``start`` returns so many first bytes, where
-    that takes less than all do (:meth:`beginning`). With a stream, more than
-    ``limits.INFLATED_KEPT`` bytes are never in memory: who reads a part of so many reads them through a window. Views
-    can be pickled if both are a :class:`Call`.
+    They stay in memory until :meth:`release_buffers`, or until ``limits.INFLATED_KEPT`` bytes were inflated from the
+    same ``origin`` (the source of the compressed bytes); the next read inflates them again.
+
+    ``data``: the bytes, if they are known already. ``stream`` yields them in pieces: a reader that reads them once
+    needs ``piece_size`` bytes of memory at a time. ``start`` returns a number of first bytes if that is cheaper than
+    inflating everything (:meth:`beginning`). With a stream, more than ``limits.INFLATED_KEPT`` bytes are never in
+    memory: parts are then read through a window. Views can be pickled if ``inflate`` and ``stream`` are a
+    :class:`PicklableCall`.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class InflatedSource(Source):
             self._take(data)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what inflates the bytes again; the bytes themselves stay behind."""
+        """Return the state that inflates the bytes again, without the bytes."""
         return super().__getstate__() | {"_data": None}
 
     def _checked(self, inflated: Buffer) -> memoryview:
@@ -90,11 +91,11 @@ class InflatedSource(Source):
 
     @property
     def _is_windowed(self) -> bool:
-        """Whether the bytes are too many to be kept."""
+        """Whether the bytes are too many to be kept in memory."""
         return self._once is not None and self.size > limits.INFLATED_KEPT
 
     def _through(self) -> InflatedWindow:
-        """Return what the bytes are read through where they are too many."""
+        """Return the window through which the bytes are read if they are too many to be kept."""
         if self._window is None:
             from fatpack.io.inflated_buffer import InflatedWindow
 
@@ -111,23 +112,23 @@ class InflatedSource(Source):
         return data
 
     def _bytes(self) -> memoryview:
-        data = self._data  # once: another thread may let it go meanwhile
+        data = self._data  # read once: another thread may release it at any time
         return self._take(self._inflate()) if data is None else data
 
     @property
-    def is_at_hand(self) -> bool:  # type: ignore[override]  # of all other sources it never changes
+    def is_at_hand(self) -> bool:  # type: ignore[override]  # constant in all other sources
         """Whether the bytes are in memory."""
         return self._data is not None
 
-    def rest(self) -> None:
-        """Let the inflated bytes go, and what was inflated from them."""
+    def release_buffers(self) -> None:
+        """Release the inflated bytes, and everything that was inflated from them."""
         self._data = None
         if self._window is not None:
-            self._window.rest()
-        self.let_go()
+            self._window.release_buffers()
+        self.drop_cache()
 
     def beginning(self, size: int) -> bytes:
-        """Return up to ``size`` first bytes; the rest is not inflated for them where its method can do without."""
+        """Return up to ``size`` first bytes, without inflating the rest if the compression method allows that."""
         size = min(size, self.size)
         if self._data is None and self._start is not None:
             return self._start(size)
@@ -140,29 +141,29 @@ class InflatedSource(Source):
         return bytes(self._bytes()[offset : offset + size])
 
     def buffer(self, offset: int, size: int) -> memoryview:
-        """Return a range of the inflated bytes themselves, or a copy where these are too many to be kept."""
+        """Return a range of the inflated bytes themselves, or a copy if they are too many to be kept."""
         if self._is_windowed and self._data is None:
             return super().buffer(offset, size)
         return self._bytes()[offset : offset + size].toreadonly()
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range as one view of the inflated bytes, in pieces where these are too many."""
+        """Yield the range as one view of the inflated bytes, in pieces if they are too many to be kept."""
         if self._is_windowed and self._data is None:
             yield from self._through().pieces(offset, size)
         elif size:
             yield self._bytes()[offset : offset + size]
 
     @property
-    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the origin is
-        """Whether several threads may each read another source of the same origin, once."""
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # depends on the origin
+        """Whether several threads can read different sources of this origin with :meth:`read_once`."""
         return self._origin is not None and self._origin.is_at_hand and self._origin.is_concurrent
 
     def _is_passing(self, offset: int, size: int) -> bool:
-        """Return whether a range is everything, and has to be inflated: a part of it is kept for those of the rest."""
+        """Return whether a range is everything and is not in memory. Parts are kept, for readers of the other parts."""
         return self._data is None and not offset and size == self.size
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range; if it is everything, in the pieces in which it is inflated, and nothing is kept."""
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range. If it is everything, yield it as it is inflated and keep nothing."""
         if not self._is_passing(offset, size):
             yield from self.pieces(offset, size)
             return
@@ -177,18 +178,15 @@ class InflatedSource(Source):
         if size:
             raise self._other_size(str(self.size - size))
 
-    def once_size(self, offset: int, size: int) -> int:
-        """Return the bytes that are inflated at a time."""
+    def read_once_size(self, offset: int, size: int) -> int:
+        """Return the number of bytes that are inflated at a time."""
         if self._is_passing(offset, size):
             return self._piece_size
         return min(size, limits.INFLATED_KEPT) if self._is_windowed else size
 
 
-# Bytes that come out of a decompressor piece by piece, of which only those read last are kept.
-#
-# A compressed bundle inflates to tens or hundreds of megabytes, and what is wanted of it is its table, the headers of
-# its images in order, or all of it once: reading forwards costs one inflation and a window of memory, however large it
-# is.
+# A compressed bundle inflates to hundreds of megabytes. Readers need its table, the headers of its images in order, or
+# all of it once: reading forwards costs one inflation and a bounded window of memory.
 
 
 def _joined(stream: Callable[[], Iterator[bytes]]) -> bytes:
@@ -196,11 +194,10 @@ def _joined(stream: Callable[[], Iterator[bytes]]) -> bytes:
 
 
 class StreamedSource(InflatedSource):
-    """``size`` bytes that ``stream`` yields in pieces, each time it is called, read through a window of them.
+    """``size`` bytes that ``stream`` yields in pieces each time it is called, read through a window.
 
-    Whoever reads a part goes on where the last reader stopped (:class:`fatpack.io.inflated_buffer.InflatedWindow`),
-    also to pass everything on. Threads that read at once wait for each other: they are better given a :meth:`separate`
-    one each.
+    A read continues at the end of the previous one if it can (:class:`fatpack.io.inflated_buffer.InflatedWindow`).
+    Threads that read at the same time wait for each other: give each of them a source from :meth:`separate`.
     """
 
     is_streamed = True
@@ -223,15 +220,15 @@ class StreamedSource(InflatedSource):
         return True
 
     def separate(self) -> StreamedSource:
-        """Return a source of the same bytes that shares nothing with this one, for another thread."""
+        """Return a source of the same bytes that shares no state with this one, for another thread."""
         other = StreamedSource(self.size, self._stream, self.name, present=self.present)
         other.budget = self.budget
         return other
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in the pieces in which it was inflated: others will want what is behind it."""
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in the pieces in which it was inflated; they are kept for readers of the next bytes."""
         return self.pieces(offset, size)
 
-    def once_size(self, offset: int, size: int) -> int:
-        """Return the most that is kept."""
+    def read_once_size(self, offset: int, size: int) -> int:
+        """Return the size of the window."""
         return min(self.size, limits.INFLATED_KEPT)

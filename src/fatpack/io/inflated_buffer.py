@@ -1,7 +1,7 @@
-"""What is at hand of bytes that come out of a decompressor piece by piece: those read last, in bounded memory.
+"""A bounded window over a stream of decompressed pieces, which keeps the bytes that were read last.
 
-A reader that goes forwards inflates everything once. One that goes back out of what is kept starts again; the second
-time all is kept that is inflated from there on: in memory if it is little, else in an unnamed temporary file.
+Reading forwards inflates everything once. A read before the window starts the stream again; after the second such
+return everything that follows is kept: in memory if it is little, else in an unnamed temporary file.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
     PieceFactory: TypeAlias = bytes | bytearray | memoryview
 
-#: LIMIT: how often a reader may go back out of the window, which inflates everything again; from then on all is kept.
+#: LIMIT: how often a reader may go back before the window, which inflates everything again; after that, all is kept.
 _RETURNS = 1
 
-#: Bytes kept of what is passed on in pieces: memory that is used again while it is in the cache is faster.
+#: Bytes kept of pieces that :meth:`InflatedWindow.pieces` yields: memory is reused while it is in the CPU cache.
 _PASSED = 2 << 20
 
-#: Bytes inflated before the next ones are inflated ahead, in a thread: tables and headers are at the beginning.
+#: Bytes that are inflated before a thread starts to read ahead: tables and headers are at the beginning.
 _ALONE = 8 << 20
 
-#: Pieces that are inflated ahead: 8 MB of those that zstd comes in.
+#: Pieces that are inflated ahead: 8 MB with the pieces of zstd.
 _AHEAD = 64
 
 
 class InflatedWindow:
-    """``size`` bytes that ``stream`` yields in pieces, each time it is called, and a window of them.
+    """``size`` bytes that ``stream`` yields in pieces each time it is called, and a window of them.
 
-    Of what was read up to ``limits.INFLATED_KEPT`` bytes are kept, of what was passed on in pieces less. No order of
-    reads inflates more than three times. A damaged stream raises its error wherever bytes behind the damage are read.
-    ``origin`` holds the compressed bytes. Several threads may read: one after the other. Its lock is held while the
-    stream is read, which takes locks of what the stream comes from and none of what comes from this one.
+    Up to ``limits.INFLATED_KEPT`` bytes are kept by :meth:`read`, and fewer by :meth:`pieces`. No order of reads
+    inflates more than three times. A damaged stream raises its error on every read after the damage. ``origin`` is the
+    source of the compressed bytes. Threads that read wait for each other: the lock is held while the stream is read,
+    which takes locks of the stream's own sources and none of sources that are made from this one.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class InflatedWindow:
         self.forget()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what starts the stream again; what is at hand of it stays behind."""
+        """Return the state that starts the stream again, without the window."""
         fleeting = ("_left", "_pieces", "_starts", "_end", "_spool", "_lock")
         return {name: value for name, value in vars(self).items() if name not in fleeting}
 
@@ -70,11 +70,11 @@ class InflatedWindow:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is at hand."""
+        """Whether the window holds nothing."""
         return self._left is None
 
-    def rest(self) -> None:
-        """Let what is at hand go, unless another thread reads it now."""
+    def release_buffers(self) -> None:
+        """Empty the window, unless another thread is reading from it."""
         if self._lock.acquire(False):
             try:
                 left = self._left
@@ -82,10 +82,10 @@ class InflatedWindow:
             finally:
                 self._lock.release()
             if left is not None:
-                left.close()  # after the release: this waits for the thread that inflates ahead
+                left.close()  # without the lock: this waits for the thread that reads ahead
 
     def forget(self) -> None:
-        """Let what is at hand go."""
+        """Empty the window."""
         self._left: Generator[PieceFactory] | None = None
         self._pieces: list[PieceFactory] = []
         self._starts: list[int] = []
@@ -127,7 +127,7 @@ class InflatedWindow:
             number += 1
 
     def _reach(self, offset: int, end: int, kept: int) -> None:
-        """Inflate until the bytes from ``offset`` to ``end`` are at hand; ``kept`` bytes before these stay there."""
+        """Inflate until the window holds ``offset`` to ``end``; keep up to ``kept`` bytes before them."""
         if self._failure is not None and end > self._sound:
             raise self._failure.with_traceback(None)
         if self._starts and offset < self._starts[0]:
@@ -136,7 +136,7 @@ class InflatedWindow:
         if end <= self._end:
             return
         if self._left is None:
-            # Nothing, or the beginning, is at hand: what was read of it was let go.
+            # The stream is not open: start it again.
             self.forget()
             self._left = self._started()
             if self._returns > _RETURNS and self._size > limits.INFLATED_KEPT:
@@ -152,11 +152,11 @@ class InflatedWindow:
             if self._returns <= _RETURNS:
                 self._drop(offset, kept)
         if self._end == self._size:
-            # What checks the stream, a checksum or the end of its last frame, may come behind the last byte.
+            # A checksum or the end of the last frame may follow the last byte.
             self._next(is_end=True)
 
     def _started(self) -> Generator[PieceFactory]:
-        """Yield the pieces of the stream; while one is used the next are inflated, where there is a core for it."""
+        """Yield the pieces of the stream; a thread inflates the next ones meanwhile if there is a second core."""
         stream = self._stream()
         if self._origin is None or not self._origin.is_concurrent or thread_count() < 2:
             yield from stream
@@ -169,7 +169,7 @@ class InflatedWindow:
                 yield from read_ahead(stream, _AHEAD)
 
     def _next(self, *, is_end: bool = False) -> PieceFactory:
-        """Return the next piece. Raises what the stream does, and BadValue for a stream of another size."""
+        """Return the next piece. Raises the errors of the stream, and BadValue if its size is wrong."""
         assert self._left is not None
         try:
             piece = next((piece for piece in self._left if piece), b"")
@@ -177,13 +177,13 @@ class InflatedWindow:
                 found = f"more than {self._size}" if piece else str(self._end)
                 raise other_size(self._size, found, self._name)
         except FormatError as error:
-            # Not inflated up to here again by everybody who asks for what is behind.
+            # Remembered, so that later reads after the damage do not inflate everything up to it again.
             self._failure, self._sound = error, self._end - is_end
             raise
         return piece
 
     def _drop(self, offset: int, kept: int) -> None:
-        """Let pieces go that lie before ``offset`` and further back than ``kept`` bytes."""
+        """Drop pieces before ``offset`` that are more than ``kept`` bytes before the end of the window."""
         count = 0
         while (
             count + 1 < len(self._starts)
@@ -195,12 +195,12 @@ class InflatedWindow:
 
 
 def other_size(size: int, found: str, name: str) -> BadValue:
-    """Return the error for a stream that holds another number of bytes than its container says."""
+    """Return the error for a stream whose size differs from the size that its container states."""
     return BadValue("inflated size differs", expected=str(size), found=found, chain=(name,))
 
 
 def _temporary() -> BinaryIO:
-    """Return an unnamed temporary file that has what is written to it at once."""
+    """Return an unnamed, unbuffered temporary file."""
     import tempfile
 
     return tempfile.TemporaryFile(buffering=0)

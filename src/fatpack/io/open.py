@@ -1,4 +1,4 @@
-"""Opening what a caller names or hands over: a path, standard input, bytes or a binary file."""
+"""Open an input of a caller: a path, standard input, bytes, a binary file, or a URL."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 #: Characters that make a name a pattern, if there is no file of that name.
 PATTERN_CHARACTERS = "*?["
 
-#: What files of /sys give as their size
+#: Size that files of /sys report.
 _PAGE = 4096
 
 
 def resolve_url(text: str) -> str:
-    """Return what a user names: a path, or a :class:`~fatpack.io.url.Url`, which :func:`open_source` opens.
+    """Return a path or a :class:`~fatpack.io.url.Url` for text from a user; :func:`open_source` opens both.
 
-    Only what goes through here is taken for a URL, so no name in a file makes a request. A file of exactly that name
-    comes first. Raises UsageError for a URL of a kind that is not read.
+    Only text that passes through here can become a URL, so no name inside a file causes a request. A file of exactly
+    that name has precedence. Raises UsageError for an unsupported scheme.
     """
-    if "://" not in text or hasattr(text, "given") or os.path.lexists(text):
+    if "://" not in text or hasattr(text, "full_url") or os.path.lexists(text):
         return text
     from fatpack.io import url
 
@@ -49,44 +49,44 @@ def resolve_url(text: str) -> str:
 
 
 def is_tree(name: str) -> bool:
-    """Return whether a name means a folder, or the files that a pattern matches."""
+    """Return whether a name is a folder, or a pattern that matches files."""
     return os.path.isdir(name) or is_pattern(name)
 
 
 def is_pattern(name: str) -> bool:
-    """Return whether a name is a pattern: it has the characters of one, and there is no file of that name."""
+    """Return whether a name is a pattern: it has pattern characters, and no file has that name."""
     if not any(char in name for char in PATTERN_CHARACTERS):
         return False
-    is_other = "://" in name or "?offset=" in name or "\0" in name  # a URL, an address, no name at all
+    is_other = "://" in name or "?offset=" in name or "\0" in name  # a URL, an address, an invalid name
     return not is_other and not os.path.lexists(name)
 
 
-def open_source(data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None) -> Source:
+def open_source(data: Input, *, name: str = "", may_close: bool = False, budget: Budget | None = None) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer, a binary file object, or one with ``read_at``.
 
-    A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
-    A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
-    given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
+    A path must be a readable file; a pipe, a terminal or a file of /proc is copied to an unnamed temporary file first.
+    The caller closes a file object; its position is ignored if it is a file or can seek. ``may_close`` allows closing
+    a file opened by path between uses. A URL is the result of :func:`resolve_url`. Without a ``budget`` the source
     gets that of the command (:func:`fatpack.limits.sources_with_budget`). Raises ``OSError`` as the system does,
-    ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
+    ``IsADirectoryError`` for a directory, and TypeError for anything else.
     """
-    source = _opened(data, name, resting=resting)
+    source = _opened(data, name, may_close=may_close)
     source.budget = current_budget() if budget is None else budget
     source.budget.opened(source.name or id(source), source.size)
     return source
 
 
-def _opened(data: Input, name: str, *, resting: bool) -> Source:
+def _opened(data: Input, name: str, *, may_close: bool) -> Source:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)
     if isinstance(data, (str, os.PathLike)):
-        return _from_path(data, name, resting=resting)
+        return _from_path(data, name, may_close=may_close)
     return _from_object(data, name)
 
 
 def _from_object(data: Any, name: str) -> Source:
-    """Return a source for what is no path: an object with ``read_at``, memory, or a file object."""
-    given = getattr(data, "name", "")  # that of a descriptor is its number
+    """Return a source for an object with ``read_at``, a buffer, or a file object."""
+    given = getattr(data, "name", "")  # an integer if the object was opened from a descriptor
     path = given if isinstance(given, str) else None
     if hasattr(data, "read_at"):
         from fatpack.io.ranges import RangedSource
@@ -102,18 +102,18 @@ def _from_object(data: Any, name: str) -> Source:
     return _from_descriptor(fd, name or str(given), owned=False, path=path)
 
 
-def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Source:
+def _from_path(data: str | os.PathLike[str], name: str, *, may_close: bool) -> Source:
     path = os.fspath(data)
-    if hasattr(path, "given"):
+    if hasattr(path, "full_url"):
         from fatpack.io.remote import open_url
 
-        return open_url(path.given, path)
+        return open_url(path.full_url, path)
     if "\0" in path:
         raise UsageError("a path cannot contain a NUL character")
     if path == "-":
         return _from_descriptor(0, name or "<stdin>", owned=False)
     fd = system.open_to_read(path)
-    return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
+    return _from_descriptor(fd, name or path, owned=True, path=path, may_close=may_close)
 
 
 def _in_memory(data: Buffer, name: str) -> Source:
@@ -126,7 +126,7 @@ def _in_memory(data: Buffer, name: str) -> Source:
 
 
 def _is_buffer(data: object) -> bool:
-    """Return whether an object that can be read like a file is memory all the same, as a mapped file is."""
+    """Return whether a file-like object supports the buffer protocol, as ``mmap`` does."""
     try:
         memoryview(data)  # type: ignore[arg-type]
     except TypeError:
@@ -134,11 +134,11 @@ def _is_buffer(data: object) -> bool:
     return True
 
 
-def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, rests: bool = False) -> Source:
+def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, may_close: bool = False) -> Source:
     status = os.fstat(fd)
     mode = status.st_mode
     if stat.S_ISREG(mode) and not _is_made_when_read(fd, status, name):
-        return FileSource(fd, name, owned=owned, path=path, rests=rests)
+        return FileSource(fd, name, owned=owned, path=path, may_close=may_close)
     try:
         if stat.S_ISDIR(mode):
             system.refuse_folder(name)
@@ -146,7 +146,7 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
         if is_device:
             if stat.S_ISBLK(mode) or os.read(fd, 1):
                 raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
-            return _in_memory(b"", name)  # /dev/null, which compilers give where there is no host code
+            return _in_memory(b"", name)  # /dev/null, which compilers pass if there is no host code
         return FileSource(_spool(fd), name)
     finally:
         if owned:
@@ -154,7 +154,7 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
 
 
 def _is_made_when_read(fd: int, status: os.stat_result, name: str) -> bool:
-    """Return whether a file has other bytes than its size says, as those of /proc (none) and /sys (a page) have."""
+    """Return whether reading returns another number of bytes than st_size, as in /proc (0) and /sys (one page)."""
     if status.st_size > _PAGE or not hasattr(status, "st_blocks") or status.st_blocks:
         return False
     try:
@@ -164,7 +164,7 @@ def _is_made_when_read(fd: int, status: os.stat_result, name: str) -> bool:
 
 
 def _spool(fd: int) -> int:
-    """Copy a pipe into an unnamed temporary file and return that file's descriptor: memory stays bounded."""
+    """Copy a pipe into an unnamed temporary file, in bounded memory, and return its descriptor."""
     import tempfile
 
     with tempfile.TemporaryFile() as spool:

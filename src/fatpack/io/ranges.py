@@ -1,8 +1,8 @@
-"""Sources that are read by ranges: an object of the caller's, a file in a store, a URL.
+"""Sources that are read by ranges: an object of the caller, a remote file, a URL; and views as binary files.
 
-Each request costs a round trip, so bytes come in pages, and pages that were read lately stay in memory. Pages that are
-missing side by side come with one request. Where reading goes on behind the page that came last, each request asks for
-twice as many pages; where it jumps, for one.
+Each request costs a round trip, so bytes are read in pages, and recent pages stay in memory. Consecutive missing pages
+are one request. If reading continues after the last page that was fetched, each request fetches twice as many pages as
+the one before; a read elsewhere fetches one.
 """
 
 from __future__ import annotations
@@ -26,67 +26,66 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
     class ReadAt(Protocol):
-        """What a source of a caller's own offers. ``name``, a text for messages, may be there too."""
+        """The interface of a caller's own source. It may also have ``name``, a text for messages."""
 
         @property
         def size(self) -> int:
-            """How many bytes there are."""
+            """Number of bytes."""
 
         def read_at(self, offset: int, size: int) -> bytes:
-            """Return ``size`` bytes at ``offset``. It is asked for bytes inside only, by one thread or by several."""
+            """Return ``size`` bytes at ``offset``, which are always inside. Several threads may call this."""
 
 
-#: Bytes of a page. Headers of images lie hundreds of kilobytes apart in large libraries: more would be read in vain.
+#: Bytes of a page. Headers of images are hundreds of kilobytes apart in large libraries: larger pages would be a waste.
 PAGE = 16 << 10
 
-#: LIMIT: pages that one request asks for beyond those that are needed: 256 KiB, about what a line brings in the time
-#: that one request takes.
+#: LIMIT: pages that one request reads ahead: 256 KiB, about what a connection transfers during one round trip.
 AHEAD = 16
 
-#: LIMIT: bytes of pages that are kept per source: the tables of a library with some thousand containers.
+#: LIMIT: bytes of cached pages per source: enough for the tables of a library with some thousand containers.
 CACHE_SIZE = 8 << 20
 
-#: Reads of more than this are images and searches, which nobody repeats: they are not kept.
+#: Larger reads are images and searches, which are not repeated: they are not cached.
 BULK = 256 << 10
 
-#: LIMIT: bytes of images that one request asks for; they are in memory while they are written.
+#: LIMIT: bytes per request for images; they are in memory while they are written.
 PIECE = 4 << 20
 
 
 class RangedSource(Source):
-    """Bytes that come in ranges from an object with ``read_at`` and ``size`` (``ReadAt``).
+    """Bytes that are read in ranges from an object with ``read_at`` and ``size`` (``ReadAt``).
 
-    What ``read_at`` returns must be as long as what was asked for; anything else raises ``OSError`` with the place. The
-    size is taken once.
+    If ``read_at`` returns another number of bytes than requested, reading raises ``OSError`` with the offset. The size
+    is read once.
     """
 
     is_file = True
     is_concurrent = True
 
-    def __init__(self, given: ReadAt, name: str, *, owned: bool = False) -> None:
-        size = getattr(given, "size", None)
+    def __init__(self, reader: ReadAt, name: str, *, owned: bool = False) -> None:
+        size = getattr(reader, "size", None)
         if not isinstance(size, int):
             raise TypeError(f"an object with read_at and size, a number of bytes, got {type(size).__name__}")
-        if not 0 <= size <= sys.maxsize:  # no view is longer
+        if not 0 <= size <= sys.maxsize:  # len() of a view cannot be larger
             raise OSError(errno.EIO, f"it says that its size is {size}", name)
         self.name = name
         self.size = self.present = size
-        self.identity = getattr(given, "identity", "")
-        self._given: ReadAt | None = given
+        self.identity = getattr(reader, "identity", "")
+        self._reader: ReadAt | None = reader
         self._owned = owned
         self._start()
 
     def _start(self) -> None:
         self._lock = allocate_lock()
-        #: number of a page → its bytes, the one used last at the end
+        #: page number → its bytes, in order of last use
         self._pages: dict[int, bytes] = {}
         self._newest = -1
-        #: the page behind those that came last, and how many came
+        #: the page after the last request, and the number of pages that it fetched
         self._next = -1
         self._run = 1
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them. Raises ``OSError``."""
+        """Return ``size`` bytes at ``offset``, from cached pages if they hold them. Raises ``OSError``."""
         number = offset // PAGE
         start = offset - number * PAGE
         if start + size <= PAGE:
@@ -111,7 +110,7 @@ class RangedSource(Source):
                 self._newest = number
 
     def _between(self, first: int, last: int) -> list[bytes]:
-        """Return pages, from the cache or with one request for those that it lacks."""
+        """Return pages from the cache; one request fetches the missing ones."""
         with self._lock:
             have = {number: self._pages[number] for number in range(first, last + 1) if number in self._pages}
             missing = [number for number in range(first, last + 1) if number not in have]
@@ -126,7 +125,7 @@ class RangedSource(Source):
         return [have[number] for number in range(first, last + 1)]
 
     def _end(self, start: int, end: int) -> int:
-        """Return where a request from page ``start`` to ``end`` is to end, with what is read ahead."""
+        """Return the page at which a request for ``start`` to ``end`` ends, including pages that are read ahead."""
         self._run = min(2 * self._run, AHEAD) if start == self._next else 1
         end = max(end, min(start + self._run, -(-self.size // PAGE)))
         while end - 1 > start and end - 1 in self._pages:
@@ -143,10 +142,10 @@ class RangedSource(Source):
             del self._pages[next(iter(self._pages))]
 
     def _fetched(self, offset: int, size: int) -> bytes:
-        """Return what the object gives for one request. Raises ``OSError`` unless that is what was asked for."""
-        if self._given is None:
+        """Return the bytes of one request. Raises ``OSError`` if the object returns anything else."""
+        if self._reader is None:
             raise ValueError(f"{self.name} is closed")
-        data = self._given.read_at(offset, size)
+        data = self._reader.read_at(offset, size)
         if isinstance(data, bytes) and len(data) == size:
             return data
         try:
@@ -168,52 +167,52 @@ class RangedSource(Source):
             offset += len(part)
             size -= len(part)
 
-    def once_size(self, offset: int, size: int) -> int:
-        """Return the most that is in memory at a time."""
+    def read_once_size(self, offset: int, size: int) -> int:
+        """Return the largest number of bytes in memory at a time."""
         return min(size, PIECE)
 
-    def rest(self) -> None:
-        """Let the pages go."""
+    def release_buffers(self) -> None:
+        """Drop the cached pages."""
         with self._lock:
             self._pages.clear()
 
     def close(self) -> None:
-        """Let everything go; what the caller gave stays open."""
+        """Close the object if it is owned; an object of the caller stays open."""
         super().close()
-        given, self._given = self._given, None
-        self.rest()
-        close = getattr(given, "close", None)
+        reader, self._reader = self._reader, None
+        self.release_buffers()
+        close = getattr(reader, "close", None)
         if self._owned and close is not None:
             close()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what reads the same bytes in another process: the object as it is pickled, not the bytes."""
+        """Return the state that reads the same bytes in another process: the pickled object, without cached pages."""
         import pickle
 
-        if self._given is None:
+        if self._reader is None:
             raise ValueError(f"{self.name} is closed")
         try:
-            given = pickle.dumps(self._given)
+            reader = pickle.dumps(self._reader)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             text = f"{self.name} cannot be opened by another process: {error}"
             raise pickle.PicklingError(text) from error
         kept = ("name", "size", "present", "budget")
-        return {key: value for key, value in vars(self).items() if key in kept} | {"_given": given, "_owned": True}
+        return {key: value for key, value in vars(self).items() if key in kept} | {"_reader": reader, "_owned": True}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         import pickle
 
-        given = state.pop("_given")
-        assert isinstance(given, bytes)
-        vars(self).update(state, _given=pickle.loads(given))
+        reader = state.pop("_reader")
+        assert isinstance(reader, bytes)
+        vars(self).update(state, _reader=pickle.loads(reader))
         self._start()
 
 
-# Ranges of a file object that can seek, and the way back: a view as such a file, for other people's readers.
+# File objects that can seek as objects with read_at, and views as file objects for other libraries
 
 
 def read_from_file(file: BinaryIO, size: int, name: str) -> bytes:
-    """Return up to ``size`` bytes from where a file stands. Raises ``OSError``, and TypeError for a file of text."""
+    """Return up to ``size`` bytes from a file's position. Raises ``OSError``, and TypeError if it is a text file."""
     try:
         block: object = file.read(size)
     except foreign_errors() as error:
@@ -222,13 +221,13 @@ def read_from_file(file: BinaryIO, size: int, name: str) -> bytes:
         return block
     if isinstance(block, (bytearray, memoryview)):
         return bytes(block)
-    raise TypeError(f"a path, bytes or a binary file, not one that reads {type(block).__name__}")
+    raise TypeError(f"a path, bytes or a binary file, got a file whose read() returns {type(block).__name__}")
 
 
 class SeekableReader:
-    """``read_at`` of a file object that can seek: one thread after the other moves its position.
+    """``read_at`` for a file object that can seek; a lock protects its position.
 
-    With ``opens_again`` the object itself can be pickled, and opens the same file elsewhere.
+    With ``opens_again`` the file object can be pickled, and opens the same file in another process.
     """
 
     def __init__(self, file: BinaryIO, name: str, *, opens_again: bool = False) -> None:
@@ -250,7 +249,7 @@ class SeekableReader:
             raise as_os_error(error, self.name) from error
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, fewer where the file ends. Raises ``OSError``."""
+        """Return ``size`` bytes at ``offset``, fewer at the end of the file. Raises ``OSError``."""
         with self._lock:
             try:
                 self._file.seek(offset)
@@ -265,11 +264,11 @@ class SeekableReader:
         return data
 
     def close(self) -> None:
-        """Close the file, which is called where it is no caller's."""
+        """Close the file; called only if it does not belong to a caller."""
         self._file.close()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what opens the file again elsewhere. Raises PicklingError for a file that only exists here."""
+        """Return the state that opens the file again. Raises PicklingError if the file cannot be opened again."""
         from pickle import PicklingError
 
         if not self._opens_again:
@@ -289,15 +288,15 @@ class ViewFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It has positions."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position."""
+        """Move to a position, and return it."""
         self._at = max(0, offset + (0, self._at, len(self._view))[whence])
         return self._at
 
@@ -306,14 +305,14 @@ class ViewFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to ``size`` bytes from the position on."""
+        """Return up to ``size`` bytes from the position on; all if ``size`` is negative."""
         left = max(0, len(self._view) - self._at)
         data = self._view.head(self._at, left if size < 0 else min(size, left))
         self._at += len(data)
         return data
 
     def readinto(self, buffer: Buffer) -> int:
-        """Fill a buffer as far as there are bytes, and return how many these are."""
+        """Read into a buffer; return the number of bytes read."""
         target = memoryview(buffer).cast("B")
         data = self.read(len(target))
         target[: len(data)] = data

@@ -1,7 +1,7 @@
-"""Files of servers and stores, through fsspec: the only module that knows it. An extra, ``fatpack[remote]``.
+"""Files on HTTP servers and in S3, read through fsspec; needs the extra ``fatpack[remote]``.
 
-fsspec has the settings of its user: proxies, tokens, endpoints and keys stand in its configuration files and in the
-environment, and none of them here. Of HTTP it lends the session; what comes back is checked here, reply by reply.
+No other module imports fsspec. It has its user's settings: proxies, tokens, endpoints and keys are in its
+configuration files and in the environment, never here. For HTTP it provides the session; every reply is checked here.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Source
 
-#: LIMIT: seconds until a server must have taken the connection, between two parts of a reply, and for all of it.
+#: LIMIT: seconds to connect, between two parts of a reply, and for the whole reply.
 CONNECT, PART, WHOLE = 20, 60, 300
 
-#: LIMIT: so often a request is sent that fails on the way, or that a busy server refuses, and seconds between the two.
+#: LIMIT: attempts per request if it fails on the way or the server is busy, and seconds between the first two.
 ATTEMPTS, PAUSE = 3, 0.25
 
-#: Statuses after which a server may answer the same request (RFC 9110, 15.6; RFC 6585, 4).
+#: Statuses after which the same request may succeed later (RFC 9110, 15.6; RFC 6585, 4).
 _BUSY = (429, 502, 503, 504)
 
-#: What the first request asks for: the headers of a file, and all of a small one.
+#: Bytes of the first request: the headers of a file, and all of a small one.
 _FIRST = 16 << 10
 
-#: status of a reply → number of the error
+#: HTTP status → errno
 _STATUS = {
     401: errno.EACCES,
     403: errno.EACCES,
@@ -45,19 +45,19 @@ _STATUS = {
 
 
 def is_buffered(file: object) -> bool:
-    """Return whether a file object is one of fsspec's that fetch ranges; fsspec is loaded then."""
+    """Return whether a file object is a buffered file of fsspec, whose cache reads whole blocks."""
     spec = sys.modules.get("fsspec.spec")
     return spec is not None and isinstance(file, spec.AbstractBufferedFile) and isinstance(file.size, int)
 
 
 def without_cache(file: Any) -> BinaryIO:
-    """Return another file object for the same file, which fetches what is asked for and nothing more.
+    """Return another file object for the same file, without fsspec's cache, which reads 5 MB for a header.
 
-    fsspec's own cache reads five megabytes for a header. A file that is another one by now comes back as it was given.
+    If the file cannot be opened like that, or changed meanwhile, return ``file`` itself.
     """
     try:
         again: Any = file.fs.open(file.path, "rb", cache_type="none")
-    except TypeError:  # a file system of somebody else's, which has no such options
+    except TypeError:  # a third-party file system without this option
         return file  # type: ignore[no-any-return]
     except foreign_errors():
         return file  # type: ignore[no-any-return]
@@ -66,10 +66,10 @@ def without_cache(file: Any) -> BinaryIO:
 
 
 def open_url(given: str, name: str) -> Source:
-    """Return a source for the file at a URL; ``name`` is what may be printed of it.
+    """Return a source for the file at a URL; ``name`` is the URL without secrets, for messages.
 
-    Raises ``OSError`` for what the server or the network refuses, Unsupported without the libraries for it, and for a
-    server that sends no ranges.
+    Raises ``OSError`` for errors of the server or the network, and Unsupported if libraries are missing or the server
+    does not support ranges.
     """
     return RangedSource(
         _S3Object(given, name) if find_scheme(given) == "s3" else _HttpFile(given, name), name, owned=True
@@ -77,7 +77,7 @@ def open_url(given: str, name: str) -> Source:
 
 
 def _module(name: str) -> ModuleType:
-    """Return a module of the extra. Raises Unsupported, with what to install, if it is not there."""
+    """Import a module of the extra. Raises Unsupported with the packages to install if it is missing."""
     from importlib import import_module
 
     try:
@@ -89,7 +89,7 @@ def _module(name: str) -> ModuleType:
 
 
 class _S3Object:
-    """``read_at`` of an object of S3. s3fs asks for the bytes of the version that was there when it was opened."""
+    """``read_at`` for an S3 object; s3fs requests the version that existed when the object was opened."""
 
     def __init__(self, given: str, name: str) -> None:
         self._given = given
@@ -106,7 +106,7 @@ class _S3Object:
 
     @property
     def identity(self) -> str:
-        """The size and the ETag, "" without one."""
+        """The size and the ETag; "" without an ETag."""
         return f"{self.size}:{self._etag}" if self._etag else ""
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -124,7 +124,7 @@ class _S3Object:
 
 
 def _advised(error: OSError, cause: BaseException) -> OSError:
-    """Return an error of S3 with what to do, where no key was found."""
+    """Return an error of S3, with instructions if no credentials were found."""
     if type(cause).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
         text = (
             "no keys were found for S3; set AWS_PROFILE or AWS_ACCESS_KEY_ID, or FSSPEC_S3_ANON=true for public files"
@@ -134,24 +134,24 @@ def _advised(error: OSError, cause: BaseException) -> OSError:
 
 
 class _HttpFile:
-    """``read_at`` of a file of an HTTP server: one request with ``Range`` each (RFC 9110, section 14)."""
+    """``read_at`` for a file on an HTTP server: one ``Range`` request per call (RFC 9110, section 14)."""
 
     def __init__(self, given: str, name: str) -> None:
         self._given = given
         self.name = name
         self.size = -1
         self._etag = self._modified = ""
-        #: where a redirection led, if a request there gives nobody a secret that was meant for the first server
+        #: target of a redirection, kept only if requests to it carry no credentials of the first server
         self._final: Any = None
-        #: the first bytes, until they are asked for
+        #: the first bytes, used by the first read
         self._first = b""
         self._first = self.read_at(0, _FIRST)
 
     @property
     def identity(self) -> str:
-        """The size with the ETag or the time of change, "" if the server tells neither."""
-        told = self._etag or self._modified
-        return f"{self.size}:{told}" if told else ""
+        """The size with the ETag or the time of change; "" if the server sends neither."""
+        validator = self._etag or self._modified
+        return f"{self.size}:{validator}" if validator else ""
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``. Raises ``OSError``, Unsupported."""
@@ -162,7 +162,7 @@ class _HttpFile:
         asyn = _module("fsspec.asyn")
         http = _module("fsspec.implementations.http")
         given = self._given
-        # Given here, they take the place of those in fsspec's configuration.
+        # These take precedence over fsspec's configuration.
         settings: dict[str, Any] = {"trust_env": True}
         for scheme in ("http", "https"):
             settings |= _module("fsspec.config").conf.get(scheme, {}).get("client_kwargs", {})
@@ -194,18 +194,18 @@ class _HttpFile:
         raise AssertionError("the last attempt returns or raises")
 
     async def _reply(self, aiohttp: Any, fs: Any, offset: int, size: int, *, is_last: bool) -> bytes | None:
-        """Return the bytes of one reply, None if the same request may succeed later."""
+        """Return the bytes of one reply; None if the same request may succeed later."""
         session = await fs.set_session()
         options = dict(fs.kwargs)
         last = offset + size - 1
-        # Ranges are of what is stored; a server may only compress what it sends if it is asked to.
+        # Ranges refer to stored bytes; "identity" asks the server not to compress them.
         headers = {"Range": f"bytes={offset}-{last}", "Accept-Encoding": "identity"}
         headers = {**options.pop("headers", {}), **headers}
         timeout = aiohttp.ClientTimeout(total=WHOLE, sock_connect=CONNECT, sock_read=PART)
         first = fs.encode_url(self._given)
         async with session.get(self._final or first, headers=headers, timeout=timeout, **options) as reply:
             if reply.status in (401, 403, 404, 410) and self._final is not None:
-                self._final = None  # links of stores to their own servers expire
+                self._final = None  # signed links of stores expire
                 return None if not is_last else self._refused(reply)
             if reply.status in _BUSY and not is_last:
                 return None
@@ -216,14 +216,14 @@ class _HttpFile:
             if self.size < 0:
                 self.size = self._size_in(reply, data)
                 self._etag, self._modified = _validators(reply)
-            # A key of the user's, for one server, is not sent to another.
+            # Credentials for one server must not be sent to another.
             is_open = not options and len(headers) == 2 and first.user is None and not fs.client_kwargs.get("auth")
             if reply.history and is_open:
                 self._final = reply.url
             return data
 
     def _check(self, reply: Any, offset: int, size: int) -> None:
-        """Raise for a reply that does not hold these bytes of this file."""
+        """Raise if a reply does not hold these bytes of this file."""
         if self.size >= 0 and reply.status in (200, 206, 416):
             etag, modified = _validators(reply)
             total = _range(reply)[2] if reply.status != 200 else None
@@ -243,7 +243,7 @@ class _HttpFile:
                 raise OSError(errno.EIO, text, self.name)
             return
         if reply.status == 416 and offset == 0 and _range(reply)[2] == 0:
-            return  # there is no range of a file without bytes
+            return  # an empty file has no ranges
         if reply.status == 200:
             if reply.headers.get("Content-Encoding", "identity") != "identity":
                 raise self._without_ranges("it compresses what it sends")
@@ -259,7 +259,7 @@ class _HttpFile:
         )
 
     def _size_in(self, reply: Any, data: bytes) -> int:
-        """Return the size of the file, as the first reply tells it."""
+        """Return the size of the file from the first reply."""
         if reply.status == 200:
             return len(data)
         total = 0 if reply.status == 416 else _range(reply)[2]
@@ -279,7 +279,7 @@ class _HttpFile:
 
 
 async def _body(reply: Any, size: int) -> bytes:
-    """Return the body of a reply, or as much of it as shows that it is too long."""
+    """Return the body of a reply, cut after the first part that makes it too long."""
     if reply.status == 416:
         return b""
     data = bytearray()
@@ -295,7 +295,7 @@ def _validators(reply: Any) -> tuple[str, str]:
 
 
 def _range(reply: Any) -> tuple[int | None, int | None, int | None]:
-    """Return start, last byte and size in ``Content-Range``, each None where the reply does not tell it."""
+    """Return start, last byte and size from ``Content-Range``; None for each that is missing."""
     unit, _, rest = reply.headers.get("Content-Range", "").strip().partition(" ")
     place, _, total = rest.partition("/")
     start, _, last = place.partition("-")

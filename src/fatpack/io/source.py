@@ -1,19 +1,16 @@
 """Sources of bytes, and views of them.
 
 A :class:`Source` is a file, a buffer, or the result of a decompression. A :class:`View` is a half-open range of a
-source with the names that lead to it; parsers get views and never see files. Headers come by ``pread`` of a few
-hundred bytes, and bulk bytes are copied by the kernel: a file is never mapped or read whole (a mapped file counts
-as resident memory although only its headers were touched).
+source with the path of names that leads to it; parsers get views and never see files. Headers are read with ``pread``,
+a few hundred bytes at a time, and the kernel copies bulk bytes: a file is never mapped or read as a whole, because a
+mapped file counts as resident memory even if only its headers were touched.
 """
 
 from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
-from bisect import bisect_right
-from itertools import accumulate
 
 from fatpack import limits
-from fatpack.concurrency.threads import is_reading_ahead
 from fatpack.errors import Truncated, format_hex
 from fatpack.limits import UNCOUNTED
 from fatpack.record import Record
@@ -22,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
-    from typing import Protocol, Self, TypeAlias
+    from typing import Protocol, Self, TypeAlias, overload
 
     from typing_extensions import Buffer
 
@@ -32,27 +29,31 @@ if TYPE_CHECKING:
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
 
     class SiblingFiles(Protocol):
-        """What knows the files beside one."""
+        """Reads the files in the same folder of a package as a given file."""
 
         def read(self, name: str, most: int) -> bytes | None: ...  # noqa: D102
         def names(self, suffix: str) -> list[str]: ...  # noqa: D102
+else:
+
+    def overload(function):  # noqa: D103  (typing loads half the library; this is its decorator)
+        return function
 
 
 #: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
 READ_AHEAD = 16384
 
-#: One page of zeros, to compare with.
+#: One page of zeros, for comparisons.
 _ZEROS = bytes(READ_AHEAD)
 
-#: Held while the notes of what was inflated change: bundles are compressed in several threads. No call that reads,
-#: joins or closes is made while it is held: the thread that is waited for may wait for it.
+#: Protects the record of inflated sources: bundles are compressed in several threads. While it is held, nothing reads,
+#: joins or closes: the thread being waited for may itself wait for this lock.
 _KEEPING = allocate_lock()
 
 
 class VirtualName(str):
-    """The name, in a chain, of something with bytes of its own: what a decompressor made, a file an archive points at.
+    """The name, in a chain, of something with bytes of its own: a decompressed stream, or a member of a thin archive.
 
-    Offsets behind it are no offsets in the file that was opened.
+    Offsets after it in the chain are not offsets in the file that was opened.
     """
 
     __slots__ = ()
@@ -64,45 +65,45 @@ def is_in_file(chain: Iterable[str]) -> bool:
 
 
 class Source:
-    """Random access to bytes. ``name`` is what reports call it; ``is_file`` is true when offsets are file offsets."""
+    """Random access to bytes. ``name`` is used in reports; ``is_file`` is true if offsets are file offsets."""
 
     name: str
     size: int
     is_file = False
-    #: whether reading inflates what lies before the bytes, too
+    #: whether reading some bytes inflates all bytes before them
     is_streamed = False
-    #: bytes present on disk (or given by the caller) that this came from: what limits on inflation are based on
+    #: bytes on disk (or passed by the caller) that this was made from: limits on inflation are based on it
     present: int
-    #: what the command may inflate and write; what is inflated from the file shares it
+    #: budget of the command for inflated and written bytes; sources inflated from the file share it
     budget: Budget = UNCOUNTED
-    #: whether reading costs no more than reading: false for bytes that would have to be inflated first
+    #: whether the bytes can be read without inflating them first
     is_at_hand = True
-    #: whether the bytes cannot be had: every read raises why
+    #: whether the bytes cannot be read: every read raises the reason
     is_refused = False
     #: whether several threads may read at once
     is_concurrent = False
-    #: what is another one when the bytes are, as far as a server tells; "" if nothing does
+    #: changes if the bytes change, if a server says so (ETag, time of change); "" if nothing does
     identity = ""
-    #: by what path a file was opened, None for all that has no folder of its own around it
+    #: path by which the file was opened; None if the source has no folder of its own
     path: str | None = None
-    #: what reads a file beside this one where that is no folder: who takes a package apart sets it
-    neighbours: SiblingFiles | None = None
-    #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
+    #: reads sibling files if the source is a member of a package; set by the code that unpacks it
+    siblings: SiblingFiles | None = None
+    #: sources inflated from this one that are still in memory, oldest first, and their total size
     _inflated: dict[Source, int] | None = None
     _inflated_size = 0
-    #: where compressed data starts here, and how much of what it inflates to was drawn from the budget
+    #: start of compressed data → number of inflated bytes that were charged to the budget
     _drawn: dict[int, int] | None = None
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
+        """Return ``size`` bytes at ``offset``; the caller has checked that the range is inside."""
         raise NotImplementedError
 
     def beginning(self, size: int) -> bytes:
-        """Return up to ``size`` first bytes, with as little work as that takes."""
+        """Return up to ``size`` first bytes with as little work as possible."""
         return self.read(0, min(size, self.size))
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the bytes of a range in bounded pieces, valid until the next is asked for."""
+        """Yield the bytes of a range in bounded pieces; each is valid until the next is requested."""
         for at in range(offset, offset + size, limits.CHUNK):
             yield memoryview(self.read(at, min(limits.CHUNK, offset + size - at)))
 
@@ -110,16 +111,16 @@ class Source:
         """Return a range as one read-only buffer: the bytes themselves if they are in memory, else a copy."""
         return memoryview(self.read(offset, size))
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the same pieces as :meth:`pieces` for a reader that reads them once: nothing is kept in memory."""
         return self.pieces(offset, size)
 
-    def once_size(self, offset: int, size: int) -> int:
-        """Return how many bytes of memory :meth:`once` may take beside what is in memory already, 0 for a few."""
+    def read_once_size(self, offset: int, size: int) -> int:
+        """Return how much additional memory :meth:`read_once` may take, in bytes; 0 if it is little."""
         return 0
 
     def find(self, needle: bytes, start: int, end: int) -> int:
-        """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
+        """Return the first offset from ``start`` on at which ``needle`` ends by ``end``, or -1."""
         at, step = start, READ_AHEAD // 2
         overlap = len(needle) - 1
         while (at := self.skip_hole(at, end) if needle[0] else at) + overlap < end:
@@ -132,11 +133,11 @@ class Source:
         return -1
 
     def skip_hole(self, start: int, end: int) -> int:
-        """Return the first offset from ``start`` on that may hold something else than zeros, at most ``end``."""
+        """Return the first offset from ``start`` on that is not in a hole of a sparse file, at most ``end``."""
         return start
 
     def skip_zeros(self, start: int, end: int) -> int:
-        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        """Return the first offset from ``start`` on that holds a byte other than zero, at most ``end``."""
         step = READ_AHEAD - start % READ_AHEAD  # small at first: most runs of zeros end in the page they start in
         while start < end:
             block = self.read(start, min(step, end - start))
@@ -148,39 +149,41 @@ class Source:
             step = min(2 * step, limits.CHUNK) if start % READ_AHEAD == 0 else READ_AHEAD - start % READ_AHEAD
         return end
 
-    def beside(self, name: str, most: int) -> bytes | None:
-        """Return the first ``most`` bytes of the file of a name beside this one, in its folder or package.
+    def sibling(self, name: str, most: int) -> bytes | None:
+        """Return the first ``most`` bytes of the file called ``name`` in the same folder or package.
 
-        None where there is none, and for bytes that lie in neither. ``name`` never comes from a file's content. Raises
-        ``OSError`` when it cannot be read, FormatError and Unsupported for what its package holds.
+        None if there is no such file, or if the source has no folder. ``name`` never comes from a file's content.
+        Raises ``OSError`` if it cannot be read, FormatError and Unsupported for errors in its package.
         """
-        return None if self.neighbours is None else self.neighbours.read(name, most)
+        return None if self.siblings is None else self.siblings.read(name, most)
 
-    def names_beside(self, suffix: str) -> list[str]:
-        """Return the names of the files beside this one that end so, in order. Raises ``OSError``."""
-        return [] if self.neighbours is None else self.neighbours.names(suffix)
+    def sibling_names(self, suffix: str) -> list[str]:
+        """Return the sorted names in the same folder or package that end with ``suffix``. Raises ``OSError``."""
+        return [] if self.siblings is None else self.siblings.names(suffix)
 
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
         return None
 
     def check(self) -> None:
-        """Raise FormatError if the bytes are known to be others than were stored, which takes reading all of them.
+        """Raise FormatError if the bytes differ from those that were stored; reads all of them.
 
-        What packages hold has checksums that are at its end, or beside it; plain files have none.
+        Members of packages have checksums, after their bytes or in another member; plain files have none.
         """
 
-    def give_way(self) -> None:
-        """Let another file have the name of this one, if it is a file; what was read is not lost."""
+    def release_name(self) -> None:
+        """Allow another file to take the name of this one, if it is a file; it stays readable."""
 
-    def rest(self) -> None:
-        """Free what is only needed while reading; the next read takes it again."""
+    def release_buffers(self) -> None:
+        """Free buffers that are needed only while reading; the next read allocates them again."""
 
     def keep(self, inflated: Source) -> None:
-        """Note that bytes inflated from here were taken into memory, and let older ones go that are too much now.
+        """Record that ``inflated`` was taken into memory, and release the oldest ones if they are too many.
 
-        A thread that reads ahead only notes them: what it would let go of may be what waits for it to end.
+        A thread that reads ahead only records it: a source that it would release may be waiting for it to end.
         """
+        from fatpack.concurrency.threads import is_reading_ahead
+
         too_old: list[Source] = []
         is_noted_only = is_reading_ahead()
         with _KEEPING:
@@ -194,24 +197,24 @@ class Source:
                 too_old.append(oldest)
         # Another thread may have read one of these by now. It is noted again when it is read next (is_kept).
         for source in too_old:
-            source.rest()
+            source.release_buffers()
 
     def is_kept(self, inflated: Source) -> bool:
-        """Return whether it is noted that bytes inflated from here are in memory."""
+        """Return whether ``inflated`` is recorded as being in memory."""
         return inflated in (self._inflated or ())
 
-    def let_go(self) -> None:
-        """Let everything go that was inflated from here."""
+    def drop_cache(self) -> None:
+        """Release everything that was inflated from this source."""
         with _KEEPING:
             kept, self._inflated, self._inflated_size = self._inflated, None, 0
         for source in kept or ():
-            source.rest()
+            source.release_buffers()
 
-    def draw(self, start: int, size: int) -> bool:
-        """Draw from the budget what the compressed data at ``start`` inflates to, ``size`` bytes from its beginning on.
+    def charge(self, start: int, size: int) -> bool:
+        """Charge ``size`` inflated bytes of the compressed data at ``start``; return whether the budget allows it.
 
-        What was drawn for it already is not drawn again. Return whether that was possible. Up to
-        ``limits.INFLATED_AT_ONCE`` bytes of each are free: a library has a hundred thousand, and all would be noted.
+        Bytes that were charged before are not charged again. Up to ``limits.INFLATED_AT_ONCE`` bytes of each stream are
+        free: a library has a hundred thousand streams, and all of them would be recorded.
         """
         if size <= limits.INFLATED_AT_ONCE:
             return True
@@ -224,18 +227,18 @@ class Source:
                 self._drawn[start] = size
         return True
 
-    def is_drawable(self, start: int, size: int) -> bool:
-        """Return whether :meth:`draw` would be possible."""
+    def can_charge(self, start: int, size: int) -> bool:
+        """Return whether :meth:`charge` would return true."""
         return self.budget.is_inflatable(size - (self._drawn or {}).get(start, 0))
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process needs to read the same bytes: nothing that was inflated from here."""
-        kept_here = ("_inflated", "_inflated_size", "_drawn", "neighbours")
+        """Return the state that another process needs to read the same bytes, without anything that was inflated."""
+        kept_here = ("_inflated", "_inflated_size", "_drawn", "siblings")
         return {name: value for name, value in vars(self).items() if name not in kept_here}
 
     def close(self) -> None:
-        """Give the file back; views of it cannot be read afterwards. No thread inflates from it then."""
-        self.let_go()
+        """Close the file; its views cannot be read afterwards. No thread may be inflating from it."""
+        self.drop_cache()
 
     def __enter__(self) -> Self:
         return self
@@ -255,7 +258,7 @@ def _is_zero(block: bytes) -> bool:
 
 
 def _zeros_before(block: bytes) -> int:
-    """Return how many zeros a block starts with; comparing halves of them is much faster than stripping."""
+    """Return the number of zeros at the start of a block; comparing halves is much faster than stripping."""
     at, step = 0, len(block) >> 1
     while step >= 32:
         part = block[at : at + step]
@@ -283,9 +286,9 @@ class Span(Record):
 
 
 class View(Record):
-    """The bytes ``[start, end)`` of ``source``; ``chain`` names the file and the parts that lead here.
+    """The bytes ``[start, end)`` of ``source``; ``chain`` names the file and the parts that lead to them.
 
-    Positions given to its methods are relative to ``start``; :meth:`offset` makes them absolute. Reading outside
+    Positions passed to its methods are relative to ``start``; :meth:`offset` makes them absolute. Reading outside
     the view raises :class:`~fatpack.errors.Truncated`, so parsers need no unchecked arithmetic.
     """
 
@@ -297,6 +300,23 @@ class View(Record):
     def __len__(self) -> int:
         return self.end - self.start
 
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> bytes: ...  # noqa: F811
+    def __getitem__(self, at: int | slice) -> int | bytes:  # noqa: F811
+        """Return a byte as a number, or the bytes of a slice, as ``bytes`` does; no other bytes are read."""
+        size = self.end - self.start
+        if not isinstance(at, slice):
+            position = at + size if at < 0 else at
+            if not 0 <= position < size:
+                raise IndexError(f"position {at} of {size} bytes")
+            return self.read(position, 1)[0]
+        start, end, step = at.indices(size)
+        if step != 1:
+            return self.tobytes()[at]
+        return self.read(start, max(0, end - start))
+
     def offset(self, at: int) -> int:
         """Return the absolute offset of a position: in the file if ``source.is_file``."""
         return self.start + at
@@ -306,14 +326,14 @@ class View(Record):
         return Span(self.start + at, self.end if size is None else self.start + at + size, self.chain)
 
     def read(self, at: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``at``. Raises Truncated when the view does not hold them all."""
+        """Return ``size`` bytes at ``at``. Raises Truncated if they are not all in the view."""
         offset = self.start + at
         if at < 0 or size < 0 or offset + size > self.end:
             raise Truncated(needed=size, left=len(self) - at, offset=offset, chain=self.chain)
         return self.source.read(offset, size)
 
     def head(self, at: int, size: int) -> bytes:
-        """Return up to ``size`` bytes at ``at``: fewer at the end, none outside."""
+        """Return up to ``size`` bytes at ``at``: fewer at the end, none outside the view."""
         offset = self.start + at
         left = self.end - offset
         if at < 0 or left <= 0:
@@ -321,15 +341,16 @@ class View(Record):
         return self.source.read(offset, size if size < left else left)
 
     def tobytes(self) -> bytes:
-        """Return a copy of all bytes. For bulk data prefer :meth:`pieces`, which stays within bounded memory."""
+        """Return a copy of all bytes. For bulk data use :meth:`pieces`, which needs bounded memory."""
         return self.source.read(self.start, self.end - self.start)
 
     def tobuffer(self) -> memoryview:
-        """Return all bytes as one read-only buffer, for numpy and others that take one.
+        """Return all bytes as one read-only buffer, for numpy and other readers of buffers.
 
-        Nothing is copied where the bytes are in memory: given as a buffer (bytes, an array, a mapped file), or inflated
-        and still kept. What lies in a file is read, as :meth:`tobytes` does. The buffer stays valid when the file is
-        closed. From Python 3.12 on a view is such a buffer itself (PEP 688): ``memoryview(image.data)``.
+        Nothing is copied if the bytes are in memory: a buffer of the caller (bytes, an array, a mapped file), or
+        inflated bytes that are still kept. Bytes of a file are read, as by :meth:`tobytes`. The buffer stays valid
+        after the file is closed. From Python 3.12 on a view is such a buffer itself (PEP 688):
+        ``memoryview(image.data)``.
         """
         return self.source.buffer(self.start, self.end - self.start)
 
@@ -340,12 +361,12 @@ class View(Record):
         return self.tobytes()
 
     def pieces(self) -> Iterator[memoryview]:
-        """Yield all bytes in bounded pieces; each is valid until the next is asked for."""
+        """Yield all bytes in bounded pieces; each is valid until the next is requested."""
         return self.source.pieces(self.start, self.end - self.start)
 
-    def once(self) -> Iterator[memoryview]:
-        """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
-        return self.source.once(self.start, self.end - self.start)
+    def read_once(self) -> Iterator[memoryview]:
+        """Yield the same pieces as :meth:`pieces` for a reader that reads them once: nothing is kept in memory."""
+        return self.source.read_once(self.start, self.end - self.start)
 
     def find(self, needle: bytes, at: int = 0) -> int:
         """Return the first position of ``needle`` at or after ``at``, or -1; memory stays bounded."""
@@ -353,17 +374,17 @@ class View(Record):
         return hit - self.start if hit >= 0 else -1
 
     def is_zero(self, at: int = 0, size: int | None = None) -> bool:
-        """Return whether all bytes, or those of a part inside, are zero; holes of a sparse file are not read."""
+        """Return whether all bytes of the view, or of a part, are zero; holes of a sparse file are not read."""
         start = self.start + at
         end = self.end if size is None else start + size
         return self.source.skip_zeros(start, end) == end
 
     def skip_zeros(self, at: int = 0, end: int | None = None) -> int:
-        """Return the first position from ``at`` on with another byte than zero, or ``end``: by default the view's."""
+        """Return the first position from ``at`` on with a byte other than zero, or ``end`` (default: all)."""
         return self.source.skip_zeros(self.start + at, self.end if end is None else self.start + end) - self.start
 
     def skip_hole(self, at: int) -> int:
-        """Return the first position from ``at`` on that may hold something else than zeros; holes are not read."""
+        """Return the first position from ``at`` on that is not in a hole of a sparse file."""
         return self.source.skip_hole(self.start + at, self.end) - self.start
 
     def slice(self, at: int, size: int, name: str = "") -> View:
@@ -379,7 +400,7 @@ class View(Record):
 
 
 def piece_parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
-    """Yield the bytes of pieces: those of views in bounded parts, each valid until the next is asked for."""
+    """Yield the bytes of pieces; views come in bounded parts, each valid until the next is requested."""
     for piece in pieces:
         if isinstance(piece, View):
             yield from piece.pieces()
@@ -387,7 +408,7 @@ def piece_parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryv
             yield piece
 
 
-# Bytes in memory as a source.
+# Buffers and sequences of pieces as sources
 
 
 class BytesSource(Source):
@@ -402,7 +423,7 @@ class BytesSource(Source):
         self.present = self.size if present is None else present
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the bytes, too: a view of a buffer cannot be pickled."""
+        """Return the state with the bytes themselves: a view of a buffer cannot be pickled."""
         return super().__getstate__() | {"_data": self._data.tobytes()}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -414,7 +435,7 @@ class BytesSource(Source):
         return bytes(self._data[offset : offset + size])
 
     def buffer(self, offset: int, size: int) -> memoryview:
-        """Return a range of the buffer itself, which cannot be written to."""
+        """Return a read-only range of the buffer itself."""
         return self._data[offset : offset + size].toreadonly()
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
@@ -423,16 +444,15 @@ class BytesSource(Source):
             yield self._data[offset : offset + size]
 
 
-# Pieces as a source: what a writer would write, read without writing it.
-
-
 class PiecesSource(Source):
-    """Bytes and views that follow each other, as one source; nothing is copied until it is read.
+    """A sequence of bytes and views as one source; nothing is copied until it is read.
 
-    The sources of the views stay the caller's to keep open.
+    The caller keeps the sources of the views open. Used to read the output of a writer without writing it.
     """
 
     def __init__(self, pieces: Sequence[Piece], name: str = "") -> None:
+        from itertools import accumulate
+
         self.name = name
         self._pieces = [piece for piece in pieces if len(piece)]
         self._ends = list(accumulate(map(len, self._pieces)))
@@ -440,7 +460,7 @@ class PiecesSource(Source):
         self.present = self.size
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the pieces; buffers as their bytes."""
+        """Return the state with buffers as bytes."""
         pieces = [piece.tobytes() if isinstance(piece, memoryview) else piece for piece in self._pieces]
         return super().__getstate__() | {"_pieces": pieces}
 
@@ -449,7 +469,9 @@ class PiecesSource(Source):
         return b"".join(self.pieces(offset, size))
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in the pieces it lies in."""
+        """Yield the range in the pieces that contain it."""
+        from bisect import bisect_right
+
         end = offset + size
         number = bisect_right(self._ends, offset)
         while offset < end:
@@ -465,11 +487,11 @@ class PiecesSource(Source):
 
 
 def sha256_of_pieces(pieces: Iterable[Piece]) -> bytes:
-    """Return the SHA-256 of pieces, one behind the other. A view is one, too; reads all of them, in windows."""
+    """Return the SHA-256 of concatenated pieces; reads each piece in bounded parts. A view is a piece."""
     import hashlib
 
     digest = hashlib.sha256(usedforsecurity=False)
     for piece in pieces:
-        for part in piece.once() if isinstance(piece, View) else (piece,):
+        for part in piece.read_once() if isinstance(piece, View) else (piece,):
             digest.update(part)
     return digest.digest()

@@ -1,4 +1,4 @@
-"""A private folder for files that another program reads and writes: made with names of ours, and gone afterwards."""
+"""Temporary files: a private folder to exchange files with other programs, and the files that killed runs left."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-# What killed runs left: a process that is ended outright cannot remove its temporary file.
-#
-# The next command that writes to the folder names it and says how to remove it; nothing is deleted unasked.
+# A killed process cannot remove its temporary file. The next command that writes to the folder names the file and says
+# how to remove it; nothing is deleted without being asked.
 
-#: A file that nobody has written to for so many seconds belongs to no command that still runs: writing goes on all the
-#: time, and checking what was written reads tables only.
+#: Seconds after the last write after which no running command can own a file: writing never pauses, and checking the
+#: result reads tables only.
 STALE_SECONDS = 3600
 
 
 def find_stale_temp_files(folder: str) -> list[tuple[str, int]]:
-    """Return path and size of the temporary files in a folder that killed runs left there, largest first."""
+    """Return path and size of the temporary files that killed runs left in a folder, largest first."""
     now, (start, end) = time.time(), TEMPORARY
     found = []
     try:
@@ -39,12 +38,12 @@ def find_stale_temp_files(folder: str) -> list[tuple[str, int]]:
                     if stat.S_ISREG(status.st_mode) and now - status.st_mtime > STALE_SECONDS:
                         found.append((os.path.join(folder, entry.name), status.st_size))
     except OSError:
-        return []  # a folder that can be written to and not read, or that changes meanwhile: no reason to fail
+        return []  # the folder cannot be listed, or changes meanwhile: not a reason to fail
     return sorted(found, key=lambda item: (-item[1], item[0]))
 
 
 class PrivateFolder:
-    """A folder below that for temporary files which nobody else can enter; it goes at the end of the block."""
+    """A context manager for a folder, below the system's temporary one, that only its owner can enter."""
 
     def __enter__(self) -> Self:
         from tempfile import mkdtemp
@@ -58,14 +57,14 @@ class PrivateFolder:
         rmtree(self.path, ignore_errors=True)
 
     def folder(self, name: str) -> str:
-        """Make a folder in it and return its path; ``name`` is never one from a file."""
+        """Create a folder in it and return its path; ``name`` never comes from a file."""
         path = os.path.join(self.path, name)
         os.mkdir(path, 0o700)
         return path
 
 
 def write_for_reading(path: str, pieces: Iterable[Piece]) -> None:
-    """Write a new file that its owner alone can read. It is no output of the command, so nothing counts its bytes."""
+    """Write a new file that only its owner can read. It is no output of the command, so its bytes are not charged."""
     from fatpack.limits import UNCOUNTED
 
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.PLAIN, 0o600)
@@ -84,9 +83,9 @@ _KINDS = {
 
 
 def size_or_problem(path: str) -> int | str:
-    """Return the size of what a program wrote under a name that it was given, or in words why that is no output.
+    """Return the size of a file that a program wrote, or the reason why it is no output.
 
-    Nothing but a file with bytes is one: no link, no folder, no pipe.
+    Only a regular file with bytes is an output: no link, folder or pipe.
     """
     try:
         status = os.lstat(path)

@@ -1,5 +1,4 @@
-"""URLs: what users name that is no path. What is printed of one holds no password and no signature.
-
+"""URLs as inputs. Messages show them without passwords and signatures; foreign errors become ``OSError``.
 ====================  =============================================================================
 ``https://``          a file of a server that sends ranges; also ``http://``
 ``s3://BUCKET/KEY``   an object of S3, or of a server that speaks its protocol
@@ -15,38 +14,38 @@ import sys
 
 from fatpack.errors import UsageError, cli_or_api
 
-#: What is read by ranges. ``file`` is a path.
+#: Schemes that are read by ranges. ``file`` is a path.
 REMOTE = ("http", "https", "s3")
 
-#: Characters of a scheme (RFC 3986, section 3.1), which starts with a letter.
+#: Characters of a scheme, which starts with a letter (RFC 3986, section 3.1).
 _SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+-.")
 
 
 class Url(str):
-    """A URL as it is shown: without user, password, query and fragment, where secrets are. ``given`` is the whole."""
+    """A URL without its secrets (user, password, query, fragment), for messages; ``full_url`` has them."""
 
-    __slots__ = ("given",)
-    given: str
+    __slots__ = ("full_url",)
+    full_url: str
 
-    def __new__(cls, given: str) -> Url:
-        """Return the URL of a whole text."""
-        url = super().__new__(cls, redact_url(given))
-        url.given = given
+    def __new__(cls, full_url: str) -> Url:
+        """Return the redacted URL of a full one."""
+        url = super().__new__(cls, redact_url(full_url))
+        url.full_url = full_url
         return url
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Url, (self.given,)
+        return Url, (self.full_url,)
 
 
 def find_scheme(text: str) -> str:
-    """Return the scheme of a URL in lower case, "" of any other text."""
+    """Return the scheme of a URL in lower case; "" if the text is no URL."""
     scheme, colon, _ = text.partition("://")
     scheme = scheme.lower()
     return scheme if colon and scheme[:1].isalpha() and _SCHEME.issuperset(scheme) else ""
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without what may be secret: user, password, query and fragment; an address of bytes stays."""
+    """Return a URL without user, password, query and fragment; keeps ``#offset=``."""
     url, mark, place = url.partition("#offset=")
     scheme, _, rest = url.partition("://")
     for end in "?#":
@@ -56,7 +55,7 @@ def redact_url(url: str) -> str:
 
 
 def redact_message(text: str) -> str:
-    """Return a message of somebody else with the URLs in it as they are shown."""
+    """Return a message of another library with its URLs redacted."""
     words = text.replace("'", " ' ").replace('"', ' " ').split(" ") if "://" in text else []
     if not words:
         return text
@@ -66,9 +65,9 @@ def redact_message(text: str) -> str:
 
 
 def parse_url(text: str) -> str:
-    """Return the path or the :class:`Url` that a URL stands for; a text that is no URL comes back as it is.
+    """Return a path or a :class:`Url` for a URL; any other text is returned unchanged.
 
-    Raises UsageError for a scheme that is not read, a URL that names no file, and a file of another machine.
+    Raises UsageError if the scheme is not supported, the URL names no file, or the file is on another machine.
     """
     scheme = find_scheme(text)
     if not scheme:
@@ -80,7 +79,7 @@ def parse_url(text: str) -> str:
         return Url(text)
     if scheme == "file":
         if "#offset=" in text or "?offset=" in text:
-            return text  # an address, which is taken apart elsewhere
+            return text  # an address: fatpack.selectors.address parses it
         from urllib.parse import unquote_to_bytes
 
         host, slash, path = text.partition("://")[2].partition("/")
@@ -96,10 +95,10 @@ def parse_url(text: str) -> str:
 
 
 def split_address(given: str) -> tuple[str, str, str, str]:
-    """Return the URL, what follows the ``!`` of a package, the members in parentheses, and what follows ``#offset=``.
+    """Return the URL, the path after ``!`` in a package, the members in parentheses, and the text after ``#offset=``.
 
-    A ``!``, parentheses and a fragment of the URL itself are percent-encoded (``%21``, ``%28``, ``%23``). Behind a
-    ``!``, parentheses stay where they are.
+    A ``!``, parentheses and a fragment of the URL itself are percent-encoded (``%21``, ``%28``, ``%23``). After a
+    ``!``, parentheses are part of the path.
     """
     given, _, place = given.partition("#offset=")
     scheme, mark, rest = given.partition("://")
@@ -112,9 +111,9 @@ def split_address(given: str) -> tuple[str, str, str, str]:
     return given[:start], "", given[start + 1 : -1], place
 
 
-# What other people's sources raise, as ``OSError`` with the name of the source: nothing of theirs leaves fatpack.
+# Errors of other libraries, as OSError with the name of the source: none of their classes leaves fatpack.
 
-#: module → its errors that are no ``OSError``. A module that is not loaded has raised nothing.
+#: module → its error classes that are not subclasses of OSError. A module that is not loaded has raised nothing.
 _ERRORS = {
     "zlib": ("error",),
     "lzma": ("LZMAError",),
@@ -125,12 +124,12 @@ _ERRORS = {
     "asyncio": ("TimeoutError",),
 }
 
-#: The number of an error that has none, by its class.
+#: errno for errors that have none, by class
 _NUMBERS = {FileNotFoundError: errno.ENOENT, PermissionError: errno.EACCES, TimeoutError: errno.ETIMEDOUT}
 
 
 def foreign_errors() -> tuple[type[BaseException], ...]:
-    """Return what reading from an object of somebody else may raise; for an ``except``, which asks when it happens."""
+    """Return the error classes that a caller's object may raise; call it in the ``except`` clause."""
     found: list[type[BaseException]] = [OSError, EOFError, ValueError]
     for module, names in _ERRORS.items():
         if module in sys.modules:
@@ -139,8 +138,8 @@ def foreign_errors() -> tuple[type[BaseException], ...]:
 
 
 def as_os_error(error: BaseException, name: str) -> OSError:
-    """Return an error as ``OSError``: its kind and number if it is one, and the name of the source."""
-    if type(error).__name__ == "FileExpired":  # s3fs: the object has another ETag than when it was opened
+    """Return an error as ``OSError`` with its class and errno, if it has any, and the name of the source."""
+    if type(error).__name__ == "FileExpired":  # s3fs: the ETag changed since the object was opened
         return file_changed_error(name, "ETag")
     if isinstance(error, OSError) and error.errno is not None:
         return os_error_class(error.errno)(
@@ -148,16 +147,16 @@ def as_os_error(error: BaseException, name: str) -> OSError:
         )
     number = next((number for kind, number in _NUMBERS.items() if isinstance(error, kind)), errno.EIO)
     text = redact_message(str(error)).strip().rstrip(".")
-    if number != errno.EIO:  # the text is often no more than the name
+    if number != errno.EIO:  # the text is often only the name
         text = os.strerror(number)
     return os_error_class(number)(number, text or type(error).__name__, name)
 
 
 def os_error_class(number: int) -> type[OSError]:
-    """Return the class that Python gives an ``OSError`` of that number."""
+    """Return the subclass of ``OSError`` that Python uses for an errno."""
     return type(OSError(number, ""))
 
 
 def file_changed_error(name: str, what: str) -> OSError:
-    """Return the error that a file is not the one that was opened; ``what`` of it is another one."""
+    """Return the error for a file that changed since it was opened; ``what`` is the property that differs."""
     return OSError(errno.ESTALE, f"the file changed since it was opened: another {what}; scan it again", name)

@@ -1,6 +1,6 @@
-"""Pieces to a descriptor, at its position: bytes together, ranges of files by a copy inside the kernel.
+"""Writing pieces to a descriptor: small ones are joined, ranges of files are copied by the kernel.
 
-What is written is drawn from a budget before it is written (:mod:`fatpack.limits`).
+Bytes are charged to a budget before they are written (:mod:`fatpack.limits`). Also: harmless names for output files.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     """Called with the number of bytes written since the last call."""
 
 
-# Names for output files. A stored name leads nowhere but below the output: it is reduced to harmless words first.
+# Names for output files. A name stored in a file must not lead out of the output folder, so it is sanitized first.
 
-#: Kept as they are; everything else becomes "_". No separator, no colon (drives and streams on Windows), no blank
-#: and no control character can pass.
+#: Characters that are kept; all others become "_". Excludes separators, the colon (drives and streams on Windows),
+#: blanks and control characters.
 _HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-=@")
 
 #: LIMIT: characters of one word; file systems allow 255 bytes for a whole name.
@@ -36,24 +36,24 @@ WORD = 80
 
 
 def safe_word(text: str) -> str:
-    """Return ``text`` as one harmless part of a file name: never empty of meaning, never a path, never an option."""
-    # Most words are harmless, and there are three of them in the name of each of thousands of files.
+    """Return ``text`` as a part of a file name: not empty unless ``text`` is, no path, no option."""
+    # The fast path matters: thousands of file names contain three words each.
     harmless = text if _HARMLESS.issuperset(text) else "".join(char if char in _HARMLESS else "_" for char in text)
     word = harmless[:WORD]
     return word.lstrip(".-") or ("_" if text else "")
 
 
 def file_stem(path: str) -> str:
-    """Return a file's name without directories and last extension: ``libx.so`` of ``/usr/lib/libx.so.2``."""
+    """Return a file's name without directories and last extension: ``libx.so`` for ``/usr/lib/libx.so.2``."""
     name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
     base, dot, _ = name.rpartition(".")
     return base if dot and base else name
 
 
 def image_name(source: str, triple: str, arch: str, index: int, extension: str) -> str:
-    """Return ``<stem>-<triple>-<arch>.<index>.<extension>``, as LLVM names extracted images, made harmless.
+    """Return ``<stem>-<triple>-<arch>.<index>.<extension>``, as LLVM names extracted images, sanitized.
 
-    Parts that are empty are left out with their separator. Colons of target IDs become underscores.
+    Empty parts are left out with their separator. Colons of target IDs become underscores.
     """
     words = [safe_word(file_stem(source)) or "image", safe_word(triple), safe_word(arch)]
     name = "-".join(word for word in words if word)
@@ -63,20 +63,20 @@ def image_name(source: str, triple: str, arch: str, index: int, extension: str) 
 def member_word(text: str) -> str:
     """Return ``text`` as a member's name that unpacks into one file: no separators, no control characters.
 
-    Bytes that are no UTF-8, which stand there as surrogates, are kept: archives name files in any encoding.
+    Surrogates, which represent bytes that are not UTF-8, are kept: archives name files in any encoding.
     """
     return "".join(
         "_" if char in "/\\" or not (char.isprintable() or "\udc80" <= char <= "\udcff") else char for char in text
     )
 
 
-# Images that share bytes: written one by one they could fill a disk from a small file.
+# Images that share bytes: written separately they could fill a disk from a small file.
 
 
 def refuse_shared_bytes(views: Iterable[View]) -> None:
-    """Raise Unsupported if views add up to much more than twice the bytes that they are views of.
+    """Raise Unsupported if the views add up to much more than twice the size of their sources.
 
-    Of what is compressed the inflated bytes count.
+    The size of a compressed source is its decompressed size.
     """
     views = list(views)
     total = shared_size(views)
@@ -89,7 +89,7 @@ def refuse_shared_bytes(views: Iterable[View]) -> None:
 
 
 def shared_size(views: Iterable[View]) -> int:
-    """Return the bytes of all views if they are much more than twice those that they are views of, else 0."""
+    """Return the total size of views if it is much more than twice the size of their sources, else 0."""
     total, present = 0, {}
     for view in views:
         total += len(view)
@@ -97,19 +97,19 @@ def shared_size(views: Iterable[View]) -> int:
     return total if total > 2 * sum(present.values()) + limits.CHUNK else 0
 
 
-#: A kernel-side copy is asked for this much at a time, so that progress can be shown and Ctrl-C answers.
+#: Bytes per kernel-side copy, so that progress is shown and Ctrl-C works.
 KERNEL_CHUNK = 64 << 20
 
-#: Kernels copy within pages of this size, or larger ones that are multiples of it.
+#: Kernels copy whole pages of this size, or of a multiple of it.
 _PAGE = 4096
 
-#: Up to so many bytes one read and one write take less time than asking the kernel for a copy.
+#: Up to this size, one read and one write are faster than a kernel-side copy.
 _SMALL = 128 << 10
 
-#: Outputs that are smaller are written without asking how much room there is.
+#: Smaller outputs are written without checking the free space first.
 _LARGE = 64 << 20
 
-#: What a copy inside the kernel fails with where reading and writing may work, or say which of the two does not.
+#: Errors of a kernel-side copy after which reading and writing may work, or give the real error.
 _CANNOT_COPY = {
     errno.EBADF,
     errno.EINVAL,
@@ -127,8 +127,8 @@ def write_pieces(
 ) -> int:
     """Write all pieces to a descriptor at its position; return the number of bytes written.
 
-    They are drawn from a budget, by default that of the command. Raises UsageError before the piece that is too much,
-    and before the first one if all of them are there already. What was drawn for pieces that fail is given back.
+    They are charged to a budget, by default that of the command. Raises UsageError before the piece that exceeds it, or
+    before the first one if all sizes are known. The charge is reverted if writing fails.
     """
     drawing = _BudgetDraw(budget or output_budget())
     try:
@@ -139,7 +139,7 @@ def write_pieces(
 
 
 def check_size(pieces: Iterable[Piece], budget: Budget, path: str = "") -> None:
-    """Raise UsageError, or ``OSError`` for the disk, before there is any file, if all pieces are known and too much."""
+    """Raise UsageError, or ``OSError`` if the disk is full, before writing, if all pieces are known and too large."""
     if isinstance(pieces, (list, tuple)):
         size = written_size(pieces)
         budget.check_output(size)
@@ -147,9 +147,9 @@ def check_size(pieces: Iterable[Piece], budget: Budget, path: str = "") -> None:
 
 
 def check_space(path: str, size: int) -> None:
-    """Raise ``OSError`` (``ENOSPC``) where the file system that ``path`` is to be on has no room for so many bytes.
+    """Raise ``OSError`` (``ENOSPC``) if the file system of ``path`` has too little space for ``size`` bytes.
 
-    The path, or its folders, need not be there yet. Small outputs are not asked about: writing them tells.
+    The path and its folders need not exist yet. Small outputs are not checked: writing them fails soon enough.
     """
     if size < _LARGE or not hasattr(os, "statvfs"):
         return
@@ -163,12 +163,12 @@ def check_space(path: str, size: int) -> None:
 
 
 def written_size(pieces: Iterable[Piece]) -> int:
-    """Return how many bytes pieces take when they are written: those that cannot be had take none."""
+    """Return the number of bytes that are written for pieces: pieces that cannot be read take none."""
     return sum(len(piece) for piece in pieces if not (isinstance(piece, View) and piece.source.is_refused))
 
 
 class _BudgetDraw:
-    """What one output takes of a budget."""
+    """The charge of one output to a budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -223,9 +223,9 @@ def _write(fd: int, pieces: Iterable[Piece], progress: Progress | None) -> int:
         source = piece.source.fileno() if isinstance(piece, View) else None
         if isinstance(piece, View) and source is not None:
             _copy_range(source, piece, fd, progress)
-            piece.source.rest()
+            piece.source.release_buffers()
         else:
-            for part in piece.once() if isinstance(piece, View) else piece.pieces():
+            for part in piece.read_once() if isinstance(piece, View) else piece.pieces():
                 _write_all(fd, part)
                 if progress:
                     progress(len(part))

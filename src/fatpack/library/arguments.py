@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 
 from fatpack.edit import editor
 from fatpack.errors import UsageError
@@ -82,6 +81,20 @@ def as_paths(argument: str, given: object) -> list[str]:
     return found
 
 
+def as_inputs(argument: str, value: Input | Iterable[Input]) -> list[Input]:
+    """Return one input, or several from a list or an iterator. Raises UsageError if there is none.
+
+    Buffers and binary files are iterable too, and are one input each.
+    """
+    is_iterator = hasattr(value, "__next__") and not hasattr(value, "read")
+    if not is_iterator and not isinstance(value, (list, tuple, set, frozenset)):
+        return [value]  # type: ignore[list-item]
+    found: list[Input] = list(value)  # type: ignore[arg-type]
+    if not found:
+        raise UsageError(f"{argument}: no path given", hint="name files, folders or packages")
+    return found
+
+
 def as_path(argument: str, given: object) -> str:
     """Return one path as a text. Raises TypeError for anything else, UsageError for what is no path of a system."""
     return _path(argument, given, "a path")
@@ -108,28 +121,28 @@ def check_bools(**given: object) -> None:
         check_type(name, value, bool, "True or False")
 
 
-def make_budget(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
-    """Return the account for one call: what it may inflate and write; None is the default, ``force`` any output.
+def make_budget(max_inflated: int | None = None, max_output: int | None = None) -> Budget:
+    """Return the budget of one call: the bytes that it may inflate and write; None is the default limit.
 
-    Within :func:`fatpack.limits.sources_with_budget` it is the account that was given there, unless an argument says
-    else.
+    Inside :func:`fatpack.limits.sources_with_budget` the call shares the budget given there, unless it has limits of
+    its own.
     """
     for name, value in (("max_inflated", max_inflated), ("max_output", max_output)):
         if value is not None and check_type(name, value, int, "a number of bytes") < 1:
             raise UsageError(f"{name} is {value}", hint="give the number of bytes, 1 at least")
-    if max_inflated is None and max_output is None and not force:
+    if max_inflated is None and max_output is None:
         return current_budget()
-    return Budget(max_inflated, sys.maxsize if force and max_output is None else max_output)
+    return Budget(max_inflated, max_output)
 
 
 def open_input(
-    argument: str, data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None
+    argument: str, data: Input, *, name: str = "", may_close: bool = False, budget: Budget | None = None
 ) -> Source:
     """Return a source, as :func:`~fatpack.io.open.open_source` does; TypeErrors name the argument."""
     if isinstance(data, str):
         data = resolve_url(data)
     try:
-        return open_source(data, name=name, resting=resting, budget=budget)
+        return open_source(data, name=name, may_close=may_close, budget=budget)
     except TypeError as error:
         raise TypeError(f"{argument} must be {error}") from None
 
@@ -139,6 +152,16 @@ def check_selector(selector: Selector | None) -> Selector:
     from fatpack.selectors.select import Selector
 
     return Selector() if selector is None else check_type("selector", selector, Selector, "a fatpack.Selector")
+
+
+def warn_about_spelling(selector: Selector) -> None:
+    """Give a Python warning for each architecture of a selector that matches nothing and is misspelled: ``sm80``."""
+    from warnings import warn
+
+    from fatpack.selectors.no_match import spelling_hints
+
+    for text in spelling_hints(selector):
+        warn(text, stacklevel=4)
 
 
 def check_options(options: Options) -> None:
@@ -158,10 +181,13 @@ def check_options(options: Options) -> None:
 
 
 def expand_inputs(
-    inputs: Iterable[Input], rules: Filter, counts: SkipCounts, unmatched: list[str], budget: Budget
+    paths: Iterable[Input], rules: Filter, counts: SkipCounts, unmatched: list[str], budget: Budget
 ) -> Iterator[InputFile]:
-    """Yield the leaves of inputs, one after the other. Raises ``OSError`` and UsageError for an input."""
-    for data in inputs:
+    """Yield the files in inputs, one after the other. Raises ``OSError`` and UsageError for an input.
+
+    Patterns that match no file are added to ``unmatched``.
+    """
+    for data in paths:
         for batch in _batches(data, rules, counts, unmatched, budget):
             for node in batch:
                 yield from node.leaves(rules, counts)
@@ -174,7 +200,7 @@ def _batches(
     if name:
         yield from walk_tree(name, rules, counts, unmatched, budget=budget)
         return
-    with open_input("an input", data, budget=budget) as source:
+    with open_input("paths", data, budget=budget) as source:
         yield from walk_open_file(source.view(), source.name, rules, counts)
 
 
@@ -186,35 +212,44 @@ def tree_name(data: Input) -> str:
     return name if is_tree(name) else ""
 
 
-def refuse_tree(data: Input) -> None:
-    """Raise UsageError for a folder or a pattern, where one file is meant."""
-    name = tree_name(data)
+def refuse_tree(file: Input) -> None:
+    """Raise UsageError for a folder or a pattern, if a function takes one file."""
+    name = tree_name(file)
     if name:
-        raise UsageError(f"{name} means many files", hint="fatpack.files goes through them")
+        hint = f"write: for file in fatpack.files({name!r}): …"
+        raise UsageError(f"{name} is {'a folder' if os.path.isdir(name) else 'a pattern'}, not one file", hint=hint)
 
 
 # Where a result goes: into a file of a given name, whole or not at all, or into a file that is open already.
 
 
+def issue_warnings(texts: Iterable[str]) -> None:
+    """Issue each text as a Python warning at the call of a public function; the command line prints the same texts."""
+    from warnings import warn
+
+    for text in texts:
+        warn(text, stacklevel=3)
+
+
 def write_packed(
-    output: Output, packed: PackedContainers, *, force: bool, inputs: Sequence[View], budget: Budget
+    output: Output, packed: PackedContainers, *, overwrite: bool, inputs: Sequence[View], budget: Budget
 ) -> int:
     """Write a container, or the copy of a host that it went into, and return the size in bytes.
 
-    A path that exists is refused unless ``force``, and in any case if it is one of the ``inputs``.
+    A path that exists is refused unless ``overwrite``, and in any case if it is one of the ``inputs``.
     """
     if not isinstance(output, (str, os.PathLike)):
         return _write_open(output, packed.pieces, budget)
     return write_file(
-        output, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, budget=budget
+        output, packed.pieces, force=overwrite, inputs=inputs, verify=packed.verify, mode=packed.mode, budget=budget
     )
 
 
-def write_pieces_to(output: Output, pieces: Iterable[Piece], *, force: bool) -> int:
+def write_pieces_to(output: Output, pieces: Iterable[Piece], *, overwrite: bool) -> int:
     """Write what was made of no single file, and return the size in bytes; a path that exists is refused."""
     if not isinstance(output, (str, os.PathLike)):
         return _write_open(output, pieces, output_budget())
-    return write_file(output, pieces, force=force)
+    return write_file(output, pieces, force=overwrite)
 
 
 def write_edited(
@@ -222,14 +257,14 @@ def write_edited(
     pieces: Iterable[Piece],
     output: Output,
     *,
-    force: bool,
+    overwrite: bool,
     inputs: Sequence[View] = (),
     check: editor.EditCheck | None = None,
 ) -> int:
     """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
     if not isinstance(output, (str, os.PathLike)):
         return _write_open(output, pieces, host.source.budget)
-    return editor.write_edited(host, pieces, output, force=force, inputs=inputs, check=check)
+    return editor.write_edited(host, pieces, output, force=overwrite, inputs=inputs, check=check)
 
 
 def _write_open(output: BinaryIO, pieces: Iterable[Piece], budget: Budget) -> int:

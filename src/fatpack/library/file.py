@@ -1,13 +1,11 @@
-"""Looking at a file and taking images out of it: ``open``, ``scan``, ``extract``."""
+"""Files and their images: ``open``, ``scan``, ``files``."""
 
 from __future__ import annotations
-
-import os
 
 from fatpack.errors import FatpackError, UsageError
 from fatpack.inputs.files import Filter, SkipCounts, walk_open_file
 from fatpack.library.arguments import (
-    as_path,
+    as_inputs,
     as_patterns,
     check_selector,
     expand_inputs,
@@ -15,11 +13,12 @@ from fatpack.library.arguments import (
     open_input,
     refuse_tree,
     tree_name,
+    warn_about_spelling,
 )
-from fatpack.model import Finding
+from fatpack.model import Finding, arch_name
 from fatpack.printable import format_size
 from fatpack.result import to_html_table
-from fatpack.scanner import FoundContainer, detect_host
+from fatpack.scanner import FoundContainer, FoundImage, detect_host
 from fatpack.scanner import scan as scan_view
 from fatpack.scanner.context import detect_package
 
@@ -27,40 +26,63 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
-    from typing import Self
+    from typing import Self, overload
 
-    from fatpack.edit.write_containers import UnreadableImage
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.open import Input
     from fatpack.io.source import Source, View
     from fatpack.limits import Budget
-    from fatpack.scanner import FoundImage, NotSearched
+    from fatpack.scanner import NotSearched
     from fatpack.selectors.select import Selector
+else:
+
+    def overload(function):
+        return function
 
 
-__all__ = ["File", "Images", "extract", "open", "scan"]
+__all__ = ["Container", "File", "Files", "Image", "Images", "files", "open", "scan"]
+
+#: The public container and image: those that are found in a file, with their place and what their bytes are.
+#: Formats read and write :class:`fatpack.model.Container` and :class:`fatpack.model.Image`, which have no place.
+Container = FoundContainer
+Image = FoundImage
 
 
 class File:
     """An opened file with the device code in it. A context manager; images can be read while it is open.
 
-    ``path`` is what the file is called in messages, ``size`` its bytes, ``host`` what carries the containers
-    (``raw``: the file is a container itself, or nothing we know).
+    Iteration goes through its images: ``for image in file``. ``name`` is the path as it was given ("" for bytes), also
+    as ``path``; ``size`` is the number of bytes, ``host`` the kind of file around the containers (``raw``: the file is
+    a container itself, or of no known kind).
     """
 
     def __init__(self, source: Source | NestedFile, *, deep: bool = False, view: View | None = None) -> None:
         self._source = source
         self._view = source.view() if view is None else view
         self._deep = deep
-        self._items: tuple[FoundContainer | Finding, ...] | None = None
+        self._items: tuple[Container | Finding, ...] | None = None
         self._not_searched: tuple[NotSearched, ...] = ()
+        self._is_closed = False
         self.path = source.name
         self.size = len(self._view)
         self.host = detect_host(self._view)
 
     @property
-    def items(self) -> tuple[FoundContainer | Finding, ...]:
+    def name(self) -> str:
+        """The path as it was given, or the name of a binary file; "" for bytes."""
+        return self.path
+
+    @property
+    def closed(self) -> bool:
+        """True after :meth:`close`, and in :func:`fatpack.files` when the next file comes."""
+        return self._is_closed
+
+    def __iter__(self) -> Iterator[Image]:
+        return iter(self.images())
+
+    @property
+    def items(self) -> tuple[Container | Finding, ...]:
         """The containers and the findings together, in the order they were met; scanned when first asked for."""
         return self._scanned() if self._items is None else self._items
 
@@ -74,7 +96,7 @@ class File:
             self._scanned()
         return self._not_searched
 
-    def _scanned(self) -> tuple[FoundContainer | Finding, ...]:
+    def _scanned(self) -> tuple[Container | Finding, ...]:
         found = scan_view(self._view, deep=self._deep)
         items = tuple(found)
         # The items last: another thread that sees them may ask for what was not searched.
@@ -83,11 +105,11 @@ class File:
 
     @property
     def view(self) -> View:
-        """The file's bytes, for the functions of the format and host rooms."""
+        """The file's bytes, for the functions of ``fatpack.formats`` and ``fatpack.binary``."""
         return self._view
 
     @property
-    def containers(self) -> tuple[FoundContainer, ...]:
+    def containers(self) -> tuple[Container, ...]:
         """The containers in file order, scanned when first asked for; those inside images belong to the images."""
         return tuple(item for item in self.items if isinstance(item, FoundContainer))
 
@@ -134,7 +156,7 @@ class File:
         return file_html(self.path, self.size, self.host, self.items)
 
     def _summary(self) -> str:
-        """Return what is in the file, as far as it was scanned; nothing is inflated for it."""
+        """Return the counts of the file, if it was scanned; nothing is inflated for it."""
         if self._items is None:
             return "not scanned yet"
         images = sum(len(found.images) for found in self.containers)
@@ -143,6 +165,7 @@ class File:
 
     def close(self) -> None:
         """Close the file: nothing more is read from it. What was read or inflated before may still be in memory."""
+        self._is_closed = True
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -155,58 +178,66 @@ class File:
 
 
 class Images:
-    """Images of an opened file, found when they are first asked for; the file must be open then.
+    """Images of an opened file, found when they are first used; the file must be open then.
 
-    Goes through them as often as one likes, ``len()`` counts them and ``[0]`` is the first. :func:`convert` takes it in
-    place of a file, to convert these images alone.
+    A sequence: iterate over it, ``len()`` counts the images, ``[0]`` is the first, ``[:2]`` a tuple of two.
+    :func:`convert` takes it in place of a file, to convert these images alone. An architecture that matches no image
+    because it is misspelled (``sm80``) gives a Python warning with the right spelling.
     """
 
     def __init__(self, file: File, selector: Selector) -> None:
         self.file = file
         self.selector = selector
-        self._images: tuple[FoundImage, ...] | None = None
+        self._images: tuple[Image, ...] | None = None
 
-    def _all(self) -> tuple[FoundImage, ...]:
+    def _all(self) -> tuple[Image, ...]:
         if self._images is None:
             from fatpack.selectors.select import select_images
 
             self._images = tuple(image for _, _, image in select_images(self.file.items, self.selector))
+            if not self._images:
+                warn_about_spelling(self.selector)
         return self._images
 
-    def __iter__(self) -> Iterator[FoundImage]:
+    def __iter__(self) -> Iterator[Image]:
         return iter(self._all())
 
     def __len__(self) -> int:
         return len(self._all())
 
-    def __getitem__(self, index: int) -> FoundImage:
-        if not hasattr(index, "__index__"):
-            raise TypeError(
-                f"index must be a whole number, got {type(index).__name__}; tuple() of the images has slices"
-            )
+    @overload
+    def __getitem__(self, index: int) -> Image: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Image, ...]: ...  # noqa: F811
+    def __getitem__(self, index: int | slice) -> Image | tuple[Image, ...]:  # noqa: F811
+        if not isinstance(index, slice) and not hasattr(index, "__index__"):
+            raise TypeError(f"index must be a whole number or a slice, got {type(index).__name__}")
         return self._all()[index]
 
     def __repr__(self) -> str:
         return f"<fatpack images of {self.file.path!r}: {self.selector.describe() or 'all'}>"
 
 
-def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[FoundContainer | Finding]:
-    """Open a path, bytes or a binary file; return an iterator over its containers and findings as they are met.
+def scan(
+    paths: Input | Iterable[Input], *, deep: bool = False, max_inflated: int | None = None
+) -> Iterator[Container | Finding]:
+    """Return an iterator over the containers and findings of files, as they are met.
 
-    The file stays open while you iterate, and image data can be read as long. Of a folder, a pattern or a package that
-    is what all files in it hold, as :func:`fatpack.files` gives them: ``found.view.chain[0]`` is the path of the file,
-    which stays open until something of the next one comes; what is wrong with a package is a finding too.
-    ``max_inflated`` is as for :func:`open`. Of several files, those that cannot be read raise when all others are done.
+    ``paths`` is a path, bytes or a binary file, or several in a list. Each file stays open while its items come, and
+    image data can be read as long. A folder, a pattern or a package gives the items of all files in it, as
+    :func:`fatpack.files` does: ``found.view.chain[0]`` is the path of the file; what is wrong with a package is a
+    finding too. ``max_inflated`` is as for :func:`open`. A file that cannot be read raises after all others are done.
     """
     budget, rules, counts = make_budget(max_inflated), Filter(deep=deep), SkipCounts()
-    if tree_name(data):
-        unmatched: list[str] = []
-        return _scanned_leaves(expand_inputs([data], rules, counts, unmatched, budget), unmatched, deep=deep)
-    source = open_input("data", data, budget=budget)
-    return _scanned(source, rules, counts)
+    inputs = as_inputs("paths", paths)
+    if len(inputs) == 1 and not tree_name(inputs[0]):
+        # One file is opened now: a missing file is an error of this call, not of the first step.
+        return _scanned(open_input("paths", inputs[0], budget=budget), rules, counts)
+    unmatched: list[str] = []
+    return _scanned_leaves(expand_inputs(inputs, rules, counts, unmatched, budget), unmatched, deep=deep)
 
 
-def _scanned(source: Source, rules: Filter, counts: SkipCounts) -> Iterator[FoundContainer | Finding]:
+def _scanned(source: Source, rules: Filter, counts: SkipCounts) -> Iterator[Container | Finding]:
     with source:
         batches = walk_open_file(source.view(), source.name, rules, counts)
         found = (leaf for batch in batches for node in batch for leaf in node.leaves(rules, counts))
@@ -215,7 +246,7 @@ def _scanned(source: Source, rules: Filter, counts: SkipCounts) -> Iterator[Foun
 
 def _scanned_leaves(
     found: Iterable[InputFile], unmatched: Sequence[str], *, deep: bool
-) -> Iterator[FoundContainer | Finding]:
+) -> Iterator[Container | Finding]:
     failure: FatpackError | OSError | None = None
     for leaf in found:
         yield from leaf.findings
@@ -225,86 +256,58 @@ def _scanned_leaves(
     if failure is not None:
         raise failure
     if unmatched:
-        raise UsageError(f"no file matches {unmatched[0]}")
+        raise UsageError(f"no file matches {unmatched[0]}", hint="correct the pattern, or leave it out")
 
 
-def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int | None = None) -> File:
-    """Open a path, bytes or a binary file, or a member of an archive, to look at the device code in it.
+def open(file: Input, *, deep: bool = False, member: str = "", max_inflated: int | None = None) -> File:
+    """Open a path, bytes or a binary file, or a member of an archive, and return the device code in it.
 
-    ``data`` may also be a URL (``https://``, ``s3://``) or an object with ``read_at`` and ``size`` (docs/library.md).
-    Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
-    ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``; of
-    a package it is the name of a file in it: ``torch/lib/libx.so``, ``data.tar.xz!usr/lib/libx.a(a.o)``.
-    ``max_inflated`` is the most bytes that are inflated of it in all, by default 64 GiB; what is inflated again counts
-    once. Raises ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is
-    reported in :attr:`File.findings`.
+    ``file`` may also be a URL (``https://``, ``s3://``) or an object with ``read_at`` and ``size`` (docs/library.md).
+    Only headers are read; ``deep`` searches everything for containers, not only the places where compilers put them.
+    ``member`` is ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or
+    ``inner.a(a.o)``; of a package it is the name of a file in it: ``torch/lib/libx.so``,
+    ``data.tar.xz!usr/lib/libx.a(a.o)``. ``max_inflated`` is the most bytes that are inflated of the file in all, by
+    default 64 GiB; bytes that are inflated again count once.
+
+    Raises UsageError for a folder, a pattern, or a package without ``member`` (:func:`files` opens every file in them),
+    and for a member that is not there, ``OSError`` for a file that cannot be read. Damage raises nothing here: it is
+    in :attr:`File.findings`.
     """
-    source = open_input("data", data, budget=make_budget(max_inflated))
-    if not member:
-        return File(source, deep=deep)
+    refuse_tree(file)
+    source = open_input("file", file, budget=make_budget(max_inflated))
     from fatpack.selectors.address import Address, find_location
 
     try:
-        if detect_package(source.view()):
+        is_package = bool(detect_package(source.view()))
+        if not member:
+            if is_package:
+                _refuse_package(source.name)
+            return File(source, deep=deep)
+        if is_package:
             from fatpack.inputs.nested import open_nested
 
-            file = open_nested(source, member)
-            return File(file, deep=deep, view=find_location(file.view(), Address(file.name, file.rest[1:-1])).view)
+            nested = open_nested(source, member)
+            place = Address(nested.name, nested.rest[1:-1])
+            return File(nested, deep=deep, view=find_location(nested.view(), place).view)
         return File(source, deep=deep, view=find_location(source.view(), Address(source.name, member)).view)
     except BaseException:
         source.close()
         raise
 
 
-def extract(
-    data: Input,
-    directory: str | os.PathLike[str],
-    selector: Selector | None = None,
-    *,
-    force: bool = False,
-    unreadable: list[Finding] | None = None,
-    max_inflated: int | None = None,
-    max_output: int | None = None,
-) -> list[str]:
-    """Write the selected images (all by default) into a directory and return the paths, in file order.
-
-    There are none if the file has no such images: what it has is in :attr:`File.containers`, what could not be read in
-    :attr:`File.findings`. Names are made from the input's name, triple and arch, with a number that counts all images
-    of the file. Existing files are refused unless ``force``, before anything is written, and so is a selector with a
-    bundle ID that no image serves. With ``unreadable``, a list, images that cannot be taken out are added there as
-    findings, and all others are written. ``max_inflated`` and ``max_output`` are the most bytes that are inflated and
-    written, by default 64 GiB, and 1 GiB or 100 times the input; with ``force`` any number is written, and else what is
-    more is refused before anything is. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
-    """
-    from fatpack.edit.extract import plan_images, write_plan
-    from fatpack.selectors.address import refuse_package
-    from fatpack.selectors.bundle_id_match import missing_ids
-    from fatpack.selectors.no_match import missing_ids_reason
-    from fatpack.selectors.select import id_choices, ids_in_file
-
-    selector = check_selector(selector)
-    folder = as_path("directory", directory)
-    refuse_tree(data)
-    with File(open_input("data", data, budget=make_budget(max_inflated, max_output, force=force))) as file:
-        refuse_package(file.view, "extract from each of fatpack.files, or name a file in it with fatpack.open")
-        items = file.items
-        lacking = missing_ids(id_choices(items, selector), selector.ids) if selector.ids else []
-        if lacking:
-            hint = f"present are {', '.join(ids_in_file(items)) or 'none'}"
-            why = missing_ids_reason(items, selector, lacking)
-            raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
-        left_out: list[UnreadableImage] | None = None if unreadable is None else []
-        plan = plan_images(items, selector, file.path or "image", left_out)
-        paths = write_plan(plan, folder, force=force, inputs=[file.view], unreadable=left_out)
-        if unreadable is not None and left_out is not None:
-            unreadable += [item.finding for item in left_out]
-        return paths
+def _refuse_package(name: str) -> None:
+    """Raise UsageError for a package (a wheel, a tar archive), whose files are opened one by one."""
+    given = repr(name) if name else "data"
+    raise UsageError(
+        f"{name or 'the file'} is a package of many files",
+        hint=f"write: for file in fatpack.files({given}): …, or fatpack.open({given}, member='the file in it')",
+    )
 
 
 # What notebooks show of an opened file: its images and findings as a small table, escaped.
 
 
-def file_html(path: str, size: int, host: str, items: Sequence[FoundContainer | Finding]) -> str:
+def file_html(path: str, size: int, host: str, items: Sequence[Container | Finding]) -> str:
     """Return a file as HTML: nothing is inflated for it, so that images are listed as their containers state them."""
     found = [item for item in items if not isinstance(item, Finding)]
     rows = [
@@ -313,7 +316,7 @@ def file_html(path: str, size: int, host: str, items: Sequence[FoundContainer | 
             "container": item.format,
             "place": item.section or item.member or "",
             "offload": image.target.offload,
-            "arch": image.target.arch or image.target.triple,
+            "arch": arch_name(image.target.arch, image.form) or image.target.triple,
             "form": image.form,
             "size": format_size(image.size),
         }
@@ -329,16 +332,14 @@ def file_html(path: str, size: int, host: str, items: Sequence[FoundContainer | 
 
 # Many files: those in folders, patterns and packages, open one at a time (``files``).
 
-__all__ = ["Files", "files"]
-
 
 class Files:
-    """The files that some inputs mean: an iterator over open :class:`fatpack.File`, each closed when the next comes.
+    """An iterator over open :class:`fatpack.File`, each closed when the next comes.
 
-    Afterwards it knows what it did not give: ``unread`` are the errors of files that cannot be read, ``findings`` what
-    is wrong with packages. ``passed`` counts files that say by their names that no device code is in them, ``excluded``
-    files and folders that were left out, ``links`` and ``special`` links, pipes, sockets and devices in folders;
-    ``unmatched`` are patterns that no file has.
+    At its end, ``unread`` are the errors of files that cannot be read, ``findings`` what is wrong with packages.
+    ``passed`` counts files that were skipped because of their names, ``excluded`` files and folders that were left out,
+    ``links`` and ``special`` links, pipes, sockets and devices in folders; ``unmatched`` are patterns that match no
+    file.
     """
 
     def __init__(self, inputs: Iterable[Input], rules: Filter, budget: Budget) -> None:
@@ -383,19 +384,30 @@ class Files:
             if leaf.error is not None:
                 self.unread.append(leaf.error)
             elif leaf.view is not None:
-                yield File(leaf.view.source, deep=self._rules.deep, view=leaf.view)
+                file = File(leaf.view.source, deep=self._rules.deep, view=leaf.view)
+                try:
+                    yield file
+                finally:
+                    file._is_closed = True  # the package or folder closes its source
 
 
-def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_inflated: int | None = None) -> Files:
+def files(
+    paths: Input | Iterable[Input],
+    *,
+    exclude: Iterable[str] = (),
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Files:
     """Return an iterator over the files in folders, patterns (``"lib/**/*.so"``) and packages, open one at a time.
 
-    An input is what :func:`fatpack.open` takes, or a folder or a pattern. Of a package (a wheel, a tar archive, …) the
-    files in it come, also those in packages inside it, as if they were unpacked: ``path`` is ``x.whl!torch/libx.so``.
-    Any other input comes as it is. What is in folders and packages is searched as if it was named alone, and passed
-    over if its name says that it is source code, text or a picture, unless ``deep`` asks for more. ``exclude`` are
+    ``paths`` is what :func:`fatpack.open` takes, or a folder or a pattern, or several of these in a list. A package
+    (a wheel, a tar archive, …) gives the files in it, also of packages inside it, as if they were unpacked: ``path`` is
+    ``x.whl!torch/libx.so``.
+    Any other input comes as it is. A file in a folder or package is searched as if it was named alone, and skipped if
+    its name says that it is source code, text or a picture, unless ``deep``. ``exclude`` are
     patterns of names, or with ``/`` of paths. Nothing is raised for a file in a folder or a package: see
     :class:`Files`. ``max_inflated`` is as for :func:`fatpack.open`, for all of them together.
 
     Raises ``OSError`` and UsageError for an input that cannot be opened, when it is its turn.
     """
-    return Files(inputs, Filter(as_patterns(exclude), deep), make_budget(max_inflated))
+    return Files(as_inputs("paths", paths), Filter(as_patterns(exclude), deep), make_budget(max_inflated))

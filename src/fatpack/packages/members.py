@@ -340,13 +340,13 @@ class SubRangeSource(MemberSource):
         """Yield the range as the package does."""
         return self._origin.pieces(self._start + offset, size)
 
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+    def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range as the package does for a reader that does not come back."""
-        return self._origin.once(self._start + offset, size)
+        return self._origin.read_once(self._start + offset, size)
 
-    def once_size(self, offset: int, size: int) -> int:
+    def read_once_size(self, offset: int, size: int) -> int:
         """Return how many bytes of memory :meth:`once` may take."""
-        return self._origin.once_size(self._start + offset, size)
+        return self._origin.read_once_size(self._start + offset, size)
 
     def find(self, needle: bytes, start: int, end: int) -> int:
         """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""

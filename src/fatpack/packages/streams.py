@@ -123,7 +123,7 @@ class InputBuffer:
         yield memoryview(first)
         start += len(first)
         if start < len(self._data):
-            for piece in self._data.slice(start, len(self._data) - start).once():
+            for piece in self._data.slice(start, len(self._data) - start).read_once():
                 for at in range(0, len(piece), _STEP):
                     yield piece[at : at + _STEP]
 
@@ -252,7 +252,7 @@ class InflatedStream:
         try:
             for piece in METHODS[self._method](feed, self._expected):
                 size += len(piece)
-                if not data.source.draw(data.start, size):
+                if not data.source.charge(data.start, size):
                     raise inflation_limit_error(data, None, format=self._format)
                 yield piece
         except StreamError as error:

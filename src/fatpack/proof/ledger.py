@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def file_digest(view: View) -> str:
     """Return the SHA-256 of all bytes of a view in hexadecimal digits."""
     found = sha256()
-    for piece in view.once():
+    for piece in view.read_once():
         found.update(piece)
     return found.hexdigest()
 

@@ -106,10 +106,10 @@ def read_combined(
     ``starts``: by format, the absolute offsets of the containers found in other sections of the host.
     ``searched_ranges``: the ranges of the view that were searched already.
     """
-    parts = [site for site in sites if site.expects == binary.IMAGE]
-    tables = [site for site in sites if site.expects == binary.TABLE]
-    records = [site for site in sites if site.expects == binary.RECORDS]
-    others = [site for site in sites if site.expects not in (binary.IMAGE, binary.TABLE, binary.RECORDS)]
+    parts = [site for site in sites if site.content == binary.IMAGE]
+    tables = [site for site in sites if site.content == binary.TABLE]
+    records = [site for site in sites if site.content == binary.RECORDS]
+    others = [site for site in sites if site.content not in (binary.IMAGE, binary.TABLE, binary.RECORDS)]
     if parts:
         yield from read_fat_object(view, host, parts, tables)
     if others or any(site.section == ".tgtimg" for site in tables):

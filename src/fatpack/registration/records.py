@@ -19,8 +19,6 @@ except for those of a device link without input: cubins without a symbol, which 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from fatpack import binary, formats, images, magic_numbers
 from fatpack.binary import IMAGE, CodeSection
 from fatpack.binary.elf.quick_header import SYMTAB
@@ -285,7 +283,7 @@ def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
     if host not in HOSTS:
         return
     places = binary.get_host(host).locate(view)
-    tables = [site for site in places if not isinstance(site, Finding) and site.expects == binary.TABLE]
+    tables = [site for site in places if not isinstance(site, Finding) and site.content == binary.TABLE]
     for segment in find_record_sections(view, host, tables, HIP_MODEL):
         if isinstance(segment, Finding):
             yield segment
@@ -413,12 +411,14 @@ def _cubin(
     size = images.identify_image(view.slice(position, pointer.room)).size
     yield finding("FP3034", span, f"{title} points to a cubin without a fat binary around it")
     yield CodeSection(
-        view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, expects=IMAGE
+        view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, content=IMAGE
     )
 
 
 def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
     """Return whether a position lies in one of the ranges, which are sorted."""
+    from bisect import bisect_right
+
     number = bisect_right(ranges, (position, size)) - 1
     return number >= 0 and position < ranges[number][1]
 
@@ -460,7 +460,7 @@ def prelinked_pointers(segment: RecordSection) -> Iterator[tuple[int, Pointer, R
         for at in range(0, min(start.room // word, _PRELINKED) * word, word)
     ]
     ended: set[int] = set()
-    for (place, record), pointer in zip(places, reader.held([place for place, _ in places]), strict=True):
+    for (place, record), pointer in zip(places, reader.values_at([place for place, _ in places]), strict=True):
         if pointer.kind in (NULL, UNKNOWN):
             ended.add(record.at)
         elif record.at not in ended:

@@ -146,7 +146,7 @@ class ContainerPointers(Record):
 
 def find_container_pointers(view: View, host: str, sites: Sequence[CodeSection | Finding]) -> ContainerPointers:
     """Return the words of a linked program that lead to containers; ``sites`` is what the host has located."""
-    tables = [site for site in sites if not isinstance(site, Finding) and site.expects == binary.TABLE]
+    tables = [site for site in sites if not isinstance(site, Finding) and site.content == binary.TABLE]
     items: list[ContainerPointer] = []
     problems: list[Finding] = []
     unread = 0
@@ -182,7 +182,7 @@ def other_references(view: View, host: str, low: int, high: int) -> list[int] | 
     None if not all could be searched. Reads all data of the program.
     """
     reader: PointerReader = open_pointers(view, host)
-    search = reader.into(low, high - 1)
+    search = reader.values_in(low, high - 1)
     if search.unsearched:
         return None
     found = set(search.values.values())
@@ -209,7 +209,7 @@ def unrelated_words(view: View, host: str, low: int, high: int, known: Collectio
 
     ``known`` are the addresses of pointers that are not asked for.
     """
-    search = open_pointers(view, host).into(low, high - 1)
+    search = open_pointers(view, host).values_in(low, high - 1)
     if search.unsearched:
         return None
     try:
@@ -272,7 +272,7 @@ def containers_without_sections(view: View, sites: Sequence[CodeSection]) -> Ite
     if len(places) > _MOST:
         yield finding("FP1005", view.span(), f"more than {_MOST} records; only the first {_MOST} are followed")
         del places[_MOST:]
-    held = reader.held([place + 8 for place, _ in places])
+    held = reader.values_at([place + 8 for place, _ in places])
     found: dict[int, tuple[str, int]] = {}
     for (_, format), pointer in zip(places, held, strict=True):
         if pointer.kind == INSIDE and formats.format_by_magic(view.head(pointer.position, 24)) == format:

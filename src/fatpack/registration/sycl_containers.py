@@ -78,7 +78,7 @@ class PropertySets(Record):
         found, _ = sycl_images.find_image_pointers(reader, self.section, self.data)
         found = [place for place in found if sycl_images.target_pointer_address(reader, place.address) is not None]
         # Behind begin and end of the image are those of its entries, then those of its sets.
-        bounds = reader.held([place.address + step * _WORD for place in found for step in (4, 5)])
+        bounds = reader.values_at([place.address + step * _WORD for place in found for step in (4, 5)])
         reading = _PropertySetReader(reader)
         sets = reading.sets(bounds)
         return {
@@ -105,7 +105,7 @@ class _PropertySetReader:
             for number, pair in enumerate(zip(bounds[::2], bounds[1::2], strict=True))
             for row in self._table(*pair, _SET_SIZE, wrong[number])
         ]
-        pointers = self._reader.held([row + step * _WORD for _, row in heads for step in range(3)])
+        pointers = self._reader.values_at([row + step * _WORD for _, row in heads for step in range(3)])
         properties = []
         for at, (number, _) in enumerate(heads):
             called, begin, end = pointers[3 * at : 3 * at + 3]
@@ -114,7 +114,7 @@ class _PropertySetReader:
                 content = made[number].setdefault(name, {})
                 rows = self._table(begin, end, _PROPERTY_SIZE, wrong[number])
                 properties += [(number, content, row) for row in rows]
-        pointers = self._reader.held([row + step * _WORD for *_, row in properties for step in range(2)])
+        pointers = self._reader.values_at([row + step * _WORD for *_, row in properties for step in range(2)])
         for at, (number, content, row) in enumerate(properties):
             name = self._text(pointers[2 * at], wrong[number])
             if name is not None:
@@ -230,7 +230,7 @@ def sycl_containers(
                 text = f"more than {_SEARCHES} sections of images: the records of those in {site.section} are not read"
                 yield finding("FP1005", site.data.span(), text)
         if not extents:
-            if site.expects != binary.IMAGES:
+            if site.content != binary.IMAGES:
                 yield from _registered(view, host, site)
                 continue
             extents = sycl_linked.split_by_frames(site.data)
@@ -239,7 +239,7 @@ def sycl_containers(
             )
             yield finding("FP3013", site.data.span(), text)
         data = site.data
-        if site.expects != binary.IMAGES:
+        if site.content != binary.IMAGES:
             data, extents = _narrowed(data, extents)
         properties = None
         if reader.is_linked:
@@ -268,7 +268,7 @@ def _registered(view: View, host: str, site: CodeSection) -> Iterator[CombinedCo
         if image.version:
             of_sycl.append(sycl_linked.LinkedImageRange(at, size, image.target))
         else:
-            yield CodeSection(site.data.slice(at, size), site.section, site.index, expects=binary.IMAGE)
+            yield CodeSection(site.data.slice(at, size), site.section, site.index, content=binary.IMAGE)
     if of_sycl:
         data, extents = _narrowed(site.data, of_sycl)
         yield CombinedContainer(

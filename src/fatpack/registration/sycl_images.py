@@ -115,7 +115,7 @@ def read_stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[F
     tables = [
         site
         for site in places
-        if isinstance(site, CodeSection) and site.expects == TABLE and site.section == IMAGE_TABLE_NAME
+        if isinstance(site, CodeSection) and site.content == TABLE and site.section == IMAGE_TABLE_NAME
     ]
     if not tables:
         return None
@@ -167,7 +167,7 @@ def find_image_pointers(program: PointerReader, section: int, data: View) -> tup
     if not low or not len(data):
         return [], None
     high = low + len(data)
-    search = program.into(low, high)
+    search = program.values_in(low, high)
     into, unsearched = search.values, None
     if search.unsearched:
         unsearched = finding("FP1005", data.span(), search.unsearched, search.hint)
@@ -197,7 +197,7 @@ def _targets(program: PointerReader, places: list[int]) -> list[str | None]:
     """Return the targets of the records whose pointers to an image are at some addresses; None for what is none."""
     heads = [target_pointer_address(program, place) for place in places]
     wanted = [head for head in heads if head is not None]
-    pointers = dict(zip(wanted, program.held(wanted), strict=True))
+    pointers = dict(zip(wanted, program.values_at(wanted), strict=True))
     return [None if head is None else _text(program.view, pointers[head]) for head in heads]
 
 
@@ -260,7 +260,7 @@ def find_described_images(view: View, host: str, low: int, high: int) -> Describ
     None if not all of its data could be searched. Raises FormatError for a damaged header.
     """
     reader = open_pointers(view, host)
-    search = reader.into(low, high)
+    search = reader.values_in(low, high)
     if search.unsearched:
         return None
     into, word = search.values, reader.word
@@ -279,7 +279,7 @@ def _openmp(reader: PointerReader, begins: Collection[int]) -> Iterator[int]:
     if not begins:
         return
     word = reader.word
-    for place, first in sorted(reader.into(min(begins), max(begins), everywhere=True).values.items()):
+    for place, first in sorted(reader.values_in(min(begins), max(begins), everywhere=True).values.items()):
         head = reader.at(place - word)
         if first not in begins or head.kind != INSIDE or head.room < word:
             continue
@@ -288,7 +288,7 @@ def _openmp(reader: PointerReader, begins: Collection[int]) -> Iterator[int]:
         rows = [first + 4 * word * number for number in range(count)] if count <= _MOST else []
         if any(stored[4:]) or not rows or not all(row in begins for row in rows):
             continue
-        bounds = [pointer.address for pointer in reader.held([place + word, place + 2 * word])]
-        entries = reader.held([row + step * word for row in rows for step in (2, 3)])
+        bounds = [pointer.address for pointer in reader.values_at([place + word, place + 2 * word])]
+        entries = reader.values_at([row + step * word for row in rows for step in (2, 3)])
         if [pointer.address for pointer in entries] == bounds * count:
             yield from rows

@@ -13,10 +13,13 @@ search of a file with too many false hits ends.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fatpack import formats, limits
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
 from fatpack.model import Finding
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,50 +56,82 @@ _READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in for
 _LONGEST_MAGIC = max(map(len, formats.MAGICS))
 
 
-#: classes of the first, second and third byte of a magic's word; all other bytes are class 0
-_CLASSES = b"\1\2\3"
+#: Patterns of three classes of bytes that a word of each magic may have; all other bytes are of class 0. The more
+#: classes differ, the fewer bytes have the pattern by chance.
+_PATTERNS = (b"\1\2\3", b"\1\2\2", b"\1\1\2")
 
-#: LIMIT: words of a block that belong to no magic. If there are more, it is searched for one magic after the other.
-_FALSE_WORDS = 64
+#: LIMIT: words of a block that belong to no magic. Beyond these it is searched for one magic after the other. Random
+#: bytes have about 50 in a MiB, and to compare 1000 takes as long as to search a MiB.
+_FALSE_WORDS = 1000
 
 
-def _words(magics: Sequence[bytes]) -> tuple[bytes, dict[bytes, tuple[bytes, int]]] | None:
-    """Return a translation table of bytes to classes, and the magic for each original word.
+#: Bytes that programs have most of: a word without them has the pattern of fewer others.
+_COMMON = b"\0\xff\1\2"
 
-    The word of a magic are three of its bytes, none of which is at another position in the word of another magic. Then
-    a search for the one word of classes in the translated bytes finds all magics at once. None if there are no such
-    words.
+
+class _Words(Record):
+    """A translation of bytes into classes after which one ``pattern`` is in each magic; ``found`` has the magic and its
+    position in it by the bytes of its word.
     """
-    classes: dict[int, int] = {}
-    found: dict[bytes, tuple[bytes, int]] = {}
+
+    pattern: bytes
+    table: bytes
+    found: dict[bytes, tuple[bytes, int]]
+
+
+@lru_cache(maxsize=8)
+def _words(magics: tuple[bytes, ...]) -> _Words | None:
+    """Return a translation with which one search finds all magics, None if there is none.
+
+    The word of a magic are three of its bytes. A byte is of one class in all words: then a search for the pattern in
+    the translated bytes is a search for all magics at once.
+    """
     # The shorter a magic is, the less choice there is.
-    for magic in sorted(magics, key=len):
-        for at in reversed(range(len(magic) - 2)):
-            word = magic[at : at + 3]
-            wanted = dict(zip(word, _CLASSES, strict=True))
-            if len(wanted) == 3 and all(classes.get(byte, kind) == kind for byte, kind in wanted.items()):
-                classes |= wanted
-                found[word] = magic, at
-                break
-        else:
-            return None
-    return bytes(classes.get(byte, 0) for byte in range(256)), found
+    ordered = sorted(magics, key=len)
+    for pattern in _PATTERNS:
+        classes: dict[int, int] = {}
+        found: dict[bytes, tuple[bytes, int]] = {}
+        if _assign(ordered, pattern, classes, found):
+            table = bytes(classes.get(byte, 0) for byte in range(256))
+            return _Words(pattern, table, found)
+    return None
 
 
-_WORDS = _words(tuple(formats.MAGICS))
+def _assign(
+    magics: Sequence[bytes], pattern: bytes, classes: dict[int, int], found: dict[bytes, tuple[bytes, int]]
+) -> bool:
+    """Choose a word of each magic and the classes of its bytes, and return whether that can be done."""
+    if not magics:
+        return True
+    magic = magics[0]
+    for at in sorted(range(len(magic) - 2), key=lambda at: sum(map(_COMMON.count, magic[at : at + 3]))):
+        word = magic[at : at + 3]
+        wanted = dict(zip(word, pattern, strict=True))
+        is_alike = all(wanted[byte] == kind for byte, kind in zip(word, pattern, strict=True))
+        if not is_alike or word in found or any(classes.get(byte, kind) != kind for byte, kind in wanted.items()):
+            continue
+        new = [byte for byte in wanted if byte not in classes]
+        classes.update(wanted)
+        found[word] = magic, at
+        if _assign(magics[1:], pattern, classes, found):
+            return True
+        del found[word]
+        for byte in new:
+            del classes[byte]
+    return False
 
 
 class MagicSearcher:
     """Finds the next magic number in a view, block by block, reading each block once.
 
-    The magics of formats are searched all at once, others one after the other in each block. No magic starts with the
+    All magics are searched at once, or one after the other in a block with many false words. No magic starts with the
     end of another one, so the first word belongs to the first magic.
     """
 
     def __init__(self, view: View, magics: Sequence[bytes] = tuple(formats.MAGICS)) -> None:
         self._view = view
         self._magics = magics
-        self._are_of_formats = all(magic in formats.MAGICS for magic in magics)
+        self._words = _words(tuple(magics))
         self._size = len(view)
         #: a block, its translation, its start, and the end of the positions where a magic may start in it
         self._block = self._translated = b""
@@ -121,21 +156,21 @@ class MagicSearcher:
 
     def _first(self, at: int) -> int:
         """Return the first magic of the block at or after a position, the size of the view for none."""
-        if _WORDS is None or not self._are_of_formats:
+        if self._words is None:
             self._next = dict.fromkeys(self._magics, -1)
             return self._one_by_one(self._next, at)
-        words, block, translated = _WORDS[1], self._block, self._translated
+        words, pattern, block, translated = self._words.found, self._words.pattern, self._block, self._translated
         low = at - self._start
-        hit = translated.find(_CLASSES, low)
+        hit = translated.find(pattern, low)
         while hit >= 0:
             magic, place = words.get(block[hit : hit + 3], (b"", 0))
-            if magic in self._magics and hit - place >= low and block.startswith(magic, hit - place):
+            if magic and hit - place >= low and block.startswith(magic, hit - place):
                 return self._start + hit - place
             self._false_words += 1
             if self._false_words > _FALSE_WORDS:
                 self._next = dict.fromkeys(self._magics, -1)
                 return self._one_by_one(self._next, at)
-            hit = translated.find(_CLASSES, hit + 3)
+            hit = translated.find(pattern, hit + 1)
         return self._size
 
     def _one_by_one(self, following: dict[bytes, int], at: int) -> int:
@@ -147,7 +182,7 @@ class MagicSearcher:
 
     def _take(self, at: int) -> None:
         self._block = self._view.head(at, self._step + _LONGEST_MAGIC - 1)
-        self._translated = self._block.translate(_WORDS[0]) if _WORDS and self._are_of_formats else b""
+        self._translated = self._block.translate(self._words.table) if self._words else b""
         self._start, self._end = at, min(at + self._step, self._size)
         self._next, self._false_words = None, 0
         self._step = min(2 * self._step, limits.CHUNK)

@@ -7,7 +7,8 @@
     the host's code ────────┴─► all findings about registration ─► agrees, findings, or not judged: reason
 
 Used by ``inspect --runtime``, ``check --registered`` and ``doctor``. The scan has analyzed the relocations of objects;
-the code of programs is analyzed here. The verdict is never "agrees" if the code could not be analyzed.
+the code of programs is analyzed here. The verdict is never "agrees" if the code could not be analyzed, or if kernels
+are registered whose images do not show their names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.registration.analysis import analyze
 from fatpack.scanner import FoundContainer, detect_host, scan
-from fatpack.scanner.results import defined_variables, kernel_names_by_arch, kernel_names_in_images
+from fatpack.scanner.results import (
+    defined_variables,
+    kernel_names_by_arch,
+    kernel_names_in_images,
+    read_kernel_names,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +153,7 @@ def _files(
         return
     try:
         for site in binary.get_host("archive").locate(view):
-            if not isinstance(site, Finding) and site.expects == binary.MEMBER:
+            if not isinstance(site, Finding) and site.content == binary.MEMBER:
                 name = site.member if member is None else f"{member}({site.member})"
                 yield from _files(site.data, name, (*numbers, site.number), depth - 1)
     except (FormatError, HostError, Unsupported):
@@ -170,31 +176,37 @@ def _part(
         return RegisteringFile(
             member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code"
         )
-    kernels = _kernels(evidence, found) if evidence.kernels or evidence.binaries else None
+    kernels, unknown = _kernels(evidence, found) if evidence.kernels or evidence.binaries else (None, "")
     findings: list[Finding] = []
-    if evidence.is_linked:
+    # Of objects the scan compares what takes little inflating.
+    if evidence.is_linked or (kernels is not None and found and kernel_names_by_arch(found) is None):
         made = analyze.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES))
         findings = [item for item in made if item.code not in told]
     is_own = bool(found) or analyze.has_own_kernels(evidence)
     why_not = analyze.not_judged_reason(evidence, way) if is_own else ""
+    if is_own and not why_not and evidence.kernels and not any(each.symbol for each in evidence.wrappers):
+        why_not = unknown
     return RegisteringFile(
         member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
     )
 
 
-def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> KernelsByArch | None:
-    """Return the kernels of all images, None if they are unknown; without containers, of images that descriptors point
-    to.
+def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> tuple[KernelsByArch | None, str]:
+    """Return the kernels of all images, None if they are unknown, and the reason that an image does not show them.
+
+    Without containers in the scan, the images are those that descriptors point to.
     """
     if found:
-        return kernel_names_by_arch(found, IMAGES)
+        return read_kernel_names(found, IMAGES)
     memory, views = evidence.memory, []
     for image in (image for each in evidence.descriptors for image in each.images):
         place, size = memory.place(image.begin), image.end - image.begin
         if not place or not 0 < size <= len(memory.view) - place:
-            return None
+            return None, "an image that a descriptor leads to does not lie in the file"
         views.append(memory.view.slice(place, size))
-    return kernel_names_in_images(views) if views else None
+    names = kernel_names_in_images(views) if views else None
+    why = "an image that a descriptor leads to does not tell the names of its kernels"
+    return names, why if views and names is None else ""
 
 
 def _unread(host: str, way: str) -> str:

@@ -5,14 +5,13 @@ Images can contain containers and hosts; ``enter``, a callback from :mod:`fatpac
 
 from __future__ import annotations
 
-import re
-
 from fatpack import images, limits
 from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error, finding
-from fatpack.model import Finding, is_not_inflated
+from fatpack.model import Finding, arch_name, is_not_inflated
+from fatpack.printable import format_size
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -66,6 +65,11 @@ class FoundContainer(Record):
         """The range of the whole container, with its padding."""
         return self.container.span
 
+    @property
+    def attrs(self) -> Mapping[str, str]:
+        """The further key-value pairs that the container stores."""
+        return self.container.attrs
+
     def __repr__(self) -> str:
         count = len(self.container.images)
         return f"<{self.format} v{self.version} at {format_hex(self.span.start)}, {pluralize(count, 'image')}>"
@@ -84,7 +88,8 @@ class FoundImage(Record):
 
     def __repr__(self) -> str:
         target = self.target
-        words = (target.offload, target.canonical, self.form or "of unknown form", pluralize(self.size, "byte"))
+        named = target.replace(arch=self.label).canonical
+        words = (target.offload, named, self.form or "of unknown form", pluralize(self.size, "byte"))
         return f"<image {', '.join(word for word in words if word)}>"
 
     @property
@@ -101,6 +106,15 @@ class FoundImage(Record):
     def data(self) -> View:
         """The bytes of the image, read (and decompressed) on access, as long as the file is open."""
         return self.as_stored.data
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the image's bytes after decompression, or the first ``size`` of them, while the file is open."""
+        return self.data.tobytes() if size < 0 else self.data.head(0, size)
+
+    @property
+    def label(self) -> str:
+        """The architecture as patterns name it: ``sm_90a``, ``compute_90`` for PTX, ``gfx90a:xnack+``."""
+        return arch_name(self.target.arch, self.form)
 
     @property
     def size(self) -> int:
@@ -271,31 +285,31 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
     return placed[0][1]
 
 
-def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
+def inflate_image(found: FoundImage, siblings: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without decompressing it (``images.NOT_INFLATED``), decompressed and identified.
 
-    ``neighbours`` are the images of its container. Raises FormatError if the compressed data is damaged, Unsupported if
+    ``siblings`` are the images of its container. Raises FormatError if the compressed data is damaged, Unsupported if
     the compression is not supported.
     """
     recognised = images.identify_image(found.data)
-    wrong = _disagreements(found.as_stored, recognised, neighbours)
+    wrong = _disagreements(found.as_stored, recognised, siblings)
     return found.replace(info=recognised, inside=(*wrong, *found.inside))
 
 
-def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
+def checked_against_container(found: FoundImage, holder: Source, siblings: Sequence[Image] = ()) -> FoundImage:
     """Compare the first bytes of an image that was listed without decompressing it with its container's metadata.
 
-    ``holder`` is the source of its container, ``neighbours`` are the images of that. Contradictions are added to
+    ``holder`` is the source of its container, ``siblings`` are the images of that. Contradictions are added to
     ``inside``; ``info`` stays ``images.NOT_INFLATED``. Raises as :func:`inflate_image` does.
     """
     from fatpack.images import peek
 
     recognised = peek.identify_by_head(found.as_stored, holder)
-    wrong = tuple(_disagreements(found.as_stored, recognised, neighbours))
+    wrong = tuple(_disagreements(found.as_stored, recognised, siblings))
     return found.replace(inside=(*wrong, *found.inside)) if wrong else found
 
 
-def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> Iterable[Finding]:
+def _disagreements(image: Image, recognised: ImageInfo, siblings: Sequence[Image]) -> Iterable[Finding]:
     """Return a finding for each contradiction between an image and its container's metadata."""
     target = image.target
     if (
@@ -307,7 +321,7 @@ def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Ima
         return ()  # most images agree with their metadata, or have none
     from fatpack.images.container_mismatch import mismatch_findings
 
-    return mismatch_findings(image, recognised, neighbours)
+    return mismatch_findings(image, recognised, siblings)
 
 
 def _recognise(image: Image, enter: EnterCallback) -> tuple[ImageInfo, tuple[FoundContainer | Finding, ...]]:
@@ -350,7 +364,7 @@ _NO_VARIABLES = (b".kd", b".managed")
 _RESERVED = "__"
 
 #: definition of a variable in PTX, at the start of a line: state space, alignment, type, name
-_DECLARED = re.compile(rb"^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]", re.MULTILINE)
+_DECLARED = rb"(?m)^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]"
 
 #: LIMIT: bytes of PTX that are searched for variables, which precede the functions
 _TEXT = 1 << 20
@@ -364,24 +378,46 @@ def kernel_names_by_arch(
 ) -> dict[str, set[str]] | None:
     """Map each architecture to the names of the kernels in its images; PTX, which is for any architecture, to "".
 
-    None if there is no image, or the names of one cannot be read. A container without kernels beside others with
+    None if there is no image, or the names of one cannot be read.
+    """
+    return read_kernel_names(containers, most)[0]
+
+
+class _NamesUnknown(Exception):
+    """The kernels of an image are unknown; the text is the reason."""
+
+
+def read_kernel_names(
+    containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
+) -> tuple[dict[str, set[str]] | None, str]:
+    """Return the result of :func:`kernel_names_by_arch`, and the reason that it is None; "" without an image.
+
+    A container without kernels beside others with
     kernels is ignored: nvcc's device link adds one if there was nothing to link, possibly for another architecture. At
     most ``most`` bytes are decompressed.
     """
+    try:
+        return _all_names(containers, most), ""
+    except _NamesUnknown as error:
+        return None, str(error)
+
+
+def _all_names(containers: Iterable[FoundContainer], most: int) -> dict[str, set[str]] | None:
+    """Return architecture → names, None without an image. Raises _NamesUnknown."""
     parts: list[dict[str, set[str]]] = []
     left = most
+    too_large = f"its images inflate to more than {format_size(most)}, and the names of their kernels were not read"
     for found in containers:
         names: dict[str, set[str]] = {}
         if isinstance(found.images, LazyImages) and sum(image.size for image in found.container.images) > left:
-            return None
+            raise _NamesUnknown(too_large)
         for image in found.images:
             if image.target.offload == "host" or not image.size:
                 continue
             left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
-            own = _names(image) if left >= 0 else None
-            if own is None:
-                return None
-            _add(names, own)
+            if left < 0:
+                raise _NamesUnknown(too_large)
+            _add(names, _names(image, most))
         parts.append(names)
     every: dict[str, set[str]] = {}
     for names in [part for part in parts if any(part.values())] or parts:
@@ -427,8 +463,10 @@ def _variables(image: FoundImage) -> set[str]:
     try:
         form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:
+            import re
+
             text = image.data.head(0, _TEXT)
-            return {name.decode("utf-8", "backslashreplace") for name in _DECLARED.findall(text)}
+            return {name.decode("utf-8", "backslashreplace") for name in re.findall(_DECLARED, text)}
         if form not in _NAMING:
             return set()
         symbols = ElfSymbolTable(image.data, (SYMTAB, DYNSYM))
@@ -443,15 +481,19 @@ def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:
         names.setdefault(arch, set()).update(some)
 
 
-def _names(image: FoundImage) -> dict[str, set[str]] | None:
+def _names(image: FoundImage, most: int) -> dict[str, set[str]]:
     inside = [item for item in image.inside if isinstance(item, FoundContainer)]
     if inside:
-        return kernel_names_by_arch(inside)
+        names = _all_names(inside, most)
+        if names is None:
+            raise _NamesUnknown("a container inside an image has no image that tells the names of its kernels")
+        return names
     try:
         form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form not in _NAMING:
-            return None
+            what = f"an image of form {form}" if form else "an image of unknown form"
+            raise _NamesUnknown(f"{what} does not tell the names of its kernels")
         arch = "" if form == _PORTABLE else image.target.arch
         return {arch: set(images.kernels(image.data, form))}
-    except (FormatError, Unsupported):
-        return None
+    except (FormatError, Unsupported) as error:
+        raise _NamesUnknown("an image that cannot be read does not tell the names of its kernels") from error

@@ -135,7 +135,7 @@ class _RegionScan:
         is_unexpected = following == len(view)
         if not is_unexpected and formats.format_by_magic(view.head(following, 24)) is None:
             following, is_unexpected = self._next_magic(following), True
-        if self._place.expects != "mixed":
+        if self._place.content != "mixed":
             if len(view) - following >= 4:
                 findings += _zeros_before(view, at, following, self._last)
             # What is left of a damaged container was reported with its damage.
@@ -309,11 +309,11 @@ class _FileScan:
             span = place.data.span()
             if place.findings:
                 yield span, partial(_of_section, place.section, place.findings)
-            if place.data.source is view.source and place.expects != RECORDS:
+            if place.data.source is view.source and place.content != RECORDS:
                 self._searched_ranges.append((place.data.start - view.start, place.data.end - view.start))
-            if place.expects == MEMBER:
+            if place.content == MEMBER:
                 yield span, partial(self._member, place)
-            elif place.expects in _DEFERRED:
+            elif place.content in _DEFERRED:
                 self._deferred.append(place)
             else:
                 yield span, partial(self._containers, place)
@@ -334,7 +334,7 @@ class _FileScan:
         try:
             self._located = binary.get_host(host).locate(view)
             for place in self._located:
-                if host in _WITH_SECTIONS and (isinstance(place, Finding) or place.expects != TABLE):
+                if host in _WITH_SECTIONS and (isinstance(place, Finding) or place.content != TABLE):
                     held.append(place)
                 else:
                     yield place
@@ -458,7 +458,7 @@ class _FileScan:
                 place = item.data.start - context.view.start, item.data.end - context.view.start
                 context.progress.is_outside = context.progress.is_outside or place not in already
                 self._searched_ranges.append(place)
-                if item.expects == IMAGE:
+                if item.content == IMAGE:
                     yield from self._registered_image(item, place)
                 else:
                     yield from _RegionScan(item, context, self._inside).items()

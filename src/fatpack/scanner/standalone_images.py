@@ -71,10 +71,10 @@ def _read_beside(view: View) -> tuple[str, bytes | None]:
         return "", None
     *folders, file = getattr(view.chain[0], "names", view.chain)[-1].split("/")
     name = sidecar.sidecar_name(file)
-    data = view.source.beside(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
+    data = view.source.sibling(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
     if data is None and name and folders[-2:-1] == [sidecar.PACKAGE]:
-        name = next(iter(view.source.names_beside(sidecar.OF_PACKAGE)), "")
-        data = view.source.beside(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
+        name = next(iter(view.source.sibling_names(sidecar.OF_PACKAGE)), "")
+        data = view.source.sibling(name, sidecar.MAX_SIDECAR_SIZE + 1) if name else None
     return name, data
 
 

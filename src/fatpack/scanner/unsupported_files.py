@@ -11,8 +11,6 @@ How we know: the ``magic`` database of file(1) 5.45 for disk images and packages
 
 from __future__ import annotations
 
-import re
-
 from fatpack import magic_numbers
 from fatpack.errors import cli_or_api
 from fatpack.findings import finding
@@ -80,11 +78,11 @@ _SPELLED = {
 }
 
 #: one search for all of them, and the most bytes that it reads for one
-_IN_TEXT = re.compile(b"|".join(b"(%b)" % pattern for pattern, _ in _SPELLED.values()))
+_IN_TEXT = b"|".join(b"(%b)" % pattern for pattern, _ in _SPELLED.values())
 _LONGEST = 64
 
 #: the separator of parts of a file for ``mlir-opt --split-input-file``
-_PARTED = re.compile(rb"^// -----", re.MULTILINE)
+_PARTED = rb"(?m)^// -----"
 
 
 def unsupported_kind(view: View) -> str:
@@ -136,10 +134,13 @@ def split_mlir_finding(view: View) -> Finding | None:
     return finding("FP1006", view.span(at[0], 8), text, "write each part to a file of its own")
 
 
-def _place(view: View, pattern: re.Pattern[bytes]) -> tuple[int, int] | None:
-    """Return the first match of a pattern in a text, and the number of its group; None if the file is no text."""
+def _place(view: View, expression: bytes) -> tuple[int, int] | None:
+    """Return where a text first matches an expression, and the number of the group; None if the file is no text."""
     if b"\0" in view.head(0, _HEAD_SIZE):
         return None
+    import re
+
+    pattern = re.compile(expression)
     before, end = b"\n", 0
     for piece in view.pieces():
         block = before + bytes(piece)

@@ -170,8 +170,8 @@ def parse_address(text: str, *, ranges: bool = False, packages: bool = False) ->
 def _parsed(text: str, *, ranges: bool) -> Address:
     if "://" in text:
         url = resolve_url(text)
-        if hasattr(url, "given"):
-            return _in_url(url, url.given, ranges=ranges)
+        if hasattr(url, "full_url"):
+            return _in_url(url, url.full_url, ranges=ranges)
         text = url
     offset = size = None
     place = _offset_at(text) if ranges else -1

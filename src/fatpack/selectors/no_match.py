@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
-from fatpack.model import Finding
+from fatpack.model import Finding, arch_name
 from fatpack.selectors.select import PATTERNS, Selector, id_choices, select_images, with_positions
 from fatpack.targets.triple import as_llvm22
 
@@ -77,11 +79,44 @@ def available_values(items: Sequence[FoundContainer | Finding], selector: Select
         if not meant:
             context = "" if before.is_empty() else f" with {before.describe()}"
             nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
+            hints = [right for right in map(right_spelling, value) if right] if key == "arch" else []
+            meant_words = f"; did you mean {', '.join(hints)}?" if hints else ""
             but = f" (kernels in {' and '.join(nameless)} have no names here)" if nameless else ""
-            return f"{title} present{context}: {_listed(_values(key, left))}{but}"
+            return f"{title} present{context}: {_listed(_values(key, left))}{but}{meant_words}"
         before = tried
         left = [(position, image) for position, image in left if id(image) in meant]
     return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
+
+
+#: NVIDIA's names without their underline, with a hyphen or a blank, or in capitals; the number alone; AMD's with an
+#: underline. No compiler stores these spellings.
+_MISSPELLED = re.compile(
+    r"(?P<sm>sm|compute|lto)[-_ ]?(?P<number>\d+[af]?)|(?P<alone>\d{2,3}[af]?)|(?P<major>\d{1,2})\.(?P<minor>\d)"
+    r"|gfx[-_ ](?P<gfx>[0-9a-f]+)",
+    re.IGNORECASE,
+)
+
+
+def right_spelling(pattern: str) -> str:
+    """Return the architecture that a misspelled pattern most likely means: ``sm_80`` for ``sm80``; "" for any other."""
+    name, mark = pattern.removeprefix("!"), pattern[: pattern.startswith("!")]
+    stem, star = name.rstrip("*?"), name[len(name.rstrip("*?")) :]
+    match = _MISSPELLED.fullmatch(stem)
+    if match is None:
+        return ""
+    if match["gfx"]:
+        right = f"gfx{match['gfx'].lower()}"
+    elif match["sm"]:
+        right = f"{match['sm'].lower()}_{match['number'].lower()}"
+    else:
+        right = f"sm_{(match['alone'] or match['major'] + match['minor']).lower()}"
+    return "" if right == stem else f"{mark}{right}{star}"
+
+
+def spelling_hints(selector: Selector) -> list[str]:
+    """Return a hint for each architecture of a selector that is spelled as no file has it: ``did you mean sm_80?``."""
+    pairs = ((pattern, right_spelling(pattern)) for pattern in selector.arch)
+    return [f"no image has the architecture {pattern}: did you mean {right}?" for pattern, right in pairs if right]
 
 
 def unmatched_patterns(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[str]:
@@ -96,8 +131,13 @@ def unmatched_patterns(items: Sequence[FoundContainer | Finding], selector: Sele
             pattern for pattern in patterns if not any(Selector(**{key: pattern}).matches(image) for image in images)
         ]
         if len(idle) < len(patterns):
-            texts += [f"--{key}={pattern} matches nothing" for pattern in idle]
+            texts += [f"--{key}={pattern} matches nothing{_did_you_mean(key, pattern)}" for pattern in idle]
     return texts
+
+
+def _did_you_mean(key: str, pattern: str) -> str:
+    right = right_spelling(pattern) if key == "arch" else ""
+    return f"; did you mean {right}?" if right else ""
 
 
 def missing_ids_reason(items: Sequence[FoundContainer | Finding], selector: Selector, ids: Sequence[str]) -> str:
@@ -131,7 +171,7 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
 
             yield from filter(None, [image_id(image.as_stored)])
         else:
-            arch = as_llvm22(target.triple, target.arch)[1]
+            arch = arch_name(as_llvm22(target.triple, target.arch)[1], image.form)
             yield {"arch": arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
 
 

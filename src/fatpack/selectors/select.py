@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import signal
-
 from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
+from fatpack.model import PTX_FORMS, arch_name
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 
@@ -33,6 +31,8 @@ class KernelPattern:
     """A regular expression for kernel names of an image. Raises UsageError for an invalid expression."""
 
     def __init__(self, text: str) -> None:
+        import re
+
         self._text = text
         try:
             self._expression = re.compile(text)
@@ -44,6 +44,8 @@ class KernelPattern:
 
         There is no budget outside the main thread, where no handler can be set, or if the timer is in use already.
         """
+        import signal
+
         if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGVTALRM) != signal.SIG_DFL:
             return self._search(names)
         try:
@@ -151,11 +153,9 @@ class Selector(Record):
         ):
             return False
         if self.arch or self.triple:
-            from fatpack.targets.triple import as_llvm22, triple_spellings
+            from fatpack.targets.triple import triple_spellings
 
-            arch = as_llvm22(target.triple, target.arch)[1]
-            spelled = (arch, *_also(target.arch, found.form), _in_order(arch))
-            if self.arch and not _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled):
+            if self.arch and not self.has_arch(target.triple, target.arch, found.form):
                 return False
             if self.triple:
                 triples = triple_spellings(target.triple, target.arch)
@@ -164,8 +164,15 @@ class Selector(Record):
                     return False
         return self.kernel is None or self._has_kernel(found)
 
-    def _has_kernel(self, found: FoundImage) -> bool:
+    def has_arch(self, triple: str, arch: str, form: str) -> bool:
+        """Return whether an architecture is one of those that the patterns of ``arch`` name."""
+        from fatpack.targets.triple import as_llvm22
 
+        processor = as_llvm22(triple, arch)[1]
+        spelled = (processor, *_also(arch, form), _in_order(processor))
+        return _one_of(tuple(map(_in_order, _alternatives(self.arch))), spelled)
+
+    def _has_kernel(self, found: FoundImage) -> bool:
         pattern = KernelPattern(self.kernel or "")
         try:
             names = found.kernel_names
@@ -210,8 +217,8 @@ def _also(arch: str, form: str) -> Iterator[str]:
         yield arch
     if "," in arch:
         yield from arch.split(",")
-    if form == "ptx" and arch.startswith("sm_"):
-        yield f"compute_{arch.removeprefix('sm_')}"
+    if form in PTX_FORMS:
+        yield from arch_name(arch, form).split(",")
 
 
 def _in_order(arch: str) -> str:
@@ -322,7 +329,7 @@ def describe_image(position: str, found: FoundImage) -> str:
     target = found.target
     offload = "" if target.offload == "none" else target.offload
     return truncate_words(
-        " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+        " ".join(word for word in (position, offload, target.triple, found.label, found.form) if word)
     )
 
 

@@ -6,13 +6,9 @@ within a version, never renamed or removed.
 
 from __future__ import annotations
 
-from fatpack import images
 from fatpack.errors import FormatError
-from fatpack.findings import format_finding
-from fatpack.images import NOT_INFLATED
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner.results import kernel_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +50,7 @@ class Row(Record):
     offload: str | None = None
     triple: str | None = None
     arch: str | None = None
+    label: str | None = None
     processor: str | None = None
     features: tuple[str, ...] = ()
     form: str | None = None
@@ -149,6 +146,8 @@ MEANING = {
     "offload": "the programming model: `cuda`, `hip`, `openmp`, `sycl`, `host`, `none`",
     "triple": "the target triple as stored",
     "arch": "the architecture as stored, with features: `sm_90a`, `gfx90a:xnack+`",
+    "label": "the architecture as patterns name it: as `arch`, and `compute_90` for PTX, so that grouping by it keeps "
+    "PTX and machine code apart",
     "processor": "the architecture without features",
     "features": "the features, each with its sign: `xnack+`",
     "form": "what the bytes are: `cubin`, `ptx`, `code-object`, `bitcode`, …; as stored where they were not read",
@@ -271,6 +270,8 @@ class FindingSummary:
 
     def add(self, item: Finding) -> None:
         """Add a finding."""
+        from fatpack.findings import format_finding
+
         texts, count = self._by_code.setdefault(item.code, ({}, 0))
         if len(texts) < _SHOWN:
             texts[format_finding(item, self._path)] = None
@@ -302,6 +303,9 @@ class FindingSummary:
 
 def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[KernelNeeds, ...], tuple[str, ...]]:
     """Return the kernels of an image, and messages about contradictions in it."""
+    from fatpack import images
+    from fatpack.scanner.results import kernel_names
+
     if form == "cir":  # a module has only the names of its kernels
         from fatpack.images.kernel import KernelNeeds
 
@@ -335,6 +339,8 @@ def kernel_columns(kernel: KernelNeeds) -> dict[str, Any]:
 def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool | None:
     """Return whether the name of a kernel matches a pattern; None for forms without a table of kernels."""
     from re import search
+
+    from fatpack import images
 
     if not kernels and form not in images.WITH_KERNELS:
         return None
@@ -411,6 +417,8 @@ def _ptx_version(image: Image) -> str | None:
 
 def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
     """Return the columns from the image itself, except those of its container; ``holder`` is the container's source."""
+    from fatpack.images import NOT_INFLATED
+
     recognised = found.info
     if recognised.form == "code-object":
         version = recognised.detail.rpartition("code object v")[2].partition(",")[0]

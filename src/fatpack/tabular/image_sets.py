@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from fatpack.binary.known_sections import is_host_data_section, section_name_stem
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
+from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.targets.selection.cuda import LINKED
 from fatpack.targets.selection.model import CandidateImage, image_vendor
@@ -300,11 +301,9 @@ def _form(row: ImageRow, vendor: str) -> str:
 
 def _name(candidate: CandidateImage) -> str:
     """Return the architecture of an image as patterns spell it: ``compute_80`` for PTX."""
-    number = candidate.arch.removeprefix("sm_")
-    if number != candidate.arch:
-        prefix = {"ptx": "compute_", "relocatable-ptx": "compute_", **dict.fromkeys(LINKED, "lto_")}
-        return f"{prefix.get(candidate.form, 'sm_')}{number}"
-    return candidate.arch or candidate.triple or candidate.form
+    if candidate.form in LINKED and candidate.arch.startswith("sm_"):
+        return f"lto_{candidate.arch.removeprefix('sm_')}"
+    return arch_name(candidate.arch, candidate.form) or candidate.triple or candidate.form
 
 
 def _version(text: str | None) -> tuple[int, int] | None:

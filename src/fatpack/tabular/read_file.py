@@ -14,7 +14,7 @@ from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import is_in_file
-from fatpack.model import Finding, Target
+from fatpack.model import Finding, Target, arch_name
 from fatpack.scanner import FoundImage, LazyImages, detect_host, inflate_image, scan
 from fatpack.scanner.results import checked_against_container
 from fatpack.tabular.columns import (
@@ -351,6 +351,7 @@ class _RowReader:
             "offload": target.offload,
             "triple": target.triple,
             "arch": target.arch,
+            "label": arch_name(target.arch, form),
             "processor": target.processor,
             "features": target.features,
             "form": form,

@@ -19,15 +19,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, Generic, TypeVar
 
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.map_files import Opener
     from fatpack.io.source import View
     from fatpack.limits import Budget
-    from fatpack.tabular.columns import AnyRow, RowOptions
+    from fatpack.tabular.columns import AnyRow, Row, RowOptions
     from fatpack.tabular.skipped import Skipped
 
     FileCallback = Callable[[AnyRow], object]
+    RowType = TypeVar("RowType", bound=Row)
+else:
+    RowType = None
+
+    class Generic:  # noqa: D101  (typing loads half the library)
+        def __class_getitem__(cls, _item):
+            return cls
 
 
 def read_file_rows(leaf: InputFile, options: RowOptions) -> Iterable[AnyRow]:
@@ -107,6 +115,33 @@ def read_paths(
     missing = [] if unmatched is None else unmatched
     leaves = map_paths(paths, _RowMaker(options), rules, counts, missing, budget=budget, opener=opener)
     return RowIterator((row for leaf in leaves for row in leaf.rows), counts, on_file)
+
+
+class Rows(Generic[RowType]):
+    """An iterator over rows, as :func:`fatpack.rows` returns it; :meth:`to_columns` makes a data frame of the rest."""
+
+    __slots__ = ("_kind", "_rows")
+
+    def __init__(self, rows: Iterator[RowType], kind: type[Row]) -> None:
+        self._rows, self._kind = rows, kind
+
+    def __iter__(self) -> Rows[RowType]:
+        return self
+
+    def __next__(self) -> RowType:
+        return next(self._rows)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the rows that were not taken yet as a list of values for each column, in the order of the rows.
+
+        That is what ``polars.DataFrame`` and ``pandas.DataFrame`` take: lists are lists, and None is no value.
+        """
+        columns: dict[str, list[Any]] = {name: [] for name in self._kind._fields}
+        adders = [column.append for column in columns.values()]
+        for row in self._rows:
+            for add, value in zip(adders, row.values(), strict=True):
+                add(list(value) if isinstance(value, tuple) else value)
+        return columns
 
 
 class RowIterator:

@@ -210,13 +210,13 @@ _PROGRAM = """
 import sys
 from pathlib import Path
 from fatpack import formats
-from fatpack.testing.formats import walk
-from fatpack.testing.helpers import joined
+from fatpack.testing.formats import read_all_containers
+from fatpack.testing.helpers import join_pieces
 
-formats.with_plugins()
+formats.add_plugins()
 for path in sys.argv[2:]:
-    for container in walk(sys.argv[1], Path(path).read_bytes()):
-        sys.stdout.buffer.write(joined(formats.room(sys.argv[1]).write(container)))
+    for container in read_all_containers(sys.argv[1], Path(path).read_bytes()):
+        sys.stdout.buffer.write(join_pieces(formats.get_format(sys.argv[1]).write(container)))
 """
 
 

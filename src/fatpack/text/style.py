@@ -60,12 +60,6 @@ def is_fat_object(container: dict[str, Any]) -> bool:
     return flavour == "object"
 
 
-def target_word(arch: str, form: str) -> str:
-    """Return what an image is for as people write it: ``compute_90`` for PTX of ``sm_90``."""
-    number = arch.removeprefix("sm_")
-    return f"compute_{number}" if form == "ptx" and number != arch else arch
-
-
 #: role → SGR parameters (ECMA-48, 8.3.117). Few: what is wrong, what is missing, what is good, and headings.
 _CODES = {
     "error": "31",

@@ -142,7 +142,7 @@ def theirs(folder: Path, names: Sequence[str], **environment: str) -> bytes:
 
 def ours(folder: Path, names: Sequence[str]) -> bytes:
     """Return what we build of the files; members are called by their base names, as llvm-ar does."""
-    sources = [open_source(folder / name, resting=True) for name in names]
+    sources = [open_source(folder / name, may_close=True) for name in names]
     pieces = archive.build_archive(
         [(os.path.basename(name).encode(), source.view()) for name, source in zip(names, sources, strict=True)]
     )
@@ -191,7 +191,7 @@ def test_the_exact_threshold_is_llvms(files: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_objects_of_the_same_machines_are_objects(tmp_path: Path) -> None:
-    """COFF has no magic: each machine, and its neighbours, in a file with one symbol."""
+    """COFF has no magic: each machine, and its siblings, in a file with one symbol."""
     known = ("014c", "0150", "0166", "0183", "01c4", "01f0", "0290", "0268", "8664", "aa64", "a641", "a64e", "0000")
     numbers = {int(text, 16) ^ change for text in known for change in (0, 1, 0x100, 0x300, 0x8000)}
     # 01 DF, 01 F7 and 03 F0 00 start other formats.

@@ -112,7 +112,7 @@ def test_messages_name_the_archive_and_the_member() -> None:
     (site,) = archive.locate(view(GNU + member(b"a.o/", b"123")))
     assert isinstance(site, CodeSection)
     assert site.data.chain == ("libx.a(a.o)",)
-    assert site.expects == "member"
+    assert site.content == "member"
     with pytest.raises(Truncated, match=r"libx\.a\(a\.o\)"):
         site.data.read(0, 4)
 

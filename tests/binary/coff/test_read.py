@@ -87,7 +87,7 @@ def test_names_of_something_else(name: bytes) -> None:
 def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
     (site,) = coff.locate(view(build([TEXT, Section(name, b"facts")])))
     assert isinstance(site, CodeSection)
-    assert (site.section, site.index, site.expects, site.data.tobytes()) == (name.decode(), 2, "table", b"facts")
+    assert (site.section, site.index, site.content, site.data.tobytes()) == (name.decode(), 2, "table", b"facts")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_table_and_no_host_tell_the_images_of_a_program_from_a_fat_object(othe
     prefix = b"__CLANG_OFFLOAD_BUNDLE__"
     names = [prefix + b"host-x86_64-pc-windows-msvc" if name == b"host" else name for name in others]
     data = build([Section(name, b"\0") for name in (prefix + b"sycl-spir64", *names)])
-    assert next(site.expects for site in coff.locate(view(data)) if isinstance(site, CodeSection)) == expects
+    assert next(site.content for site in coff.locate(view(data)) if isinstance(site, CodeSection)) == expects
 
 
 def test_several_sections_are_found_in_the_order_of_the_table() -> None:

@@ -33,7 +33,7 @@ def test_the_section_type_is_enough(bits: int, order: str) -> None:
     (site,) = sites(elf.build())
     assert (site.section, site.index, site.data.tobytes()) == (".foo", 1, b"device!!")
     assert site.findings == ()
-    assert site.expects == "container"
+    assert site.content == "container"
     assert site.data.chain == ("test.o", ".foo")
 
 
@@ -77,7 +77,7 @@ def test_what_is_said_about_device_code_is_listed_as_a_table(name: str) -> None:
     elf.add(name, type=build.NOBITS, size=24)
     (site,) = locate(build.as_view(elf.build()))
     assert isinstance(site, CodeSection)
-    assert (site.section, site.index, site.expects, site.data.tobytes()) == (name, 1, "table", b"facts")
+    assert (site.section, site.index, site.content, site.data.tobytes()) == (name, 1, "table", b"facts")
     assert is_table_name(name)
     assert not is_device_name(name)
 
@@ -86,14 +86,14 @@ def test_loaded_sections_of_the_bundler_hold_the_images_of_a_program() -> None:
     elf = build.Elf(type=build.SHARED)
     elf.add("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", b"images", flags=build.ALLOC)
     elf.add("OFFLOAD_DEVICE_CODE", b"images", flags=build.ALLOC)
-    assert [site.expects for site in sites(elf.build())] == ["images", "images"]
+    assert [site.content for site in sites(elf.build())] == ["images", "images"]
 
 
 def test_a_section_for_the_host_makes_loaded_sections_images_of_a_fat_object() -> None:
     elf = build.Elf()
     elf.add("__CLANG_OFFLOAD_BUNDLE__sycl-spir64-unknown-unknown", b"image", flags=build.ALLOC)
     elf.add("__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu", b"\0", flags=build.ALLOC)
-    assert [site.expects for site in sites(elf.build())] == ["image", "image"]
+    assert [site.content for site in sites(elf.build())] == ["image", "image"]
 
 
 @pytest.mark.parametrize("name", [".llvm.offloading", ".llvm.offloading.relocatable"])
@@ -221,7 +221,7 @@ def test_names_across_the_blocks_of_a_long_table_are_found(monkeypatch: pytest.M
     ],
 )
 def test_objects_of_clang_hold_what_readelf_shows(name: str, expected: list[tuple[str, int, int, int]]) -> None:
-    found = [site for site in sites((FIXTURES / name).read_bytes()) if site.expects != "table"]
+    found = [site for site in sites((FIXTURES / name).read_bytes()) if site.content != "table"]
     assert [(site.section, site.index, site.data.start, len(site.data)) for site in found] == expected
     assert all(site.findings == () for site in found)
 

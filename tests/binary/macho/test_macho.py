@@ -23,7 +23,7 @@ def view(data: bytes) -> View:
 
 def sites(data: bytes) -> list[tuple[str | None, int | None, bytes, str]]:
     found = [site for site in macho.locate(view(data)) if isinstance(site, CodeSection)]
-    return [(site.section, site.index, site.data.tobytes(), site.expects) for site in found]
+    return [(site.section, site.index, site.data.tobytes(), site.content) for site in found]
 
 
 def findings(data: bytes) -> list[Finding]:

@@ -47,7 +47,7 @@ def test_each_slice_is_a_member_of_its_architecture(bits: int) -> None:
         ("ppc", 2, b"third"),
         ("cpu_0x63_0x7", 3, b"last"),
     ]
-    assert [site.expects for site in found] == ["member"] * 4
+    assert [site.content for site in found] == ["member"] * 4
     assert found[1].data.chain == ("x(arm64e)",)
     assert findings(data) == []
     assert_host_labels_cover_every_byte_once("universal", data)

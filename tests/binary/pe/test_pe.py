@@ -25,7 +25,7 @@ def view(data: bytes) -> View:
 
 def sites(data: bytes) -> list[tuple[str | None, int | None, bytes, str]]:
     return [
-        (site.section, site.index, site.data.tobytes(), site.expects)
+        (site.section, site.index, site.data.tobytes(), site.content)
         for site in pe.locate(view(data))
         if isinstance(site, CodeSection)
     ]

@@ -54,7 +54,7 @@ def sites(path: Path) -> dict[str | None, bytes]:
         assert pe.detect(source.view())
         located = [site for site in pe.locate(source.view()) if isinstance(site, CodeSection)]
         # Tables say something about device code elsewhere, and are no place of it.
-        return {site.section: site.data.tobytes() for site in located if site.expects != "table"}
+        return {site.section: site.data.tobytes() for site in located if site.content != "table"}
 
 
 @pytest.mark.parametrize("target", ["x86_64", "i686", "aarch64"])

@@ -62,7 +62,7 @@ def test_what_a_bundle_cannot_say_is_listed_and_nothing_written(folder: Path, fa
     fatpack("pack", option, "-o", "one.off")
     ran = fatpack("convert", "one.off", "--format=bundle", "-o", "x")
     assert ran.code == 1
-    assert "not converted: image 0.0 openmp nvptx64-nvidia-cuda sm_80 ptx: the key feature=+ptx88\n" in ran.err
+    assert "not converted: image 0.0 openmp nvptx64-nvidia-cuda compute_80 ptx: the key feature=+ptx88\n" in ran.err
     assert "the key producer=me" in ran.err
     assert not (folder / "x").exists()
     assert fatpack("convert", "one.off", "--format=bundle", "-o", "x", "--lossy").code == 0

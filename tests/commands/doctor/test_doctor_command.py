@@ -147,7 +147,7 @@ def test_a_damaged_byte_in_a_zip_archive_is_found_by_its_checksum(run: Ran) -> N
 def test_a_pattern_that_nothing_matches_is_a_mistake(run: Ran) -> None:
     assert run("no/such/*.so")[0] == 2
     with pytest.raises(fatpack.UsageError):
-        fatpack.doctor()
+        fatpack.doctor([])
     with pytest.raises(TypeError):
         fatpack.doctor(FIXTURES, exclude="*.so")
     with pytest.raises(TypeError):
@@ -158,7 +158,7 @@ INFO = "demo-1.5.dist-info"
 
 
 def odd(*names: str) -> list[str]:
-    return [item.code for item in fatpack.doctor(*names).findings if item.severity == "warning"]
+    return [item.code for item in fatpack.doctor(names).findings if item.severity == "warning"]
 
 
 def test_a_wheel_that_is_none_or_has_more_than_a_wheel_is_not_healthy(run: Ran) -> None:

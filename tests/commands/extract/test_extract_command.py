@@ -33,7 +33,7 @@ def test_everything_comes_out_and_is_listed(folder: Path, fatpack: Fatpack) -> N
     assert ran.out.splitlines() == [
         "fat-nvptx64-nvidia-cuda-sm_80.0.cubin  0.0 cuda nvptx64-nvidia-cuda sm_80 cubin, 7.58 kB",
         "fat-nvptx64-nvidia-cuda-sm_90.1.cubin  1.0 cuda nvptx64-nvidia-cuda sm_90 cubin, 8.75 kB",
-        "fat-nvptx64-nvidia-cuda-sm_80.2.ptx  2.0 openmp nvptx64-nvidia-cuda sm_80 ptx, 3.41 kB",
+        "fat-nvptx64-nvidia-cuda-compute_80.2.ptx  2.0 openmp nvptx64-nvidia-cuda compute_80 ptx, 3.41 kB",
     ]
     assert (folder / "fat-nvptx64-nvidia-cuda-sm_90.1.cubin").read_bytes() == (folder / "b.cubin").read_bytes()
 
@@ -57,15 +57,15 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(folder: Path, f
     ("selection", "expected"),
     [
         (["--arch", "sm_90"], ["sm_90.1.cubin"]),
-        (["--arch", "sm_*"], ["sm_80.0.cubin", "sm_80.2.ptx", "sm_90.1.cubin"]),
-        (["--arch", "sm_80", "--form", "ptx"], ["sm_80.2.ptx"]),
+        (["--arch", "sm_*"], ["compute_80.2.ptx", "sm_80.0.cubin", "sm_90.1.cubin"]),
+        (["--arch", "sm_80", "--form", "ptx"], ["compute_80.2.ptx"]),
         (["--arch", "!sm_80"], ["sm_90.1.cubin"]),
         (["--arch", "!sm_8*", "--arch", "!sm_90"], []),
-        (["--arch", "sm_*", "--arch", "!sm_9?"], ["sm_80.0.cubin", "sm_80.2.ptx"]),
+        (["--arch", "sm_*", "--arch", "!sm_9?"], ["compute_80.2.ptx", "sm_80.0.cubin"]),
         (["--arch", "sm_80", "--form", "!ptx"], ["sm_80.0.cubin"]),
-        (["--offload", "openmp"], ["sm_80.2.ptx"]),
+        (["--offload", "openmp"], ["compute_80.2.ptx"]),
         (["--triple", "nvptx*", "--form", "cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
-        (["--kernel", "add_"], ["sm_80.0.cubin", "sm_80.2.ptx", "sm_90.1.cubin"]),
+        (["--kernel", "add_"], ["compute_80.2.ptx", "sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--kernel", "^scale$"], []),
         (["--container", "1"], ["sm_90.1.cubin"]),
         (["--container", "1", "--index", "0"], ["sm_90.1.cubin"]),
@@ -74,7 +74,7 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(folder: Path, f
         (["--arch", "sm_80", "--arch", "sm_90", "--form=cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--arch", "sm_80,sm_90", "--form", "cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--arch", "!sm_80,!sm_9?"], []),
-        (["--arch", "sm_80", "--form", "ptx,spirv"], ["sm_80.2.ptx"]),
+        (["--arch", "sm_80", "--form", "ptx,spirv"], ["compute_80.2.ptx"]),
         (["--arch", "gfx*"], []),
     ],
     ids=" ".join,
@@ -134,11 +134,11 @@ def test_several_images_do_not_fit_one_file(folder: Path, fatpack: Fatpack) -> N
 
 def test_nothing_is_written_if_one_output_exists(folder: Path, fatpack: Fatpack) -> None:
     packed(fatpack)
-    (folder / "fat-nvptx64-nvidia-cuda-sm_80.2.ptx").write_text("mine")
+    (folder / "fat-nvptx64-nvidia-cuda-compute_80.2.ptx").write_text("mine")
     before = sorted(os.listdir(folder))
     ran = fatpack("extract", "fat.o")
     assert ran.code == 2
-    assert "fat-nvptx64-nvidia-cuda-sm_80.2.ptx exists; give another directory with -d, or --force" in ran.err
+    assert "fat-nvptx64-nvidia-cuda-compute_80.2.ptx exists; give another directory with -d, or --force" in ran.err
     assert sorted(os.listdir(folder)) == before
     assert fatpack("extract", "fat.o", "--force").code == 0
 

@@ -225,3 +225,48 @@ def test_the_first_line_says_what_a_file_is_that_is_not_read(
     document = json.loads(fatpack("inspect", "--json", "x").out)
     jsonschema.validate(document, json.loads(fatpack("inspect", "--schema").out))
     assert document["files"][0]["kind"] == kind
+
+
+def test_arch_lists_the_images_for_it_at_their_positions(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "pkg.bin", "--arch", "sm_8*,gfx90a")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ran.code == 0
+    assert [line[0] for line in lines if line[0][0].isdigit() and "." in line[0]] == ["1.0", "2.0"]
+    assert "  2 images not shown, of other architectures: sm_70, (no arch)" in ran.out
+    verbose = fatpack("inspect", "-v", "pkg.bin", "--arch", "gfx90a").out
+    assert "  2.0  hip" in verbose
+    assert "sm_80" not in verbose.partition("not shown")[0]
+
+
+def test_json_with_arch_keeps_positions_and_counts_the_rest(folder: Path, fatpack: Fatpack) -> None:
+    document = json.loads(fatpack("inspect", "pkg.bin", "--arch", "sm_80", "--json").out)
+    jsonschema.validate(document, json.loads(schema_text("inspect")))
+    (record,) = document["files"]
+    assert [len(container["images"]) for container in record["containers"]] == [0, 1, 0, 0]
+    assert record["left_out"] == {"images": 3, "architectures": ["sm_70", "gfx90a:xnack+", "(no arch)"]}
+
+
+def test_arch_that_no_image_is_for_exits_1(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "pkg.bin", "a.cubin", "--arch", "sm_50")
+    assert (ran.code, ran.err) == (1, "fatpack: no image matches --arch sm_50\n")
+    assert "a.cubin: ELF, 7.58 kB\n" in ran.out
+    assert fatpack("inspect", ".", "--arch", "sm_50").code == 1
+    ran = fatpack("inspect", ".", "--arch", "sm_90")
+    assert (ran.code, "b.cubin: cubin sm_90" in ran.out, "a.cubin" in ran.out) == (0, True, False)
+
+
+@pytest.mark.parametrize("option", ["--by=arch", "--rows=csv", "--runtime", "--bytes", "--one-program"])
+def test_arch_is_refused_where_it_means_nothing(folder: Path, fatpack: Fatpack, option: str) -> None:
+    ran = fatpack("inspect", "pkg.bin", "--arch", "sm_50", option)
+    assert (ran.code, "exclude each other" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("verbose", [(), ("-v",)])
+def test_more_than_40_images_begin_with_a_table(folder: Path, fatpack: Fatpack, verbose: tuple[str, ...]) -> None:
+    other = A.replace("a.cubin", "k.ptx").replace("sm_80", "sm_90")
+    assert fatpack("pack", *[A] * 30, *[other] * 10, "-o", "few").code == 0
+    assert "images  arch" not in fatpack("inspect", "few", *verbose).out
+    assert fatpack("pack", *[A] * 30, *[other] * 11, "-o", "many").code == 0
+    lines = fatpack("inspect", "many", *verbose).out.splitlines()
+    assert lines[1:4] == ["  images  arch        form", "      30  sm_80       cubin", "      11  compute_90  ptx"]
+    assert lines[4].startswith("  41 × llvm-offload-binary")

@@ -59,6 +59,7 @@ def test_objects_and_what_archives_have_for_their_targets_are_linked(
     assert (
         "8 images in archives not linked, for targets that nothing else is for: nvptx64-nvidia-cuda sm_80" in done.out
     )
+    assert "; --whole-archive in front of lib/libtwo.a takes all of its images\n" in done.out
     assert done.err == "wrote 3 images and out/link-inputs.json\n"
 
 

@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
         made = fatpack.ImageFile(image, triple=AMD, arch=arch, offload=offload)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what it is compiled for does not matter
-            fatpack.pack([made], path / f"o{number}.o", host=HOST, force=True)
+            fatpack.pack([made], path / f"o{number}.o", host=HOST, overwrite=True)
     for number in range(8):
         members = [path / f"o{chance.randrange(6, 24)}.o" for _ in range(chance.randint(1, 5))]
         run("llvm-ar", "rcs", path / f"l{number}.a", *dict.fromkeys(members))

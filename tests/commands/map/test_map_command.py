@@ -59,7 +59,7 @@ def test_ptx_becomes_a_cubin_beside_it_that_cuobjdump_lists_and_the_linker_takes
     command = ["--", tool("ptxas"), "-arch=sm_120", "{in}", "-o", "{out}"]
     assert main(["map", CUDA, "--form=ptx", "--add", "-o", "new.o", *command]) == 0
     err = capsys.readouterr().err
-    assert "0.2 cuda nvptx64-nvidia-cuda sm_90 ptx: a cubin for sm_120, " in err
+    assert "0.2 cuda nvptx64-nvidia-cuda compute_90 ptx: a cubin for sm_120, " in err
     assert "ran ptxas for 1 image\n" in err
     assert archs("new.o") == [*archs(CUDA), ("sm_120", "cubin")]
     listed = run(tool("cuobjdump"), "-lelf", "-lptx", "new.o").stdout.decode()
@@ -205,7 +205,7 @@ def test_a_failing_command_names_its_image_keeps_what_it_said_and_writes_nothing
     for where in (["--replace", "-o", "new.o"], ["-d", "out"]):
         assert main(["map", CUDA, *where, *python(f"open(made, 'w').write('x'); {text}")]) == 5
         err = capsys.readouterr().err
-        assert "0.2 cuda nvptx64-nvidia-cuda sm_90 ptx:\n  no luck with .ptx\n" in err
+        assert "0.2 cuda nvptx64-nvidia-cuda compute_90 ptx:\n  no luck with .ptx\n" in err
         assert err.rstrip().endswith("ended with exit code 7; nothing was written")
         assert os.listdir(folder) == []
 
@@ -321,7 +321,7 @@ def test_the_library_maps_by_a_command_and_by_a_function(folder: Path) -> None:
     assert Path("same.o").read_bytes() == Path(CUDA).read_bytes()
     seen = []
 
-    def changed(image: fatpack.FoundImage) -> fatpack.ImageFile | bytes | None:
+    def changed(image: fatpack.Image) -> fatpack.ImageFile | bytes | None:
         seen.append(image.target.arch)
         if image.form == "ptx":
             return fatpack.ImageFile(image.data.tobytes().replace(b"sm_90", b"sm_89"), arch="sm_89")

@@ -155,7 +155,7 @@ def test_coverage_knows_which_images_run_where() -> None:
         end(),
     ]
     overview = build_overview(rows)
-    assert overview.coverage[0].columns == ("sm_80", "sm_86", "sm_90", "sm_90 ptx", "sm_90a")
+    assert overview.coverage[0].columns == ("sm_80", "sm_86", "sm_90", "compute_90", "sm_90a")
     assert cells(overview) == {
         ("everywhere",): ("own", "own", "own", "blank", "served"),
         ("old",): ("own", "served", "none", "blank", "none"),  # an sm_80 cubin runs on 8.x alone
@@ -182,7 +182,7 @@ def test_relocatable_code_covers_nothing_before_a_device_link_as_explain_says() 
     }
     assert (overview.coverage[0].with_holes, overview.coverage[0].relocatable) == (0, 2)
     said = "".join(page_summary(overview))
-    assert said.startswith("2 kernels for sm_90, sm_80 ptx: relocatable") and "Every kernel" not in said
+    assert said.startswith("2 kernels for sm_90, compute_80: relocatable") and "Every kernel" not in said
     assert overview.links == ("sm_90", "sm_80 ptx")
     assert "sm_90" in overview.coverage[0].runs_on[0].partly and not overview.coverage[0].runs_on[0].ready
     question = ExplainQuery((parse_device("H100"),), RuntimeSettings())

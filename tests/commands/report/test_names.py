@@ -34,7 +34,7 @@ def test_stem(name: str) -> None:
     ("arguments", "expected"),
     [
         (("sm_90", "cubin", "nvptx64", "cuda"), ("sm_90", "sm9")),
-        (("sm_120a", "ptx", "nvptx64", "cuda"), ("sm_120a ptx", "sm12")),
+        (("sm_120a", "ptx", "nvptx64", "cuda"), ("compute_120a", "sm12")),
         (("gfx90a:xnack+", "code-object", "amdgcn", "hip"), ("gfx90a:xnack+", "gfx9")),
         (("gfx1100", "code-object", "amdgcn", "hip"), ("gfx1100", "gfx11")),
         (("gfx9-4-generic", "code-object", "amdgcn", "hip"), ("gfx9-4-generic", "gfx9")),

@@ -273,9 +273,9 @@ def test_write_report_returns_what_it_says(tmp_path: object) -> None:
     with pytest.raises(FileExistsError):
         fatpack.write_report([path], target)
     with pytest.raises(fatpack.UsageError, match="input"):
-        fatpack.write_report([target], target, force=True)
+        fatpack.write_report([target], target, overwrite=True)
     with pytest.raises(fatpack.UsageError, match="kind"):
-        fatpack.write_report([path], target, kind="pdf", force=True)
-    assert fatpack.write_report(str(path), target, force=True) == overview
+        fatpack.write_report([path], target, kind="pdf", overwrite=True)
+    assert fatpack.write_report(str(path), target, overwrite=True) == overview
     with pytest.raises(TypeError):
-        fatpack.write_report(path.read_bytes(), target, force=True)  # type: ignore[arg-type]
+        fatpack.write_report(path.read_bytes(), target, overwrite=True)  # type: ignore[arg-type]

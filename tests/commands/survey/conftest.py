@@ -38,7 +38,7 @@ def many(tmp_path: Path) -> Path:
     cubin = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin"
     with pytest.warns(UserWarning, match="sm_80"):  # so there is a file with a warning
         image = fatpack.ImageFile(cubin, triple="nvptx64-nvidia-cuda", arch="sm_80", offload="cuda")
-        fatpack.pack([image], folder / "1" / "8.bin", force=True)
+        fatpack.pack([image], folder / "1" / "8.bin", overwrite=True)
     (folder / "empty").write_bytes(b"")
     (folder / "cut.fatbin").write_bytes(SAMPLES[0].read_bytes()[:-8])
     return folder

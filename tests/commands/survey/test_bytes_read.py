@@ -37,7 +37,7 @@ def _library(path: Path, size: int) -> None:
     image = path.with_suffix(".image")
     image.write_bytes(b"\x7fELF" + b"\1" * size)
     files = [fatpack.ImageFile(image, arch=f"sm_{number}", triple="nvptx64-nvidia-cuda") for number in range(70, 80)]
-    fatpack.pack(files, images, format="offload-binary", force=True)
+    fatpack.pack(files, images, format="offload-binary", overwrite=True)
     made = elf.Elf()
     made.add(".llvm.offloading", images.read_bytes())
     made.add(".text", b"\1" * size)

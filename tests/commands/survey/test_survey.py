@@ -86,14 +86,14 @@ def test_a_survey_that_is_stopped_keeps_what_it_read(many: Path, tmp_path: Path,
     program = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-from fatpack.commands.survey.engines import Local
-results = Local.results
+from fatpack.commands.survey.engines import LocalEngine
+results = LocalEngine.results
 def stopped(self, tasks):
     for number, result in enumerate(results(self, tasks)):
         if number == 40:
             os.kill(os.getpid(), signal.SIGINT)
         yield result
-Local.results = stopped
+LocalEngine.results = stopped
 import fatpack
 from fatpack.main import main
 if __name__ == "__main__":

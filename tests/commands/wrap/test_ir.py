@@ -62,7 +62,7 @@ def container(offload: str, folder: Path, version: int, arch: str = "a") -> Path
     """Return an offload binary."""
     target = folder / f"{offload}.{arch}.offload"
     image = fatpack.ImageFile(b'"\\\n\x7fimage\xff', triple="spirv64", arch=arch, offload=offload, name="i.spv")  # type: ignore[arg-type]
-    fatpack.pack([image], target, options=fatpack.OffloadBinaryOptions(version=version), force=True)
+    fatpack.pack([image], target, options=fatpack.OffloadBinaryOptions(version=version), overwrite=True)
     return target
 
 

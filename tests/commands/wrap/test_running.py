@@ -115,7 +115,7 @@ def _printed(command: list[str], folder: Path) -> str:
 def ours(kind: str, folder: Path, host: str, llvm: int = 22, given: Path | None = None) -> Path:
     """Return an object of ours."""
     target = folder / f"ours-{kind}.o"
-    fatpack.wrap([given or INPUTS[kind][0]], target, kind=kind, host_triple=host, llvm=llvm, force=True)  # type: ignore[arg-type]
+    fatpack.wrap([given or INPUTS[kind][0]], target, kind=kind, host_triple=host, llvm=llvm, overwrite=True)  # type: ignore[arg-type]
     return target
 
 
@@ -136,7 +136,7 @@ def container(kind: str, folder: Path, version: int) -> Path:
     target = folder / f"{kind}-{version}.offload"
     triple, arch = ("amdgcn-amd-amdhsa", "gfx90a") if kind == "openmp" else ("spirv64", "")
     image = fatpack.ImageFile(given, triple=triple, arch=arch, offload=kind)  # type: ignore[arg-type]
-    fatpack.pack([image], target, options=fatpack.OffloadBinaryOptions(version=version), force=True)
+    fatpack.pack([image], target, options=fatpack.OffloadBinaryOptions(version=version), overwrite=True)
     return target
 
 
@@ -172,7 +172,7 @@ def test_entries_of_llvm_20_and_before(kind: str, host: str, folder: Path, outpu
     """The LLVM IR is that of LLVM 19 (``test_ir.py``), and the object does what the IR does."""
     given, options = container(kind, folder, 1), [*INPUTS[kind][1], "-DOLD_ENTRIES"]
     module, target = folder / "old.ll", folder / f"compiled-{kind}.o"
-    fatpack.wrap([given], module, kind=kind, host_triple=host, llvm=19, emit="llvm-ir", force=True)  # type: ignore[arg-type]
+    fatpack.wrap([given], module, kind=kind, host_triple=host, llvm=19, emit="llvm-ir", overwrite=True)  # type: ignore[arg-type]
     run("llc", "-O2", "--relocation-model=pic", "-filetype=obj", module, "-o", target)
     mine = output_of(host, [ours(kind, folder, host, 19, given)], options, [])
     assert mine == output_of(host, [target], options, [])
@@ -187,7 +187,7 @@ def test_sycl_of_llvm_22(folder: Path, output_of: Callable[..., str]) -> None:
         fatpack.ImageFile(b"second", triple="spir64_gen-unknown-unknown", offload="sycl", name="b.spv"),
     ]  # fmt: skip
     given, source = folder / "sycl.offload", folder / "empty.c"
-    fatpack.pack(images, given, force=True)
+    fatpack.pack(images, given, overwrite=True)
     source.write_text("int nothing;")
     embedded, asked = folder / "embedded.o", folder / "asked.o"
     for target in (embedded, asked):
@@ -289,7 +289,7 @@ def test_a_program_without_entries_still_links(kind: str, folder: Path, output_o
 
 def test_a_relocatable_link_keeps_what_is_registered(folder: Path, output_of: Callable[..., str]) -> None:
     target, merged = folder / "relocatable.o", folder / "merged.o"
-    fatpack.wrap([CODE_OBJECT], target, kind="openmp", relocatable=True, force=True)
+    fatpack.wrap([CODE_OBJECT], target, kind="openmp", relocatable=True, overwrite=True)
     for linker in ("ld.bfd", "ld.lld"):
         run(linker, "-r", target, "-o", merged)
         plain = output_of(LINUX, [ours("openmp", folder, LINUX)], ["-DIMAGE_SIZE=0"], [])

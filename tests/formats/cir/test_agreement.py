@@ -97,7 +97,7 @@ def pack(folder: Path, host: str, device: str, id: str | None) -> int:
 def test_packing_warns_of_a_file_that_is_something_else(
     device: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert pack(tmp_path, "module {\n}\n", f"module attributes {{{device}}} {{\n}}\n", SM_80) == 0
+    assert pack(tmp_path, "module {\n}\n", f"module attributes {{{device}}} {{\n}}\n", SM_80) == 1
     assert text in capsys.readouterr().err
     assert pack(tmp_path, "module {\n}\n", "module {\n}\n", SM_80) == 0
     assert "warning" not in capsys.readouterr().err

@@ -134,3 +134,6 @@ def test_entries_that_nothing_registers(
     assert main(["inspect", "--runtime", "--json", str(tmp_path / "program")]) == (1 if codes else 0)
     (record,) = json.loads(capsys.readouterr().out)["files"]
     assert sorted({item["code"] for item in record["findings"]}) == codes
+    if not wrapper:
+        (hint,) = {item["hint"] for item in record["findings"]}
+        assert "`fatpack link-inputs` with the link line names the archive from which nothing was taken" in hint

@@ -80,8 +80,8 @@ def test_it_is_said_where_there_is_no_original(place: Place) -> None:
     name = "llvm-objdump"
     folder = place("first", name, HIDDEN.format(name=name))
     code = (
-        "import sys; from fatpack.tools.llvm.cl_tool import hand_over; "
-        f"sys.exit(hand_over({name!r}, {name!r}, [], '22', offered='--offloading'))"
+        "import sys; from fatpack.tools.llvm.cl_tool import exec_original; "
+        f"sys.exit(exec_original({name!r}, {name!r}, [], '22', offered='--offloading'))"
     )
     environment = {**os.environ, "PATH": folder, "FATPACK_HANDED_OVER": f"{folder}/{name}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

@@ -96,11 +96,11 @@ def locate(view: View, without: Collection[int] = ()) -> Iterator[CodeSection | 
     if magic == BIG:
         yield finding("FP1006", view.span(), "AIX big archive: this version does not read these")
         return
-    neighbours = None
+    siblings = None
     if magic == THIN:
         from fatpack.binary.archive.byte_labels import ThinArchiveFiles
 
-        neighbours = ThinArchiveFiles(view)
+        siblings = ThinArchiveFiles(view)
     for member in read_intact_members(view):
         if isinstance(member, DamagedMember):
             error = member.error
@@ -108,11 +108,11 @@ def locate(view: View, without: Collection[int] = ()) -> Iterator[CodeSection | 
             continue
         if member.number is None or member.number in without:
             continue
-        if neighbours is None:
+        if siblings is None:
             data = view.slice(member.data_at, member.size)
             yield _site(view, data, member.title, member.number, member.findings)
             continue
-        found = neighbours.open(member)
+        found = siblings.open(member)
         if isinstance(found, Finding):
             yield from member.findings
             yield found
@@ -123,7 +123,7 @@ def locate(view: View, without: Collection[int] = ()) -> Iterator[CodeSection | 
             text = f"member {title}: {member.size} bytes then, {len(data)} now"
             findings.append(finding("FP2105", data.span(), text, "rebuild the archive if it should be current"))
         yield _site(view, data, title, member.number, tuple(findings))
-        data.source.rest()
+        data.source.release_buffers()
 
 
 def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> CodeSection:

@@ -79,7 +79,7 @@ class ThinArchiveFiles:
         # Named after the archive, not by its path: a thin archive in there finds no directory and is not followed.
         around = self._archive.source
         name = VirtualName(f"{around.name}({member.title})")
-        return open_source(path, name=name, resting=True, budget=around.budget).view()
+        return open_source(path, name=name, may_close=True, budget=around.budget).view()
 
     def _open_nested(self, member: ArchiveMember, path: str) -> tuple[str, View] | Finding:
         if path not in self._nested:

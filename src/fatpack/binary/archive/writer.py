@@ -113,7 +113,7 @@ def _symbols(members: Sequence[tuple[bytes, View]]) -> tuple[list[int], bytes]:
                 names += name + b"\0"
                 count += 1
         counts.append(count)
-        data.source.rest()
+        data.source.release_buffers()
     return counts, bytes(names) or bytes(3 * has_objects)
 
 

@@ -87,7 +87,7 @@ def _stream(view: View) -> View:
     _, _, offset, size, _ = WRAPPER.read(view, 0)
     stream = view.slice(offset, size)
     if stream.head(0, 4) != BITCODE:
-        raise BitReader(stream).bad("the wrapper holds no bitcode")
+        raise BitReader(stream).error("the wrapper holds no bitcode")
     return stream
 
 

@@ -130,7 +130,7 @@ def read_modules(bits: BitReader) -> Iterator[ModuleReader]:
         if bits.fixed(2) != ENTER_BLOCK:
             if _is_padding(bits):
                 return
-            raise bits.bad("no block starts here")
+            raise bits.error("no block starts here")
         block, width, end = bits.enter_block()
         if block == _MODULE:
             bits.end = end
@@ -194,7 +194,7 @@ class ModuleReader:
             elif number == END_BLOCK:
                 return
             else:
-                raise bits.bad("block information in a form that is none")
+                raise bits.error("block information in a form that is none")
 
     def _record(self, abbreviation: Abbreviation | None) -> None:
         bits = self._bits

@@ -231,7 +231,7 @@ def _walk(stream: View) -> tuple[list[BitcodeModule], View | None]:
     table = None
     while bits.end - bits.at > _TAIL_BITS:
         if bits.fixed(2) != ENTER_BLOCK:
-            raise bits.bad("no block starts here")
+            raise bits.error("no block starts here")
         block, width, end = bits.enter_block()
         if block == _MODULE:
             waiting.append((bits.at, end, width))

@@ -14,6 +14,7 @@ from fatpack.binary.coff.layout import (
     UNINITIALIZED,
     CoffSection,
     is_device_name,
+    name_offset,
 )
 from fatpack.binary.coff.reader import CoffObject, coff_kind
 from fatpack.errors import BadValue, HostError
@@ -153,6 +154,22 @@ class EditableObject(CoffObject):
                 raise self._bad(self.title(number), f"it shares bytes with {self.title(owner)}")
             if start + size > end:
                 end, owner = start + size, number
+
+    def last_name_used(self, section_count: int) -> int:
+        """Return the largest position in the string table that the first so many sections, or symbols, refer to."""
+        largest = max((name_offset(row[0]) or 0 for row in self.headers[:section_count]), default=0)
+        layout, skip = self.symbol_layout, 0
+        for first in range(0, self.symbol_count, _RECORDS):
+            count = min(_RECORDS, self.symbol_count - first)
+            block = self.view.read(self.symbol_offset + first * layout.size, count * layout.size)
+            for stored, _, _, _, _, auxiliary in layout.struct.iter_unpack(block):
+                if skip:
+                    skip -= 1
+                    continue
+                skip = auxiliary
+                if stored.startswith(bytes(4)):
+                    largest = max(largest, int.from_bytes(stored[4:], "little"))
+        return largest
 
     def symbols_in(self, numbers: Collection[int]) -> list[DefinedCoffSymbol]:
         """Return the symbols defined in some sections."""

@@ -29,6 +29,7 @@ from fatpack.binary.coff.layout import (
     REMOVED_NAME,
     SECTION,
     SECTION_DEFINITION,
+    name_offset,
     name_reference,
 )
 from fatpack.binary.coff.reader import locate
@@ -52,7 +53,8 @@ def verify_edit(before: View, after: View) -> None:
     """Raise HostError unless ``after`` is ``before`` with other device code.
 
     Every other section must have the same header and, byte for byte, the same contents and relocations; symbols and
-    strings must be the same but for the descriptions of edited sections and added names. Reads both objects once.
+    strings must be the same but for the descriptions of edited sections, and names at the end that only added or
+    removed sections have. Reads both objects once.
     """
     try:
         problem = _problem(EditableObject(before), EditableObject(after))
@@ -91,7 +93,7 @@ def _fixed(row: SectionRow) -> tuple[object, ...]:
 
 
 def _part_problem(old: EditableObject, new: EditableObject, edited: set[int]) -> str | None:
-    """Compare contents and relocations of all other sections, neighbours that moved together in one go."""
+    """Compare contents and relocations of all other sections, siblings that moved together in one go."""
     pairs = [[part for part in coff.parts if part[2] not in edited] for coff in (old, new)]
     pairs[1] = [part for part in pairs[1] if part[2] <= old.section_count]
     if [part[1:] for part in pairs[0]] != [part[1:] for part in pairs[1]]:
@@ -132,9 +134,13 @@ def _symbol_problem(old: EditableObject, new: EditableObject, edited: set[int]) 
     strings, others = old.strings(), new.strings()
     if strings is None or others is None:
         return None if strings is None else "string table"
-    size = len(strings) - 4
-    if len(others) - 4 < size or not _same(strings.slice(4, size), others.slice(4, size)):
+    size = min(len(strings), len(others)) - 4
+    if not _same(strings.slice(4, size), others.slice(4, size)):
         return "string table"
+    if len(others) < len(strings) and (
+        (size and others.read(size + 3, 1) != b"\0") or new.last_name_used(new.section_count) >= len(others)
+    ):
+        return "names in the string table"
     return None
 
 
@@ -229,10 +235,34 @@ def edit_sections(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> 
         # An object without any section is none, so the last one stays.
         is_last = section.number == coff.section_count - dropped > 1
         dropped += is_last and section.number not in with_symbol
+    parts += _names_left(coff, dropped)
     # An image of a fat object may be empty, so that its section must not be left with its name.
     images = (number for number in changes if coff.section_name(number).startswith(BUNDLE_PREFIX))
     left = frozenset(number for number in images if changes[number] is None)
     return _assemble(coff, parts, sizes=sizes, dropped=dropped, nameless=left)
+
+
+def _names_left(coff: EditableObject, dropped: int) -> Sequence[_Change]:
+    """Return the removal of the names at the end of the string table that only the last ``dropped`` sections have.
+
+    :func:`embed_section` adds names there: what was embedded goes without a trace.
+    """
+    strings, count = coff.strings(), coff.section_count - dropped
+    if strings is None:
+        return ()
+    ends: dict[int, int] = {}
+    for number in range(count + 1, coff.section_count + 1):
+        at = name_offset(coff.headers[number - 1][0])
+        if at is not None and at >= 4:
+            end = at + len(coff.section_name(number)) + 1
+            ends[end] = min(at, ends.get(end, at))
+    size = len(strings)
+    # A name at the end of a longer one is not the last.
+    while size in ends and (ends[size] == 4 or strings.read(ends[size] - 1, 1) == b"\0"):
+        size = ends[size]
+    if size == len(strings) or coff.last_name_used(count) >= size:
+        return ()
+    return [_Change(coff.symbol_end, len(coff.view), (size.to_bytes(4, "little"), strings.slice(4, size - 4)))]
 
 
 def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedCoffSymbol]) -> None:

@@ -59,11 +59,11 @@ class CoffPointers:
         """Return nothing known, as for all addresses."""
         return UNKNOWN_POINTER
 
-    def held(self, places: Sequence[int]) -> list[Pointer]:
+    def values_at(self, places: Sequence[int]) -> list[Pointer]:
         """Return nothing known, as for all addresses."""
         return [UNKNOWN_POINTER] * len(places)
 
-    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
+    def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return none, as for all addresses."""
         return PointerSearch({})
 

@@ -272,7 +272,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
     if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
         # The wrapper's object, which a linker puts into a program: its sections hold several images, as in there.
         places = [
-            place.replace(expects=IMAGES) if isinstance(place, CodeSection) and place.expects == IMAGE else place
+            place.replace(content=IMAGES) if isinstance(place, CodeSection) and place.content == IMAGE else place
             for place in places
         ]
     yield from without_overlaps(places)
@@ -338,4 +338,4 @@ def _site(view: View, section: CoffSection, name: str) -> Iterator[CodeSection |
         expects = IMAGE if name.startswith(BUNDLE_PREFIX.decode()) else CONTAINER
         if is_table_name(name.encode("utf-8", "backslashreplace")):
             expects = TABLE
-        yield CodeSection(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)
+        yield CodeSection(view.slice(section.raw_offset, section.raw_size, name), name, section.number, content=expects)

@@ -2,17 +2,27 @@
 
 ::
 
-    0x00  ELF header: class, byte order, kind of file, where the tables are
-    ....  program headers (linked files): what is loaded where
+    0x00  ELF header: class, byte order, type of the file, offsets of the tables
+    ....  program headers (linked files): offsets and addresses of loaded segments
     ....  sections: code, data, symbols, names, device code
-    ....  section table: name, type, flags, place and size of every section
+    ....  section table: name, type, flags, offset and size of every section
 
-Device code lies in sections (``sites`` has the rules). Editors never write a file from a parsed model: they
-copy what was there, add or exchange bytes, and patch the headers that must change (``editing.append``,
-``editing.rewrite``). The modules of this room are imported when they are used.
+Device code is in sections (``device_sections`` has the rules). Editors never write a file from a parsed model: they
+copy the old bytes, add or replace some, and patch the headers that must change (``editor.append``, ``editor.rewrite``).
+The modules of this package are imported when they are used.
 
-How we know: the ELF gABI for all records; LLVM's source for the section type; linked results of edited objects are
-byte-compared with those of the originals for GNU ld, gold and lld in the reference tests.
+There are two readers, because hosts and device images need different things; both read tables through ``table``:
+
+================  ====================================================================================================
+``file``          hosts, one at a time: every field is checked, and errors name the field. Fields come from ``layout``,
+                  the table for documents and byte labels too. Editors, registration and ``device_sections`` use it
+``quick_header``  device images, thousands at a time: target and extent from one or two reads, almost unchecked
+``device_elf``    sections, notes and relocations of a device image, for properties and digests of its kernels
+``symbols``       symbol tables: all of a host, for ``file``; one of a device image, for ``quick_header``
+================  ====================================================================================================
+
+Sources: the ELF gABI for all records; LLVM's source for the section type. The reference tests compare the bytes that
+GNU ld, gold and lld link from edited objects with those from the originals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The sections of a device ELF, and the notes in them: what facts about kernels are read from.
+"""Sections, notes and relocations of device ELF files: the reader for properties and digests of kernels.
 
-What belongs to which kernel is in the names and links of sections, which recognising an image does not need; so this
-stays out of ``fatpack.binary.elf.quick_header``, which is read for every image. System V gABI, chapters 4 and 5.
+Section names and links show which section belongs to which kernel. Identifying an image does not need that, so it is
+not part of ``fatpack.binary.elf.quick_header``, which is used for every image. System V gABI, chapters 4 and 5.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     Header: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 
-#: e_shstrndx: the number is in sh_link of section 0
+#: e_shstrndx that refers to sh_link of section 0
 _XINDEX = 0xFFFF
 
 #: n_namesz, n_descsz, n_type
 _NOTE_HEADER = 12
 
-#: Sections are read in one piece if what lies between them is no more than they are, and this many bytes.
+#: Sections are read in one piece if the bytes between them are at most as many as theirs, and this many.
 _AHEAD = 64 << 10
 
 
 class DeviceElfSection(Record):
-    """One row of the section table as stored; ``index`` is its number, ``name`` already looked up."""
+    """One section header as stored; ``index`` is its number, ``name`` its resolved name."""
 
     index: int
     name: str
@@ -51,14 +51,14 @@ class DeviceElfSection(Record):
 
 
 class DeviceElfSections:
-    """The section table of an ELF image, checked before anything is read; empty when it has none.
+    """The section table of an ELF image, which is checked when it is read; empty if the image has none.
 
-    ``headers`` are the rows as stored (name, type, flags, address, offset, size, link, info), ``names`` their names, in
-    the same order: an image has tens of thousands of sections, of which most are only passed by.
+    ``headers`` are the stored rows (name, type, flags, address, offset, size, link, info), ``names`` their names in the
+    same order: an image has tens of thousands of sections, most of which are not used.
     """
 
     def __init__(self, view: View) -> None:
-        """Read the table and its names. Raises FormatError when they are damaged."""
+        """Read the table and its names. Raises FormatError if they are damaged."""
         self.view = view
         found = read_quick_header(view, view.head(0, 64))
         if found is None:
@@ -68,7 +68,7 @@ class DeviceElfSections:
         self.headers, self.names = self._read()
         self._rows: tuple[DeviceElfSection, ...] | None = None
         self._unread = len(view)
-        #: bytes that were read ahead, and where they start
+        #: bytes that were read ahead, and their position
         self._block, self._block_at = b"", 0
 
     @property
@@ -83,7 +83,7 @@ class DeviceElfSections:
         return DeviceElfSection(index, decode_name(self.names[index]), *self.headers[index][1:])
 
     def content(self, section: DeviceElfSection) -> View:
-        """Return the bytes of a section; none for one that takes no place in the file. Raises FormatError."""
+        """Return the bytes of a section; none if it has no bytes in the file. Raises FormatError."""
         if section.type == NOBITS:
             return self.view.slice(0, 0)
         field = section.name or "section"
@@ -96,18 +96,18 @@ class DeviceElfSections:
         return self.view.slice(section.offset, section.size)
 
     def read(self, section: DeviceElfSection) -> bytes:
-        """Return the bytes of a section to be walked through. Raises FormatError, also where sections share bytes.
+        """Return the bytes of a section for parsing. Raises FormatError, also if sections share bytes.
 
-        Each byte is walked over once: a thousand sections in the place of one would multiply the work.
+        Each byte is parsed at most once: a thousand sections with the same bytes would multiply the work.
         """
         content = self.content(section)
         self._spend(section, len(content))
         return content.tobytes()
 
     def read_ahead(self, indexes: Iterable[int]) -> None:
-        """Read sections that :meth:`bytes_of` is going to be asked for at once, if they lie close together.
+        """Read sections for later calls of :meth:`bytes_of` at once, if they are close together.
 
-        Nothing is checked here, and what is not in the image is left out.
+        Nothing is checked here, and sections outside the image are left out.
         """
         most = len(self.view)
         places = [
@@ -123,11 +123,11 @@ class DeviceElfSections:
             self._block, self._block_at = self.view.read(start, end - start), start
 
     def bytes_of(self, index: int) -> bytes:
-        """Return what :meth:`read` does for the section of a number, of what was read ahead if that holds it."""
+        """Return the result of :meth:`read` for a section number, from the bytes read ahead if they contain it."""
         _, kind, _, _, offset, size, _, _ = self.headers[index]
         start = offset - self._block_at
         if kind == NOBITS or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
-            return self.read(self.row(index))  # which says what is wrong
+            return self.read(self.row(index))  # raises the error
         self._unread -= size
         if self._unread < 0:
             raise self._overlaps(self.row(index))
@@ -146,7 +146,7 @@ class DeviceElfSections:
         )
 
     def at(self, index: int, address: int, size: int, field: str) -> View:
-        """Return the bytes at an address of a section: of a symbol that is defined there. Raises FormatError."""
+        """Return the bytes at an address of a section, which is that of a symbol. Raises FormatError."""
         if index >= len(self.headers):
             raise table.table_error(self.view, field, f"is in section {index} of {len(self.headers)}", 0)
         section = self.row(index)
@@ -157,7 +157,7 @@ class DeviceElfSections:
         return content.slice(start, size)
 
     def notes(self) -> Iterator[tuple[bytes, int, View]]:
-        """Yield (owner without its NUL, type, descriptor) of all notes. Raises FormatError when one is cut short."""
+        """Yield (owner without its NUL, type, descriptor) of all notes. Raises FormatError if one is truncated."""
         for index, row in enumerate(self.headers):
             if row[1] == NOTE:
                 yield from self._notes(self.row(index))
@@ -193,13 +193,13 @@ class DeviceElfSections:
         if stored is None:
             return headers, [b""] * len(headers)
         names = stored.take([header[0] for header in headers], elf.shoff, shape.size)
-        # A name at 0 is none, even where the table does not start with the NUL that it should start with.
+        # Offset 0 means no name, even if the table does not start with a NUL.
         for index in [index for index, row in enumerate(headers) if not row[0]]:
             names[index] = b""
         return headers, names
 
     def _names(self, headers: list[Header]) -> table.NameTable | None:
-        """Return the section names; None when the header names no section for them."""
+        """Return the table of section names; None if the header refers to none."""
         view, elf = self.view, self.elf
         if not headers:
             return None
@@ -212,14 +212,14 @@ class DeviceElfSections:
         return table.NameTable(view, "section name", *headers[index][4:6])
 
 
-# The relocations of a device ELF, by the section that they change: System V gABI, chapter 4, "Relocation".
+# Relocations: System V gABI, chapter 4, "Relocation"
 
 #: sh_type
 _RELA, _REL = 4, 9
 
 
 class SectionRelocations:
-    """The sections of relocations of an image, found by the section that each of them changes."""
+    """The relocation sections of an image, by the number of the section that they apply to."""
 
     def __init__(self, sections: DeviceElfSections) -> None:
         self._sections = sections
@@ -231,10 +231,10 @@ class SectionRelocations:
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def of(self, number: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (offset, type, number of the symbol, addend) of what changes a section; the addend of REL is 0.
+    def for_section(self, number: int) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (offset, type, symbol number, addend) of a section's relocations; the addend of REL is 0.
 
-        Raises FormatError when the sections of relocations overlap others, or are cut short.
+        Raises FormatError if the relocation sections overlap other sections or are truncated.
         """
         sections = self._sections
         wide = sections.elf.shape.bits == 64

@@ -270,7 +270,7 @@ def _segments(elf: ElfFile) -> Iterator[CodeSection | Finding]:
     for segment in sorted(writable, key=lambda segment: segment.offset):
         if segment.offset >= reached:
             reached = segment.offset + segment.size
-            yield CodeSection(elf.view.slice(segment.offset, segment.size), expects=RECORDS)
+            yield CodeSection(elf.view.slice(segment.offset, segment.size), content=RECORDS)
 
 
 def list_sections(view: View) -> list[tuple[int, int, str, int]]:
@@ -353,7 +353,7 @@ def _position(place: CodeSection | Finding) -> int:
 
 
 def _expects(section: ElfSection, name: str, is_fat: bool) -> SectionContent:
-    """Return what a section holds; ``is_fat``: one of its neighbours stands for the host, as fat objects have it."""
+    """Return what a section holds; ``is_fat``: one of its siblings stands for the host, as fat objects have it."""
     if is_table_name(name):
         return TABLE
     if name == IMAGES_NAME:
@@ -403,4 +403,4 @@ def _site(elf: ElfFile, section: ElfSection, name: str, expects: SectionContent)
             )
         )
     data = view.slice(section.offset, section.size, name or f"section {section.index}")
-    return CodeSection(data, name, section.index, expects=expects, findings=tuple(findings))
+    return CodeSection(data, name, section.index, content=expects, findings=tuple(findings))

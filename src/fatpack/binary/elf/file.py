@@ -1,11 +1,11 @@
-"""Whole ELF files, checked: the header at once, everything else when it is asked for.
+"""ELF hosts: a checked reader of whole files, which the editors use too (see :mod:`fatpack.binary.elf`).
 
-A table is read in blocks and handed out as tuples in field order, because an object of a large C++ or device
-library has tens of thousands of sections and a person waits for the answer; a :class:`Section` is made for the few
-that matter. Names are compared in the string table (``fatpack.binary.elf.device_sections``), never built for all
-sections.
+The header is read at once, everything else on request. A table is read in blocks and returned as tuples in field order,
+because an object of a large C++ or device library has tens of thousands of sections and a person waits for the answer;
+an :class:`ElfSection` is made only for those that matter. Names are compared in the string table
+(``fatpack.binary.elf.device_sections``), and not decoded for all sections.
 
-Extended numbering (gABI, "ELF Header"): with 65280 sections or more the header holds 0, and the count is the size
+Extended numbering (gABI, "ELF Header"): with 65280 sections or more the header contains 0, and the count is the size
 field of section 0; a string table index that large is the link field of section 0, a large number of program headers
 its info field.
 """
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.layout import Layout
 
-#: A table of so few section headers is read once and kept: that of any but the largest objects.
+#: A table of up to this many section headers is read once and kept: that of all but the largest objects.
 _FEW = 256
 
-#: LIMIT: bytes of a section name that are shown. Sections of one C++ function carry its mangled name, which may have
-#: some thousand characters; a hostile table could make every name as long as the file.
+#: LIMIT: bytes of a section name that are shown. Sections of C++ functions contain their mangled names of some thousand
+#: characters; a hostile table could make every name as long as the file.
 NAME_SIZE = 4096
 
 
 class ElfHeader(Record):
-    """The ELF header as stored; the fields are documented in ``fatpack.binary.elf.layout``."""
+    """The ELF header as stored; ``fatpack.binary.elf.layout`` documents the fields."""
 
     ident: bytes
     type: int
@@ -78,16 +78,16 @@ class ElfSection(Record):
 
     @property
     def end(self) -> int:
-        """The position behind the section's bytes in the file."""
+        """The position after the section's bytes in the file."""
         return self.offset + self.stored_size
 
 
 class ElfFile:
-    """An ELF file, of either word size and byte order, in a view of any source.
+    """An ELF file of either word size and byte order.
 
-    Making one reads the header and the first section header. Positions are relative to the view. Raises BadMagic,
-    Truncated, BadValue or LimitExceeded when the header contradicts itself or the bytes present. Without ``sections``
-    the file is read as if it had no section table.
+    The constructor reads the header and the first section headers. Positions are relative to the view. Raises BadMagic,
+    Truncated, BadValue or LimitExceeded if the header contradicts itself or the size of the view. Without ``sections``,
+    the section table is ignored.
     """
 
     def __init__(self, view: View, *, sections: bool = True) -> None:
@@ -108,9 +108,9 @@ class ElfFile:
             )
         self.view = view
         if ident[4] not in elf_layout.CLASSES:
-            raise self.bad("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
+            raise self.error("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
         if ident[5] not in elf_layout.ORDERS:
-            raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
+            raise self.error("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
         self.layouts = elf_layouts(elf_layout.CLASSES[ident[4]], elf_layout.ORDERS[ident[5]])
         layout = self.layouts.header
         self.header = ElfHeader(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
@@ -121,7 +121,7 @@ class ElfFile:
             self._counts() if sections else (0, 0, self.header.program_count)
         )
 
-    def bad(self, problem: str, at: int, field: str, expected: str = "", found: str = "") -> BadValue:
+    def error(self, problem: str, at: int, field: str, expected: str = "", found: str = "") -> BadValue:
         """Return the error for a wrong field at a position of the view."""
         return BadValue(
             problem,
@@ -139,14 +139,14 @@ class ElfFile:
         if not header.section_offset:
             if header.section_count:
                 at = self.layouts.header.field_offset("section_count")
-                raise self.bad("sections are counted, but the table has no place", at, "section_count", "0")
+                raise self.error("sections are counted, but the table has no place", at, "section_count", "0")
             return 0, 0, header.program_count
         if header.section_offset + max(header.section_count, 1) * table.size > len(self.view):
             raise self._past_the_end()
         if header.section_entry_size != table.size:
             at = self.layouts.header.field_offset("section_entry_size")
             found = str(header.section_entry_size)
-            raise self.bad("wrong size of a section header", at, "section_entry_size", str(table.size), found)
+            raise self.error("wrong size of a section header", at, "section_entry_size", str(table.size), found)
         start, size = header.section_offset, header.section_count * table.size
         if 0 < header.section_count <= _FEW and start + size <= len(self.view):
             self._few = list(table.struct.iter_unpack(self.view.read(start, size)))
@@ -157,14 +157,14 @@ class ElfFile:
             at = header.section_offset
             raise table_limit_error(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
         names = first[table.position("link")] if header.names_index == elf_layout.ESCAPED else header.names_index
-        # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
+        # Without sections there is no section 0 for the count, so 65535 is the real number.
         is_escaped = header.program_count == elf_layout.ESCAPED and count
         return count, names, first[table.position("info")] if is_escaped else header.program_count
 
     def _past_the_end(self) -> Truncated:
-        """Return the error for a section table that is not all there: the file was cut, or the header is wrong.
+        """Return the error for an incomplete section table: the file is truncated, or the header is wrong.
 
-        The table is behind all else in what linkers and compilers write, so only segments can tell that there was more.
+        Linkers and compilers write the table last, so only segments can show that the file is truncated.
         """
         header, view, field_offset = self.header, self.view, self.layouts.header.field_offset
         wrong = f"e_shoff at {format_hex(view.offset(field_offset('section_offset')))}"
@@ -181,7 +181,7 @@ class ElfFile:
         )
 
     def _lacks_segments(self) -> bool:
-        """Return whether bytes of segments, or their table, are behind the end of the file."""
+        """Return whether segments, or their table, extend past the end of the file."""
         header, table = self.header, self.layouts.program
         if header.program_entry_size != table.size:
             return False
@@ -194,21 +194,21 @@ class ElfFile:
 
     @property
     def table_end(self) -> int:
-        """The position behind the section table."""
+        """The position after the section table."""
         return self.header.section_offset + self.section_count * self.layouts.section.size
 
     @property
     def is_linked(self) -> bool:
-        """Whether a linker made this file for running: its sections have addresses and cannot move."""
+        """Whether this is a linked program or library, whose sections have addresses and cannot move."""
         return self.header.type in (elf_layout.EXECUTABLE, elf_layout.SHARED)
 
     def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the field values of ``count`` records that follow each other from a position. Raises Truncated."""
+        """Yield the field values of ``count`` consecutive records from a position on. Raises Truncated."""
         check_inside(self.view, f"{layout.name} table", at, count * layout.size)
         return read_table_rows(self.view, at, count, layout.struct)
 
     def rows(self) -> Iterator[tuple[int, ...]]:
-        """Yield all section headers as tuples in the order of the layout, the fast way through a large table."""
+        """Yield all section headers as tuples in the order of the layout, which is fast for large tables."""
         if self._few is None:
             rows = self.records(self.layouts.section, self.header.section_offset, self.section_count)
             if self.section_count > _FEW:
@@ -217,9 +217,9 @@ class ElfFile:
         return iter(self._few)
 
     def columns(self, *fields: str) -> Sequence[Sequence[int]]:
-        """Return some fields of all section headers, each by itself: the way that costs least.
+        """Return some fields of all section headers as one sequence per field, which is the fastest way.
 
-        70,000 headers take 2 ms a field, where tuples of all fields take 25.
+        70,000 headers take 2 ms per field; tuples of all fields take 25 ms.
         """
         table = self.layouts.section
         if 0 < self.section_count <= _FEW:
@@ -230,7 +230,7 @@ class ElfFile:
         columns: list[list[int]] = [[] for _ in fields]
         for block in self.table_blocks():
             words = {"u32": self._words(block, "I")}
-            # 64-bit words need whole ones, which 32-bit headers of 40 bytes need not have.
+            # 32-bit headers of 40 bytes do not consist of whole 64-bit words.
             words |= {"u64": self._words(block, "Q")} if self.layouts.bits == 64 else {}
             for column, field in zip(columns, fields, strict=True):
                 column_words = words[types[field]]
@@ -239,10 +239,10 @@ class ElfFile:
         return columns
 
     def _words(self, block: bytes, code: str) -> memoryview:
-        """Return a block as words, in the byte order of the file."""
+        """Return a block as words in the byte order of the file."""
         if self.layouts.order == sys.byteorder:
             return memoryview(block).cast(code)  # type: ignore[call-overload, no-any-return]
-        # Swapping takes an array, whose import loads half of collections.
+        # Swapping needs array, whose import loads half of collections.
         from array import array
 
         swapped = array(code, block)
@@ -250,11 +250,11 @@ class ElfFile:
         return memoryview(swapped)
 
     def table_blocks(self) -> Iterator[bytes]:
-        """Yield the section table in blocks of whole headers, of the same number in every file of this class."""
+        """Yield the section table in blocks of whole headers; all but the last have the same number."""
         return read_table_blocks(self.view, self.header.section_offset, self.section_count, self.layouts.section.size)
 
     def stored_ranges(self) -> tuple[Sequence[int], list[int]]:
-        """Return where the bytes of every section start and end; an end of 0 is a section without bytes."""
+        """Return start and end of the bytes of every section; an end of 0 means no bytes."""
         types, offsets, sizes = self.columns("type", "offset", "size")
         empty = (elf_layout.NULL, elf_layout.NOBITS)
         ends = [
@@ -276,7 +276,7 @@ class ElfFile:
         return ElfSection(index, *table.read(self.view, self.header.section_offset + index * table.size))
 
     def section_field(self, index: int, field: str) -> int:
-        """Return the position of a field of a section header, for errors and patches."""
+        """Return the position of a section header's field, for errors and patches."""
         table = self.layouts.section
         return self.header.section_offset + index * table.size + table.field_offset(field)
 
@@ -288,7 +288,7 @@ class ElfFile:
         if self.header.program_entry_size != layout.size:
             at = self.layouts.header.field_offset("program_entry_size")
             found = str(self.header.program_entry_size)
-            raise self.bad("wrong size of a program header", at, "program_entry_size", str(layout.size), found)
+            raise self.error("wrong size of a program header", at, "program_entry_size", str(layout.size), found)
         yield from self.records(layout, self.header.program_offset, self.program_count)
 
     def program_table(self) -> tuple[int, int]:
@@ -297,17 +297,17 @@ class ElfFile:
         return start, start + self.program_count * self.layouts.program.size
 
     def segment_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield the half-open file range of every segment that has bytes in the file."""
+        """Yield the half-open file range of every segment with bytes in the file."""
         offset, size = map(self.layouts.program.position, ("offset", "file_size"))
         for row in self.programs():
             if row[size]:
                 yield row[offset], row[offset] + row[size]
 
     def contents(self, section: ElfSection, name: str = "") -> View:
-        """Return the bytes of a section; ``name`` extends the chain. Raises BadValue when they lie outside."""
+        """Return the bytes of a section; ``name`` extends the chain. Raises BadValue if they are outside the file."""
         size = section.stored_size
         if size and section.offset + size > len(self.view):
-            raise self.bad(
+            raise self.error(
                 f"section {section.index} does not lie inside the file",
                 self.section_field(section.index, "offset"),
                 "offset",
@@ -318,10 +318,10 @@ class ElfFile:
         return self.view.slice(section.offset if size else 0, size, name)
 
     def names_section(self) -> ElfSection:
-        """Return the section that holds the section names. Raises BadValue when the header names no such table."""
+        """Return the section with the section names. Raises BadValue if the header does not refer to one."""
         index, at = self.names_index, self.layouts.header.field_offset("names_index")
         if not 0 < index < self.section_count:
-            raise self.bad(
+            raise self.error(
                 "the table of section names is no section of the file",
                 at,
                 "names_index",
@@ -330,7 +330,7 @@ class ElfFile:
             )
         section = self.section(index)
         if section.type != elf_layout.STRTAB:
-            raise self.bad(
+            raise self.error(
                 f"section {index} should hold the section names",
                 self.section_field(index, "type"),
                 "type",
@@ -340,28 +340,28 @@ class ElfFile:
         return section
 
     def names_table(self) -> View:
-        """Return the table of section names. Raises BadValue when there is none, or when it lies outside."""
+        """Return the table of section names. Raises BadValue if there is none, or if it is outside the file."""
         if self._names_table is None:
             self._names_table = self.contents(self.names_section())
         return self._names_table
 
     def string(self, table: View, at: int) -> str:
-        """Return the string at a position of a string table, cut at NAME_SIZE; bytes that are no UTF-8 are escaped."""
+        """Return the string at a position of a string table, cut at NAME_SIZE; invalid UTF-8 is escaped."""
         return table.head(at, NAME_SIZE).split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
 
     def name(self, section: ElfSection) -> str:
-        """Return a section's name for reports and errors; "" when the table of names cannot be read."""
+        """Return a section's name for reports and errors; "" if the table of names cannot be read."""
         try:
             return self.string(self.names_table(), section.name_offset)
         except (BadValue, Truncated):
             return ""
 
     def title(self, section: ElfSection) -> str:
-        """Return ``section 7 (.hip_fatbin)``, as errors call it."""
+        """Return ``section 7 (.hip_fatbin)``, for errors."""
         name = self.name(section)
         return f"section {section.index} ({name})" if name else f"section {section.index}"
 
 
 def is_elf(view: View) -> bool:
-    """Return whether a view starts as an ELF file does."""
+    """Return whether a view starts with the magic of ELF."""
     return view.head(0, 4) == elf_layout.MAGIC

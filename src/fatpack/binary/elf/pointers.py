@@ -97,7 +97,7 @@ class ElfPointers:
             ]
         return self._held([section.address + offset for offset in offsets], stored)
 
-    def held(self, places: Sequence[int]) -> list[Pointer]:
+    def values_at(self, places: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some addresses of a program lead to."""
         found = [self.at(place) for place in places]
         stored = [
@@ -119,7 +119,7 @@ class ElfPointers:
         """Return the address of a section."""
         return self._elf.section(section).address
 
-    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
+    def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in a program's data whose value lies between two, both included.
 
         Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.

@@ -1,15 +1,15 @@
-"""The header of an ELF image and its extent: the quick look, for the thousands of images of a library.
+"""The header of an ELF image and its extent: one of the readers of ELF (see :mod:`fatpack.binary.elf`).
 
-::
+It identifies the thousands of images of a library, so it reads as little as possible and checks nothing else::
 
-    0x00  header         64 bytes (ELF32: 52), names the two tables
+    0x00  header         64 bytes (ELF32: 52), locates the two tables
           sections       anywhere, in any order; NOBITS sections take no bytes, nor do those of CUDA's memory
           section table  64 bytes (40) each
           program table  56 bytes (32) each; nvcc writes it last, LLVM first
 
-The end of the image is the end of the last of these: CUDA fat binaries store cubins padded, and the padding is
-found this way (cuobjdump trims the same). System V gABI, chapters 4 and 5, for the fields and the escape of large
-section counts (``e_shnum`` 0: the count is ``sh_size`` of section 0).
+The end of the image is the end of the last of these: CUDA fat binaries store cubins with padding, which is found this
+way (cuobjdump trims the same). System V gABI, chapters 4 and 5, for the fields and the escape of large section counts
+(``e_shnum`` 0: the count is ``sh_size`` of section 0).
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: e_machine of the device ELFs
+#: e_machine of device ELF files
 CUDA, AMDGPU = 190, 224
 
-#: e_type of programs that lie where they say, and of libraries and programs that lie anywhere
+#: e_type of programs with fixed addresses, and of libraries and position-independent programs
 EXECUTABLE, SHARED = 2, 3
 
-#: e_type → words
+#: e_type → text
 FILE_TYPE_WORDS = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 
 #: sh_type
 SYMTAB, NOTE, NOBITS, DYNSYM = 2, 7, 8, 11
 
-#: sh_type of what takes no bytes; relocatable cubins (``ptxas -c``) have global, local, shared and reserved shared
-#: memory in types of their own
+#: sh_type of sections without bytes; relocatable cubins (``ptxas -c``) have types of their own for global, local,
+#: shared and reserved shared memory
 _WITHOUT_BYTES = {0, NOBITS}
 _WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
 
 
 class HeaderStructs:
-    """The struct readers for one word size and byte order; both are chosen once, per file."""
+    """The structs of one word size and byte order, a subset of the fields in ``fatpack.binary.elf.layout``."""
 
     def __init__(self, bits: int, order: str) -> None:
         wide = bits == 64
         self.bits = bits
-        #: as ``sys.byteorder`` has it
+        #: with the words of ``sys.byteorder``
         self.order = "little" if order == "<" else "big"
         #: type, machine, version, phoff, shoff, flags, phentsize, phnum, shentsize, shnum
         self.header = struct.Struct(order + ("16xHHI8xQQI2xHHHH2x" if wide else "16xHHI4xIII2xHHHH2x"))
@@ -62,7 +62,7 @@ class HeaderStructs:
         self.segment = struct.Struct(order + ("8xQ16xQ16x" if wide else "4xI8xI12x"))
         #: name, info, other, section
         self.symbol = struct.Struct(order + ("IBBH16x" if wide else "I8xBBH"))
-        #: where st_info is in a symbol; st_other and st_shndx follow
+        #: offset of st_info in a symbol; st_other and st_shndx follow
         self.info_at = 4 if wide else 12
         #: value, size of a symbol
         self.place = struct.Struct(order + ("8xQQ" if wide else "4xII4x"))
@@ -70,7 +70,7 @@ class HeaderStructs:
         self.row = struct.Struct(order + ("IIQQQQII16x" if wide else "IIIIIIII8x"))
 
 
-#: EI_CLASS and EI_DATA behind the magic → shape
+#: magic with EI_CLASS and EI_DATA → structs
 _SHAPES = {
     magic_numbers.ELF + bytes((kind, data)): HeaderStructs(32 * kind, order)
     for kind in (1, 2)
@@ -79,7 +79,7 @@ _SHAPES = {
 
 
 class QuickHeader:
-    """The header of an ELF image; see :func:`header`. Numbers are as stored, unchecked."""
+    """The header of an ELF image; see :func:`read_quick_header`. Numbers are as stored, unchecked."""
 
     __slots__ = (
         "abi_version",
@@ -107,11 +107,11 @@ class QuickHeader:
         self.phentsize, self.phnum, self.shentsize, self.shnum = fields[6:]
 
     def describe(self) -> str:
-        """Return word size and file type in words: ``ELF64 relocatable``."""
+        """Return word size and file type as text: ``ELF64 relocatable``."""
         return f"ELF{self.shape.bits} {FILE_TYPE_WORDS.get(self.type, f'of type {self.type}')}"
 
     def section_count(self) -> int:
-        """Return the number of section headers; 0 when there is no table or it cannot be read."""
+        """Return the number of section headers; 0 if there is no table or it cannot be read."""
         if self.shnum or not self.shoff:
             return self.shnum
         first = self.view.head(self.shoff, self.shape.extent.size)
@@ -121,17 +121,17 @@ class QuickHeader:
         return int(count)
 
     def sections(self, row: struct.Struct) -> Iterator[tuple[Any, ...]]:
-        """Yield some values of all section headers: ``row`` is one of the shape's. Raises BadValue, Truncated."""
+        """Yield fields of all section headers: ``row`` is a struct of the shape. Raises BadValue, Truncated."""
         count = self.section_count()
         if count:
             table.check_table(self.view, "section table", self.shoff, count, row.size, self.shentsize)
         return table.read_table_rows(self.view, self.shoff, count, row)
 
     def extent(self, wanted: Collection[int] = ()) -> tuple[int | None, list[tuple[int, int, int]]]:
-        """Return where the image ends by its own headers, and the sections of the ``wanted`` types.
+        """Return the end of the image according to its headers, and the sections of the ``wanted`` types.
 
-        The sections are (type, offset, size), unchecked. The end is None when the tables cannot be read as such.
-        Never raises on the bytes.
+        The sections are (type, offset, size), unchecked. The end is None if the tables have another entry size. Never
+        raises for damaged bytes.
         """
         shape, view = self.shape, self.view
         found: list[tuple[int, int, int]] = []
@@ -146,7 +146,7 @@ class QuickHeader:
         empty = _WITHOUT_BYTES_CUDA if self.machine == CUDA else _WITHOUT_BYTES
         for row in table.read_table_rows(view, self.shoff, count, shape.extent):
             kind, offset, extent = row
-            # Section 0 describes nothing; its size may be the count.
+            # Section 0 has no bytes; its size may be the section count.
             if offset + extent > end and kind not in empty:
                 end = offset + extent
             if kind in wanted:
@@ -154,7 +154,7 @@ class QuickHeader:
         return end, found
 
     def _segment_end(self, end: int) -> int | None:
-        """Return the end of an image without sections: that of the last segment."""
+        """Return the end of an image without sections, which is that of the last segment."""
         shape = self.shape
         if not self.phnum:
             return end
@@ -166,27 +166,27 @@ class QuickHeader:
 
 
 def read_quick_header(view: View, head: bytes) -> QuickHeader | None:
-    """Return the header from the first 64 bytes of an image; None when it is cut short or of an unknown class."""
+    """Return the header from the first 64 bytes of an image; None if it is truncated or its class is unknown."""
     shape = _SHAPES.get(head[:6])
     return None if shape is None or len(head) < shape.header.size else QuickHeader(view, shape, head)
 
 
 def read_file_type(view: View) -> int | None:
-    """Return ``e_type``; None of what is no ELF file, and of one that is cut short."""
+    """Return ``e_type``; None if the file is no ELF file or its header is truncated."""
     found = read_quick_header(view, view.head(0, 64))
     return None if found is None else found.type
 
 
 def is_linked(view: View) -> bool:
-    """Return whether a file is a linked ELF program or library: what is in it has addresses."""
+    """Return whether a file is a linked ELF program or library, whose sections have addresses."""
     return read_file_type(view) in (EXECUTABLE, SHARED)
 
 
 def decode_name(name: bytes) -> str:
-    """Return a stored name as text; bytes that are no UTF-8 become escapes, so that nothing is lost."""
+    """Return a stored name as text; bytes that are not UTF-8 become escapes, so that nothing is lost."""
     return name.decode("utf-8", "backslashreplace")
 
 
 def decode_names(names: Sequence[bytes]) -> list[str]:
-    """Return stored names, none of which holds a zero, as :func:`text` does, all at once."""
+    """Return :func:`decode_name` of several names without NULs at once."""
     return decode_name(b"\0".join(names)).split("\0") if names else []

@@ -1,4 +1,7 @@
-"""The symbol table of an ELF image: System V gABI, chapter 4, "Symbol Table"."""
+"""Symbol tables of ELF files, for hosts (:class:`~fatpack.binary.elf.file.ElfFile`) and for device images.
+
+System V gABI, chapter 4, "Symbol Table".
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,23 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# The symbol tables of ELF files: each with the strings that it names, none more often than its bytes are there.
-#
-# Headers are free to share bytes: tens of thousands may say that the same megabyte is their table, or holds their
-# names.
+# Hosts: all tables with their strings. Sections may share bytes: tens of thousands may refer to the same megabyte, so
+# the total size is limited.
 
-#: LIMIT: bytes of symbols' names that are searched in one table. The largest library known to us has 70 MB of them.
+#: LIMIT: bytes of symbol names that are searched in one table. The largest library known has 70 MB of them.
 STRINGS = 1 << 28
 
 
 def section_budget(view: View) -> int:
-    """Return how many bytes sections may take together: those of hostile files alone are more than the file's."""
+    """Return the limit on the total size of sections; only hostile files have more bytes in sections than this."""
     return 2 * len(view)
 
 
 def read_symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[ElfSection, ElfSection]]:
-    """Yield the tables of some types, each with the section of its strings.
+    """Yield the symbol tables of some types, each with its string table.
 
-    Tables that lead to no section, and those that are another one once more, are left out. Raises BadValue for those
-    that take more bytes together than :func:`budget` says.
+    Tables without a string table and repeated tables are left out. Raises BadValue if their total size exceeds
+    :func:`section_budget`.
     """
     (types,) = elf.columns("type")
     seen: set[tuple[int, int, int]] = set()
@@ -51,7 +52,7 @@ def read_symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[ElfSection, 
 
 
 def symbol_table_strings(elf: ElfFile, *kinds: int) -> Iterator[bytes]:
-    """Yield the strings of the tables of some types once each, up to the limit. Raises FormatError as those do."""
+    """Yield each string table of the symbol tables once, up to the limit. Raises the errors of that function."""
     seen: set[tuple[int, int]] = set()
     left = section_budget(elf.view)
     for _, strings in read_symbol_tables(elf, *kinds):
@@ -63,29 +64,29 @@ def symbol_table_strings(elf: ElfFile, *kinds: int) -> Iterator[bytes]:
 
 
 def _taken(elf: ElfFile, section: ElfSection, left: int) -> int:
-    """Return how many bytes are left with those of one more section gone. Raises BadValue."""
+    """Return ``left`` less the size of a section. Raises BadValue if that is negative."""
     if section.stored_size <= left:
         return left - section.stored_size
     at, found = elf.section_field(section.index, "size"), f"{section.stored_size:#x}"
-    raise elf.bad("symbol tables take more bytes than there are", at, "size", f"at most {left:#x}", found)
+    raise elf.error("symbol tables take more bytes than there are", at, "size", f"at most {left:#x}", found)
 
 
-#: for ``bytes.translate``: 1 for all but 0
+#: for ``bytes.translate``: 0 for 0, 1 for all other bytes
 _NOT_ZERO = bytes((0, *[1] * 255))
 
-#: A smaller table, in bytes, is walked: taking it apart by columns costs more than it saves.
+#: Size in bytes below which a table is iterated: splitting it into columns costs more than it saves.
 _FEW = 64 * 24
 
 
 class ElfSymbolTable:
-    """The symbol table of an ELF image, checked before anything is read.
+    """The symbol table of a device image, which is checked before it is used.
 
-    ``kinds`` are the section types to look for, the preferred one first; only one table is read, as the gABI allows
-    one of each type. ``is_present`` is false when the image has none.
+    ``kinds`` are section types in order of preference; only one table is read, as the gABI allows one of each type.
+    ``is_present`` is false if the image has none.
     """
 
     def __init__(self, view: View, kinds: tuple[int, ...]) -> None:
-        """Find the table and load its names. Raises FormatError when headers, table or names are damaged."""
+        """Find the table and load its names. Raises FormatError if headers, table or names are damaged."""
         self.view = view
         self.is_present = False
         self._names: table.NameTable | None = None
@@ -110,19 +111,19 @@ class ElfSymbolTable:
         self.is_present = True
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (name, st_info, st_other, st_shndx) of each symbol; the name for :meth:`name`."""
+        """Yield (name, st_info, st_other, st_shndx) of each symbol; :meth:`name` resolves the name."""
         symbol = self._shape.symbol
         if not self.is_present:
             return iter(())
-        if self._size <= table.BLOCK:  # the usual case, without a generator in between
+        if self._size <= table.BLOCK:  # the usual case, without a generator
             return symbol.iter_unpack(self.view.read(self._at, self._size))
         return table.read_table_rows(self.view, self._at, self._size // symbol.size, symbol)
 
     def defined(self, infos: bytes, others: bytes = b"") -> tuple[list[int], bytes]:
-        """Return the names, for :meth:`names`, and the st_info of the symbols that are defined in this image.
+        """Return the name offsets (for :meth:`names`) and the st_info of defined symbols.
 
-        ``infos`` and ``others`` are tables of 256 bytes: 1 for each st_info, and each st_other, that is wanted. A
-        library has a hundred thousand symbols, so nothing here is done for one at a time.
+        ``infos`` and ``others`` have 256 bytes: 1 for each wanted st_info and st_other. A library has a hundred
+        thousand symbols, so they are processed in bulk.
         """
         symbol = self._shape.symbol
         if not self.is_present:
@@ -142,7 +143,7 @@ class ElfSymbolTable:
         return list(compress(starts, wanted)), bytes(compress(stored[at::size], wanted))
 
     def sizes(self, infos: bytes, others: bytes) -> list[tuple[int, int]]:
-        """Return the name, for :meth:`names`, and st_size of the symbols that :meth:`defined` returns."""
+        """Return name offset (for :meth:`names`) and st_size of the symbols that :meth:`defined` returns."""
         place = self._shape.place
         if not self.is_present:
             return []
@@ -163,24 +164,24 @@ class ElfSymbolTable:
         return [(names[at >> 2], place.unpack_from(stored, at)[1]) for at in starts]
 
     def _chosen(self, infos: bytes, others: bytes) -> tuple[bytes, bytes]:
-        """Return the table, and a byte for each symbol: 1 if it is wanted and defined. For tables of one block."""
+        """Return the table and a byte for each symbol, 1 if it is wanted and defined; for tables of up to one block."""
         stored, size, at = self.view.read(self._at, self._size), self._shape.symbol.size, self._shape.info_at
         chosen = int.from_bytes(stored[at::size].translate(infos), "little")
         if others:
             chosen &= int.from_bytes(stored[at + 1 :: size].translate(others), "little")
-        # The number of a section that is not 0 has one of its two bytes.
+        # st_shndx is not 0 if one of its two bytes is not.
         low, high = (stored[at + byte :: size].translate(_NOT_ZERO) for byte in (2, 3))
         chosen &= int.from_bytes(low, "little") | int.from_bytes(high, "little")
         return stored, chosen.to_bytes(len(low), "little")
 
     def place(self, index: int) -> tuple[int, int]:
-        """Return st_value and st_size of a symbol by its number in the table."""
+        """Return st_value and st_size of a symbol, given by number."""
         size = self._shape.symbol.size
         value, extent = self._shape.place.unpack(self.view.read(self._at + index * size, size))
         return value, extent
 
     def places(self, indexes: Iterable[int]) -> list[tuple[int, int]]:
-        """Return st_value and st_size of several symbols by their numbers in the table."""
+        """Return st_value and st_size of several symbols, given by number."""
         if not self.is_present or self._size > table.BLOCK:
             return [self.place(index) for index in indexes]
         stored, size, place = self.view.read(self._at, self._size), self._shape.symbol.size, self._shape.place
@@ -195,9 +196,9 @@ class ElfSymbolTable:
         return self._names.take(places, self._at) if self._names else []
 
     def _find(self, elf: QuickHeader, count: int, kinds: tuple[int, ...]) -> tuple[bytes, int]:
-        """Return the section table if it is a small one, and the number of the first section of a kind, -1 for none.
+        """Return the section table if it is small, and the number of the first section of a kind, -1 if there is none.
 
-        Raises FormatError when the table is damaged.
+        Raises FormatError if the table is damaged.
         """
         row = elf.shape.section
         if count * row.size > table.BLOCK:
@@ -219,5 +220,5 @@ class ElfSymbolTable:
 
 
 def _first(types: list[int], kinds: tuple[int, ...]) -> int:
-    """Return where the first kind that is there occurs first, -1 if none is."""
+    """Return the index of the first section of the first kind that is present, -1 if none is."""
     return next((types.index(kind) for kind in kinds if kind in types), -1)

@@ -1,7 +1,7 @@
-"""Tables of an ELF file: rows of one size that follow each other, read in blocks, and the errors about them.
+"""Tables of ELF files in bounded blocks, and their errors; the common base of the readers of ELF.
 
-Every table of every reader comes through :func:`blocks`: the bytes present bound what is read, not a count that is
-stored. System V gABI, chapter 4.
+All readers use :func:`read_table_rows` and :func:`read_table_blocks`: the bytes in the file limit what is read, not a
+stored count. System V gABI, chapter 4.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 FORMAT = "elf"
 
-#: Names are taken so many at once, and bytes of one that are looked through for its end: longer ones are rare.
+#: Names that are looked up at a time, and bytes that are searched first for the end of one: longer names are rare.
 _TOGETHER, _USUAL = 1024, 4096
 
-#: Of fewer than these, making what takes all names at once costs more than it saves.
+#: For fewer names than this, preparing a bulk lookup costs more than it saves.
 _FEW = 32
 
-#: Tables are fetched this many bytes at a time.
+#: Bytes that are read at a time.
 BLOCK = 1 << 20
 
 
 def read_table_blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
-    """Yield ``count`` rows of ``size`` bytes from a position on, in blocks of whole rows; those that are there."""
+    """Yield up to ``count`` rows of ``size`` bytes from a position on, in blocks of whole rows; stops at the end."""
     step = max(BLOCK // size, 1)
     left = min(count, max(len(view) - at, 0) // size)
     while left > 0:
@@ -41,8 +41,8 @@ def read_table_blocks(view: View, at: int, count: int, size: int) -> Iterator[by
 
 
 def read_table_rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of the rows that are there; the caller has checked the table, or takes what is left of it."""
-    if count * row.size <= BLOCK:  # the usual case, without a generator in between
+    """Yield the values of the rows before the end of the view; the caller has checked the table if it must be whole."""
+    if count * row.size <= BLOCK:  # the usual case, without a generator
         return row.iter_unpack(view.head(at, min(count, max(len(view) - at, 0) // row.size) * row.size))
     return _rows(view, at, count, row)
 
@@ -53,7 +53,7 @@ def _rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, .
 
 
 def check_inside(view: View, field: str, at: int, size: int) -> None:
-    """Raise Truncated unless the bytes lie in the view."""
+    """Raise Truncated unless the range is in the view."""
     if at + size > len(view):
         raise Truncated(
             needed=size, left=len(view) - at, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain
@@ -61,7 +61,7 @@ def check_inside(view: View, field: str, at: int, size: int) -> None:
 
 
 def check_table(view: View, field: str, at: int, count: int, size: int, stored_size: int) -> None:
-    """Check a table: rows of ``size`` bytes, as the header states with ``stored_size``, all in the view.
+    """Check that the rows of a table have ``size`` bytes and are all in the view; the header states ``stored_size``.
 
     Raises BadValue and Truncated.
     """
@@ -71,12 +71,12 @@ def check_table(view: View, field: str, at: int, count: int, size: int, stored_s
 
 
 def table_error(view: View, field: str, problem: str, at: int) -> BadValue:
-    """Return the error for a field, or what it leads to, that cannot be."""
+    """Return the error for a wrong field, or for the bytes that it refers to."""
     return BadValue(problem, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain)
 
 
 def table_limit_error(view: View, field: str, at: int, problem: str, limit: str, most: int = 0) -> LimitExceeded:
-    """Return the error for what exceeds a limit, by its name in :mod:`fatpack.limits`; ``most`` is allowed."""
+    """Return the error for a limit of :mod:`fatpack.limits`, given by name; ``most`` is its value."""
     return LimitExceeded(
         problem,
         format=FORMAT,
@@ -89,13 +89,13 @@ def table_limit_error(view: View, field: str, at: int, problem: str, limit: str,
 
 
 class NameTable:
-    """A table of names, loaded; what is taken from it is bounded.
+    """A string table in memory; the total size of the names taken from it is limited.
 
-    Names may share one long string: without a bound n of them would make n copies of it.
+    Names may share one long string: without a limit, n names would make n copies of it.
     """
 
     def __init__(self, view: View, field: str, at: int, size: int) -> None:
-        """Load the names; ``field`` is what one of them is called. Raises Truncated, LimitExceeded."""
+        """Load the table; ``field`` is the name of an entry in errors. Raises Truncated, LimitExceeded."""
         check_inside(view, f"{field}s", at, size)
         if size > limits.STRING_TABLE:
             raise table_limit_error(view, f"{field}s", at, f"{size} bytes of them", "STRING_TABLE", limits.STRING_TABLE)
@@ -106,7 +106,7 @@ class NameTable:
     def take(self, starts: Iterable[int], stored_at: int, step: int = 0) -> list[bytes]:
         """Return the names at offsets of the table, without their NULs. Raises BadValue, LimitExceeded.
 
-        For the errors: the n-th offset is stored ``n * step`` bytes behind ``stored_at``.
+        For errors: the n-th offset is stored at ``stored_at + n * step``.
         """
         places, found = list(starts), list[bytes]()
         for first in range(0, len(places), _TOGETHER):
@@ -114,7 +114,7 @@ class NameTable:
         return found
 
     def _together(self, starts: list[int], stored_at: int, step: int) -> list[bytes]:
-        """Return some names: so few, and looked at so far, that this is no work until the budget is asked."""
+        """Return names in bulk; falls back to single lookups if one is long or the limit is exceeded."""
         stored, is_few = self._stored, len(starts) < _FEW
         if is_few:
             ends = [stored.find(b"\0", start, start + _USUAL) for start in starts]

@@ -123,7 +123,7 @@ def _places(view: View) -> Iterator[CodeSection | Finding]:
             yield finding("FP2501", view.span(min(section.offset, len(view))), text, "the file looks cut short")
         else:
             data = view.slice(section.offset, section.size, section.title)
-            yield CodeSection(data, section.title, section.number, expects=expects)
+            yield CodeSection(data, section.title, section.number, content=expects)
 
 
 def _damage(view: View, error: FormatError) -> Finding:

@@ -68,7 +68,7 @@ class PePointers:
         """Return what an address leads to."""
         return self._loaded.at(address) if address else NULL_POINTER
 
-    def held(self, places: Sequence[int]) -> list[Pointer]:
+    def values_at(self, places: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some addresses lead to."""
         found = [self.at(place) for place in places]
         return [
@@ -82,7 +82,7 @@ class PePointers:
         """Return the address of a section; 0 if there is none of that number."""
         return next((row[0] for row in self._loaded.rows if row[3] == section), 0)
 
-    def into(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
+    def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in the image's data whose value lies between two, both included.
 
         Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.

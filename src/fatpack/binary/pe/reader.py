@@ -239,7 +239,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
     for place in without_overlaps(places):
-        if not isinstance(place, CodeSection) or place.expects in (IMAGE, IMAGES, TABLE):
+        if not isinstance(place, CodeSection) or place.content in (IMAGE, IMAGES, TABLE):
             yield place
         else:
             yield from _searched(place)
@@ -285,7 +285,7 @@ def _place(view: View, section: CoffSection, stored: bytes, expects: SectionCont
         text = f"section {number} ({name}) ends at {start + size:#x}, the image at {len(view):#x}"
         yield finding("FP2301", view.span(min(start, len(view))), text, "the file looks cut short")
         return
-    yield CodeSection(view.slice(start, size, name), name, number, expects=expects)
+    yield CodeSection(view.slice(start, size, name), name, number, content=expects)
 
 
 def _searched(site: CodeSection) -> Iterator[CodeSection | Finding]:
@@ -294,7 +294,7 @@ def _searched(site: CodeSection) -> Iterator[CodeSection | Finding]:
     at = _find_container(data)
     if at >= 0:
         yield site.replace(data=data.slice(at, len(data) - at))
-    elif site.expects == CONTAINER:
+    elif site.content == CONTAINER:
         text = f"section {site.index} ({site.section}) holds no container that we know"
         yield finding("FP2302", data.span(), text)
 

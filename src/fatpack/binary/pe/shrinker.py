@@ -98,7 +98,7 @@ class LinkedPeImage(PeFile):
         super().__init__(view)
         start = _DIRECTORIES.get(view.read(self.optional_offset, 2))
         if start is None or self.optional_size < start:
-            raise self.bad("not the header of a PE image", self.optional_offset, "Magic")
+            raise self.error("not the header of a PE image", self.optional_offset, "Magic")
         self.all = list(self.sections())
         count = self._number(start - 4)
         room = (self.optional_size - start) // 8
@@ -113,7 +113,7 @@ class LinkedPeImage(PeFile):
     def _number(self, at: int) -> int:
         return int.from_bytes(self.view.read(self.optional_offset + at, 4), "little")
 
-    def bad(self, problem: str, at: int, field: str) -> BadValue:
+    def error(self, problem: str, at: int, field: str) -> BadValue:
         """Return the error for a damaged image."""
         return BadValue(problem, format=FORMAT, offset=self.view.offset(at), field=field, chain=self.view.chain)
 
@@ -162,7 +162,7 @@ class LinkedPeImage(PeFile):
         end = 0
         for section in sorted((each for each in self.all if each.raw_size), key=lambda each: each.raw_offset):
             if section.raw_offset + section.raw_size > len(self.view):
-                raise self.bad("past the end of the file", self.header_of(section), "SizeOfRawData")
+                raise self.error("past the end of the file", self.header_of(section), "SizeOfRawData")
             if section.raw_offset < end:
                 problem = f"{self.title(section)} overlaps another section: no byte would have one meaning"
                 raise self.refusal(problem, "use a file as the linker wrote it")

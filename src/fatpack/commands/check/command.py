@@ -22,10 +22,7 @@ from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
 from fatpack.commands.check import policy
 from fatpack.commands.check import policy as configs
-from fatpack.commands.check.policy import Policy, parse_forbidden, parse_requirements
-from fatpack.commands.check.request import check_policy
 from fatpack.commands.check_kpack.text import SCHEMA
-from fatpack.commands.inspect.run import open_argument
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINE
 from fatpack.record import Record
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.commands.check.model import CheckResult
+    from fatpack.commands.check.policy import Policy
 
 
 # The options of ``fatpack check`` that say a policy: the same names as in a file of configuration.
@@ -209,6 +207,8 @@ def build_policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Policy
     ``given`` are the settings of the command line, ``options`` say which file is read, and how files are.
     Raises UsageError and TargetError for what cannot be meant, ``OSError`` for a file that cannot be read.
     """
+    from fatpack.commands.check.policy import Policy, parse_forbidden, parse_requirements
+
     config, no_config = options["config"], options["no_config"]
     if config is not None and no_config:
         raise UsageError("--config and --no-config contradict each other", hint="leave one of them out")
@@ -247,6 +247,9 @@ def build_policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Policy
 
 def run_policy_check(paths: Sequence[str], asked: PolicySource, output: str, *, verbose: int) -> int:
     """Check the paths, print the outcome, and return its exit code."""
+    from fatpack.commands.check.request import check_policy
+    from fatpack.commands.inspect.run import open_argument
+
     if not paths:
         raise UsageError("no file is given", hint="name files, folders or packages: fatpack check dist/*.whl")
     meter = FilesProgress()

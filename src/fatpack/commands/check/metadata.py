@@ -17,7 +17,7 @@ from fatpack.exit_codes import error_message
 from fatpack.findings import CODES
 from fatpack.inputs.files import SEPARATOR, MemberPath
 from fatpack.io.open import open_source
-from fatpack.model import Finding
+from fatpack.model import Finding, arch_name
 from fatpack.record import Record
 from fatpack.targets.devices import parse_device
 from fatpack.targets.nvidia import first_cuda_for_ptx, parse_nvidia
@@ -69,7 +69,7 @@ class MetadataClaim(Record):
     @property
     def name(self) -> str:
         """What images that the claim is about are called, ``compute_90`` for PTX."""
-        return f"compute_{self.arch.removeprefix('sm_')}" if self.kind == "ptx" else self.arch
+        return arch_name(self.arch, self.kind)
 
 
 class MetadataDeclaration(Record):

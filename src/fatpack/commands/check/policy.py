@@ -19,23 +19,17 @@ import fnmatch
 import os
 from importlib import import_module
 
-from fatpack import printable
-from fatpack.commands.check.model import RequiredDevices
 from fatpack.errors import TargetError, UsageError
 from fatpack.exit_codes import error_message
-from fatpack.inputs.walk import TreeWalk
-from fatpack.io.open import is_pattern
 from fatpack.printable import format_size_exactly
 from fatpack.record import Record
-from fatpack.targets.devices import parse_device
-from fatpack.targets.nvidia import parse_nvidia
-from fatpack.targets.vocabulary import load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from fatpack.commands.check.model import RequiredDevices
     from fatpack.targets.devices import Device
 
 
@@ -199,6 +193,8 @@ def all_presets(config: PolicyConfig | None) -> dict[str, tuple[str, ...]]:
 
 def parse_size_limit(text: str) -> int:
     """Return the bytes of a text, as :mod:`fatpack.printable` reads it. Raises UsageError for one that is no size."""
+    from fatpack import printable
+
     try:
         return printable.parse_size(text)
     except ValueError:
@@ -228,6 +224,9 @@ def measure_total(path: str) -> tuple[int | None, str]:
     The bytes are None for what is neither. Links in folders are not followed, and files that say by their names that no
     device code is in them count too.
     """
+    from fatpack.inputs.walk import TreeWalk
+    from fatpack.io.open import is_pattern
+
     try:
         if os.path.isfile(path):
             return os.path.getsize(path), ""
@@ -276,6 +275,8 @@ def parse_forbidden(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of architectures in some texts, with commas between. Raises UsageError for one that no name
     can match: it would forbid nothing, and nobody would know.
     """
+    from fatpack.targets.vocabulary import load_vocabulary, nearest_names
+
     found = tuple(part.strip() for text in texts for part in text.split(","))
     known = load_vocabulary().names()
     for pattern in found:
@@ -306,6 +307,8 @@ def parse_requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]
 
 
 def _items(texts: Iterable[str], presets: Mapping[str, Sequence[str]], within: tuple[str, ...]) -> Iterator[str]:
+    from fatpack.targets.vocabulary import nearest_names
+
     for text in texts:
         for part in split_list(text):
             if not part.startswith("@"):
@@ -348,6 +351,9 @@ def _is_item(word: str) -> bool:
 
 
 def _requirement(text: str) -> Requirement:
+    from fatpack.targets.devices import parse_device
+    from fatpack.targets.nvidia import parse_nvidia
+
     is_native = "!" in (text[-1:], text.rpartition("+")[0][-1:])
     plain = "+".join(part.removesuffix("!") for part in text.rsplit("+", 1)) if is_native else text
     bare, plus, rest = plain.rpartition("+")
@@ -417,6 +423,8 @@ class Policy(Record):
     @property
     def required(self) -> tuple[RequiredDevices, ...]:
         """What is required of the code for each vendor's devices."""
+        from fatpack.commands.check.model import RequiredDevices
+
         vendors = dict.fromkeys(item.device.vendor for item in self.require)
         return tuple(
             RequiredDevices(vendor, tuple(item.words for item in self.require if item.device.vendor == vendor))

@@ -26,6 +26,7 @@ from fatpack.inputs.files import SEPARATOR, Filter, MemberPath, SkipCounts
 from fatpack.inputs.map_files import map_paths
 from fatpack.inputs.nested import open_nested
 from fatpack.io.open import open_source, resolve_url
+from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
 from fatpack.tabular.columns import RowOptions
@@ -341,10 +342,7 @@ class FileImageSets(Record):
 
 def row_arch_label(row: AnyRow) -> str:
     """Return the architecture as people write it: ``sm_90a``, ``compute_80`` for PTX, else that of the triple."""
-    arch = row.arch or ""
-    if row.form == "ptx" and arch.startswith("sm_"):
-        return f"compute_{arch.removeprefix('sm_')}"
-    return arch or (row.triple or "").partition("-")[0] or row.form or "unknown"
+    return arch_name(row.arch or "", row.form or "") or (row.triple or "").partition("-")[0] or row.form or "unknown"
 
 
 def selection_key(rows: Iterable[ImageRow]) -> tuple[object, ...]:

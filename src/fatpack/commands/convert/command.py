@@ -28,22 +28,12 @@ from fatpack.command_line.options import (
     selector_options,
 )
 from fatpack.command_line.param_types import FILE, INPUT
-from fatpack.commands.convert.convert import convert_images
 from fatpack.commands.pack.options import PACKING_KEYS, packing_from_options, packing_options
-from fatpack.edit.verify import CONTENT_CODES, content_findings
-from fatpack.edit.write_containers import PER_IMAGE_ERRORS
 from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, exit_code_for_findings
-from fatpack.io.atomic_write import write_file
-from fatpack.io.open import is_tree
-from fatpack.io.write import file_stem, write_pieces
 from fatpack.model import Finding
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
-from fatpack.scanner import FoundContainer, scan
-from fatpack.scanner.context import detect_package
-from fatpack.selectors.address import find_location, open_file, outermost_view, parse_address
-from fatpack.selectors.no_match import NothingSelected, refuse_empty, unmatched_patterns, unread_findings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +45,7 @@ if TYPE_CHECKING:
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.source import Source, View
     from fatpack.options import Options
+    from fatpack.scanner import FoundContainer
     from fatpack.selectors.address import Address
     from fatpack.selectors.select import Selector
 
@@ -63,7 +54,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-def convert_file(
+def convert_file(  # noqa: PLR0915  (imports inside count)
     file: str,
     output: str | None,
     options: dict[str, Any],
@@ -78,6 +69,13 @@ def convert_file(
     ``options`` are selectors and those of containers. Raises UsageError for options that exclude each other,
     FatpackError for what cannot be read or converted, ``OSError``.
     """
+    from fatpack.edit.verify import CONTENT_CODES
+    from fatpack.edit.write_containers import PER_IMAGE_ERRORS
+    from fatpack.io.write import file_stem
+    from fatpack.scanner import scan
+    from fatpack.selectors.address import outermost_view
+    from fatpack.selectors.no_match import NothingSelected, unmatched_patterns, unread_findings
+
     allow_any_output(force)
     check_output_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}
@@ -134,6 +132,9 @@ def convert_file(
 
 
 def _opened(file: str) -> tuple[Source | NestedFile, Address]:
+    from fatpack.io.open import is_tree
+    from fatpack.selectors.address import open_file, parse_address
+
     if is_tree(file):
         raise UsageError(f"{file} means many files, and convert makes one container of one", hint="name one of them")
     return open_file(parse_address(file, packages=True))
@@ -141,6 +142,10 @@ def _opened(file: str) -> tuple[Source | NestedFile, Address]:
 
 def _place(file: str, view: View, address: Address) -> View:
     """Return the bytes that are converted. Raises UsageError for a package, and for what is empty or not there."""
+    from fatpack.scanner.context import detect_package
+    from fatpack.selectors.address import find_location
+    from fatpack.selectors.no_match import refuse_empty
+
     if not address.members and detect_package(view):
         hint = f"name one of them, as in {printable(address.path)}!lib/libx.so: fatpack inspect lists them"
         raise UsageError(f"{file} is a package of files, and convert makes one container of one", hint=hint)
@@ -151,6 +156,9 @@ def _place(file: str, view: View, address: Address) -> View:
 
 def _damage(items: Sequence[FoundContainer | Finding]) -> list[Finding]:
     """Return the parts of a file that cannot be read, and containers whose content is not what was stored."""
+    from fatpack.edit.verify import content_findings
+    from fatpack.scanner import FoundContainer
+
     read = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
     content = content_findings([item for item in items if isinstance(item, FoundContainer)])
     return [*(item for item in read if item not in content), *content]
@@ -158,6 +166,9 @@ def _damage(items: Sequence[FoundContainer | Finding]) -> list[Finding]:
 
 def _distrusted(items: Sequence[FoundContainer | Finding], wrong: Sequence[Finding]) -> list[int]:
     """Return the containers whose content is damaged: a new hash over it would make the damage look right."""
+    from fatpack.edit.verify import CONTENT_CODES
+    from fatpack.scanner import FoundContainer
+
     spans = [item.span for item in wrong if item.code in CONTENT_CODES and item.severity == "error"]
     containers = [item for item in items if isinstance(item, FoundContainer)]
     return [
@@ -178,6 +189,8 @@ class _ConvertRequest(Record):
 
     def conversion(self) -> tuple[Conversion, list[UnreadableImage]]:
         """Return what the images become, and those that cannot be taken out."""
+        from fatpack.edit.write_containers import PER_IMAGE_ERRORS
+
         try:
             return self._made(read=False)
         except PER_IMAGE_ERRORS as error:
@@ -195,6 +208,8 @@ class _ConvertRequest(Record):
         return made if len(made[1]) > len(before) else None
 
     def _made(self, *, read: bool) -> tuple[Conversion, list[UnreadableImage]]:
+        from fatpack.commands.convert.convert import convert_images
+
         unreadable: list[UnreadableImage] = []
         made = convert_images(
             self.items, self.selector, self.options, unreadable=unreadable, distrusted=self.distrusted, read=read
@@ -203,6 +218,9 @@ class _ConvertRequest(Record):
 
 
 def _write(conversion: Conversion, target: str, file: View, *, force: bool, quiet: bool) -> None:
+    from fatpack.io.atomic_write import write_file
+    from fatpack.io.write import write_pieces
+
     pieces = conversion.packed.pieces
     if target == "-":
         write_pieces(1, pieces)

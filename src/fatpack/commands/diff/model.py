@@ -127,9 +127,10 @@ class UnreadFile(Record):
 
 
 class DiffResult(Result):
-    """What differs between two releases; ``old`` and ``new`` are what was named, libraries in the order of names.
+    """The differences of two releases; ``old`` and ``new`` are the paths as given, libraries are in the order of names.
 
-    ``old_unlooked`` and ``new_unlooked`` are what was met in them and not looked into.
+    ``old_unlooked`` and ``new_unlooked`` count the files in them that were skipped. It has no truth value: ``if diff:``
+    could mean "they differ" or "all is well". Write ``diff.differs``, or ``diff.exit_code == 0``.
     """
 
     old: str
@@ -139,6 +140,10 @@ class DiffResult(Result):
     with_kernels: bool = False
     old_unlooked: Skipped = Skipped()
     new_unlooked: Skipped = Skipped()
+
+    def __bool__(self) -> bool:
+        """Raise TypeError: a difference is not true or false."""
+        raise TypeError("a DiffResult has no truth value: write diff(…).differs, or .exit_code == 0")
 
     @property
     def kinds(self) -> tuple[str, ...]:

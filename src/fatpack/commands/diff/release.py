@@ -243,7 +243,7 @@ def _digest(view: View) -> bytes:
     from hashlib import sha256
 
     made = sha256()
-    for part in view.once():
+    for part in view.read_once():
         made.update(part)
     return made.digest()
 

@@ -32,8 +32,9 @@ def diff(
     without a change is no difference. ``demangle`` gives kernels the names that people write (``fatpack[demangle]``, or
     a program for it on PATH). ``exclude``, ``deep`` and ``max_inflated`` are those of :func:`fatpack.files`.
 
-    The result has ``differs``, ``kinds``, ``libraries`` and ``to_dict()``; it is true if nothing differs. Nothing is
-    raised for a file: what could not be read, or is not there, is in ``unread``. Raises UsageError for a pattern that
+    The result has ``differs``, ``kinds``, ``libraries`` and ``to_dict()``. It has no truth value: ``bool()`` raises
+    TypeError, since ``if diff(…)`` can be read both ways; write ``diff(…).differs``. Nothing is raised for a file:
+    ``unread`` has the files that could not be read, or are not there. Raises UsageError for a pattern that
     no file has, and Unsupported where nothing demangles.
     """
     paths = as_path("old", old), as_path("new", new)

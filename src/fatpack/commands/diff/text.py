@@ -6,8 +6,9 @@ from collections import Counter
 
 from fatpack.commands.diff.model import CodeSizes
 from fatpack.errors import pluralize
+from fatpack.model import arch_name
 from fatpack.printable import format_size, printable
-from fatpack.text.style import align_columns, target_word
+from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def _needs_words(kernel: KernelDiff) -> str:
 
 
 def _title(arch: ArchDiff) -> str:
-    name = target_word(arch.arch, arch.form) or arch.offload or "no architecture"
+    name = arch_name(arch.arch, arch.form) or arch.offload or "no architecture"
     return name if arch.form in _USUAL or name != (arch.arch or name) else f"{name} {arch.form}".strip()
 
 

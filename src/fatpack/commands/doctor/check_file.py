@@ -15,7 +15,7 @@ from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
 from fatpack.images import NOT_INFLATED
 from fatpack.io.source import View
-from fatpack.model import Finding
+from fatpack.model import Finding, arch_name
 from fatpack.printable import format_size
 from fatpack.record import Record
 from fatpack.scanner import bytes_to_inflate, detect_host, inflate_image, registration_verdict, scan
@@ -275,7 +275,7 @@ def _first_difference(pieces: Iterable[Piece], view: View) -> int | None:
             return view.end
         if isinstance(piece, View):
             if piece.source is not view.source or piece.start != view.start + at:
-                for part in piece.once():
+                for part in piece.read_once():
                     if view.head(at, len(part)) != part:
                         return view.offset(at)
                     at += len(part)
@@ -459,14 +459,14 @@ class _Examination:
         for code, at, text in launch_problems(record):
             self.notes.add(finding(code, container.images[at].span, text))
 
-    def _image(self, found: FoundImage, neighbours: Sequence[Image], *, is_hashed: bool) -> None:
+    def _image(self, found: FoundImage, siblings: Sequence[Image], *, is_hashed: bool) -> None:
         notes = self.notes
-        read = self._inflated(found, neighbours)
+        read = self._inflated(found, siblings)
         if read is None:
             return
         image = read.as_stored
         if image.stored_size and image.target.offload != "host":
-            arch = image.target.arch or image.target.triple
+            arch = arch_name(image.target.arch, read.form) or image.target.triple
             notes.archs[arch] = notes.archs.get(arch, 0) + image.stored_size
         for item in read.inside:
             if isinstance(item, Finding):
@@ -477,7 +477,7 @@ class _Examination:
         form = read.info.form or image.form
         self._parse(image.data, form, image, is_hashed=is_hashed or image.compression == "zlib")
 
-    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage | None:
+    def _inflated(self, found: FoundImage, siblings: Sequence[Image]) -> FoundImage | None:
         """Return an image inflated and recognised, None if that cannot be done."""
         notes = self.notes
         if found.data.source.is_refused:
@@ -493,7 +493,7 @@ class _Examination:
             notes.add(finding("FP1005", found.span, text, limits.inflated_hint()))
             return None
         try:
-            return inflate_image(found, neighbours)
+            return inflate_image(found, siblings)
         except Unsupported as error:
             notes.skip("images", error.problem)
         except FormatError as error:

@@ -18,7 +18,6 @@ from fatpack.command_line.options import (
 from fatpack.command_line.param_types import INPUT
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.doctor.model import SCHEMA
-from fatpack.commands.doctor.text import check_list_lines, render_diagnosis
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINE
 
@@ -51,6 +50,8 @@ def command(
     nothing is wrong, 1 for warnings or if nothing was verified, 3 for damage, 4 for an unsupported file, 5 for a
     missing one.
     """
+    from fatpack.commands.doctor.text import check_list_lines, render_diagnosis
+
     if schema:
         from fatpack.text.schemas import schema_text
 

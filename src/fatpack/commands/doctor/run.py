@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    *paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
     exclude: Iterable[str] = (),
     deep: bool = False,
     max_inflated: int | None = None,
 ) -> DoctorResult:
     """Return how files, folders, patterns, packages and URLs are: what was verified, what is wrong, what is not known.
 
-    They are named one by one, or several in a list.
+    ``paths`` is one path, or several in a list.
 
     Every container is parsed and written again, every image inflated and read with its kernels, and what has a hash is
     compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: what is wrong
@@ -61,9 +62,7 @@ def doctor(
 
     patterns = as_patterns(exclude)
     check_bools(deep=deep)
-    if not paths:
-        raise UsageError("no path given", hint="fatpack.doctor(path)")
-    names = [name for given in paths for name in as_paths("paths", given)]
+    names = as_paths("paths", paths)
     unmatched: list[str] = []
     found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=make_budget(max_inflated))
     if unmatched:

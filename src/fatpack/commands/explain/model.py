@@ -5,13 +5,14 @@ from __future__ import annotations
 from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.record import Record
 from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
-from fatpack.tabular.image_sets import ImageSetLocation, is_in_data
 from fatpack.tabular.skipped import Skipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from fatpack.tabular.image_sets import ImageSetLocation
 
 #: The version of the JSON document.
 SCHEMA = "fatpack.explain/1"
@@ -94,6 +95,8 @@ class ImageSetAnswer(Record):
     @property
     def noun(self) -> str:
         """How a unit is called: a program of kpack archives, a library that chooses by itself, image, or container."""
+        from fatpack.tabular.image_sets import is_in_data
+
         if self.runtime == "kpack":
             return "program"
         if all(is_in_data(place.section or "", self.format) for place in self.places):

@@ -72,7 +72,7 @@ __all__ = ["explain"]
 
 
 def explain(
-    data: Input | Sequence[str | os.PathLike[str]],
+    paths: Input | Sequence[str | os.PathLike[str]],
     device: str | Sequence[str],
     *,
     driver: str | float | None = None,
@@ -102,10 +102,10 @@ def explain(
     variables = [f"{name}={value}" for name, value in _variables(env).items()]
     asked = parse_query(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
     options = RowOptions(compares_heads=True, deep=deep, kernel=kernel)
-    if not isinstance(data, (str, os.PathLike, list, tuple)):
-        name = str(getattr(data, "name", "")) or "bytes"
-        return _explain(rows_with_options(data, options, max_inflated), [name], asked)  # type: ignore[arg-type]  # of images
-    paths, unmatched, budget = as_paths("data", data), list[str](), make_budget(max_inflated)
+    if not isinstance(paths, (str, os.PathLike, list, tuple)):
+        name = str(getattr(paths, "name", "")) or "bytes"
+        return _explain(rows_with_options([paths], options, max_inflated), [name], asked)  # type: ignore[arg-type, list-item]  # of images
+    named, unmatched, budget = as_paths("paths", paths), list[str](), make_budget(max_inflated)
 
     def opened(path: str) -> tuple[Source | NestedFile, View]:
         from fatpack.selectors.address import is_address, open_location
@@ -117,8 +117,8 @@ def explain(
         place.view.source.budget = budget
         return entered, place.view
 
-    rows = read_paths(paths, options, unmatched=unmatched, budget=budget, opener=opened)
-    found = _explain(rows, paths, asked)  # type: ignore[arg-type]  # rows of images were asked for
+    rows = read_paths(named, options, unmatched=unmatched, budget=budget, opener=opened)
+    found = _explain(rows, named, asked)  # type: ignore[arg-type]  # rows of images were asked for
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
     return found.replace(unlooked=rows.unlooked)

@@ -17,20 +17,6 @@ from fatpack.command_line.options import (
     selector_options,
 )
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT
-from fatpack.commands.extract.run import (
-    ExtractRequest,
-    extract_range,
-    plan_extract,
-    report_checksum_problems,
-    report_problems,
-    run_extract,
-)
-from fatpack.edit.verify import Verification
-from fatpack.io.open import is_tree
-from fatpack.scanner import scan
-from fatpack.scanner.context import detect_package
-from fatpack.selectors.address import find_location, named_bytes, open_file, outermost_view, parse_address
-from fatpack.selectors.no_match import refuse_empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +48,21 @@ def command(**options: Any) -> int:
 
     Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION; NUMBER is the position of the image in `inspect`, from 0.
     """
+    from fatpack.commands.extract.run import (
+        ExtractRequest,
+        extract_range,
+        plan_extract,
+        report_checksum_problems,
+        report_problems,
+        run_extract,
+    )
+    from fatpack.edit.verify import Verification
+    from fatpack.io.open import is_tree
+    from fatpack.scanner import scan
+    from fatpack.scanner.context import detect_package
+    from fatpack.selectors.address import find_location, named_bytes, open_file, outermost_view, parse_address
+    from fatpack.selectors.no_match import refuse_empty
+
     exclude = options.pop("exclude")
     request = ExtractRequest.of(options)
     if is_tree(request.file):

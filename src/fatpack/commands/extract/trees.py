@@ -16,7 +16,7 @@ from fatpack.commands.extract.run import ExtractPlan, report_checksum_problems, 
 from fatpack.edit.extract import plan_containers, plan_images
 from fatpack.edit.verify import Verification
 from fatpack.edit.write_containers import UnreadableImage
-from fatpack.errors import FatpackError, UsageError, pluralize
+from fatpack.errors import FatpackError, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.inputs.files import Filter, input_kind, walk_input
 from fatpack.io.atomic_write import refuse_inputs
@@ -75,7 +75,7 @@ class _Extraction:
 
     def plan(self) -> None:
         """Find a folder for the images of every leaf; raise UsageError for what must not be written there."""
-        places = _OutputFolders(self._output)
+        places = OutputFolders(self._output)
         total = 0
         try:
             for leaf in self._leaves(self._summary()):
@@ -92,29 +92,14 @@ class _Extraction:
                     continue
                 folder, paths = places.take(leaf.parts, [item.name for item in planned.extracts])
                 self._places.setdefault(leaf.path, []).append((folder, paths))
-                self._check(folder, paths, [leaf.view if self._view is None else self._view])
+                inputs = [leaf.view if self._view is None else self._view]
+                check_places(self._output, folder, paths, inputs, force=self._request.force)
                 total += sum(item.size for item in planned.extracts)
         finally:
             self._meter.finish()
         if not self._request.force:
             current_budget().check_output(total)
         check_space(self._output, total)
-
-    def _check(self, folder: str, paths: Sequence[str], inputs: Sequence[View]) -> None:
-        """Raise UsageError, or ``OSError``, for a folder or a file that is there already and stands in the way."""
-        below = os.path.relpath(folder or os.curdir, self._output or os.curdir).split(os.sep)
-        path = self._output
-        for part in below if below != [os.curdir] else []:
-            path = os.path.join(path, part)
-            _refuse_link(path)
-            if os.path.lexists(path) and not os.path.isdir(path):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-        for path in paths:
-            if self._request.force:
-                _refuse_link(path)
-                refuse_inputs(path, inputs)
-            elif os.path.lexists(path):
-                raise UsageError(f"{path} exists", hint="give another directory with -d, or --force to overwrite")
 
     def _planned(self, leaf: InputFile, view: View) -> ExtractPlan:
         """Return what to write of a leaf. Raises FatpackError, ``OSError``."""
@@ -209,7 +194,27 @@ class _Extraction:
         return worst_exit_code((code, FINDINGS)) if summary.unmatched else code
 
 
-class _OutputFolders:
+def check_places(output: str, folder: str, paths: Sequence[str], inputs: Sequence[View], *, force: bool) -> None:
+    """Raise UsageError or ``OSError`` for a folder or a file that exists already, where a file cannot be written."""
+    below = os.path.relpath(folder or os.curdir, output or os.curdir).split(os.sep)
+    path = output
+    for part in below if below != [os.curdir] else []:
+        path = os.path.join(path, part)
+        _refuse_link(path)
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    for path in paths:
+        if force:
+            _refuse_link(path)
+            refuse_inputs(path, inputs)
+        elif os.path.lexists(path):
+            hint = cli_or_api(
+                "give another directory with -d, or --force to overwrite", "give another one, or overwrite=True"
+            )
+            raise UsageError(f"{path} exists", hint=hint)
+
+
+class OutputFolders:
     """Where images go: below the output, in folders named as those around their file, as far as the names are harmless.
 
     Files whose images would have the same names as those of another (``a.o`` beside ``a.so``, names that differ in what

@@ -16,14 +16,13 @@ from fatpack.command_line.options import (
     limit_option,
     max_inflated_option,
 )
-from fatpack.command_line.param_types import FILE, INPUT, ChoiceListType, ChoiceType, OffsetType
-from fatpack.commands.inspect.record import SCHEMA, InspectOptions
-from fatpack.commands.inspect.run import open_argument, show_files
+from fatpack.command_line.param_types import FILE, FILE_TARGET, INPUT, ChoiceListType, ChoiceType, OffsetType
 from fatpack.commands.inspect.totals import KEYS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINE, error_message, exit_code
 from fatpack.tabular.columns import FORMATS, TABLES
 from fatpack.tabular.columns import SCHEMA as ROWS
+from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
@@ -47,6 +46,13 @@ if TYPE_CHECKING:
 @max_inflated_option
 @deep_option
 @limit_option
+@click.option(
+    "--arch",
+    multiple=True,
+    type=FILE_TARGET,
+    metavar="PATTERN,…",
+    help="Show only images for these: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90' (any other).",
+)
 @click.option("--kernels", is_flag=True, help="Show the registers, memory and threads of each kernel.")
 @click.option(
     "--by",
@@ -81,6 +87,7 @@ def command(
     schema: bool,
     as_bytes: bool,
     at: int | None,
+    arch: tuple[str, ...],
     by: tuple[tuple[str, ...], ...],
     rows: str | None,
     rows_of: str,
@@ -100,8 +107,12 @@ def command(
     (lib.so#offset=0x1000&size=0x200).
 
     The first column is CONTAINER.IMAGE, as `extract --container N --index M` takes it; the last is the size after
-    decompression. The exit code is 1 for warnings, 3 for damage, 4 for an unsupported part.
+    decompression. The exit code is 1 for warnings and if no image matches --arch, 3 for damage, 4 for an unsupported
+    part.
     """
+    from fatpack.commands.inspect.record import InspectOptions
+    from fatpack.commands.inspect.run import show_files
+
     if schema:
         from fatpack.text.schemas import schema_text
 
@@ -110,6 +121,7 @@ def command(
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
     others = {"--json": as_json, "-v": verbose, "--by": by, "--one-program": one_program}
+    others["--arch"] = arch
     others |= {f"--{name}": is_set for name, is_set in reading.items()}
     table = {"-o": output, "--digests": digests, "--rows-of": rows_of != "images", "--force": force}
     if not rows and any(table.values()):
@@ -137,7 +149,13 @@ def command(
         wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
-    options = InspectOptions(**reading, inflate=inflate)
+    if one_program:
+        _refuse("--one-program", {"--arch": arch})
+    if arch:
+        from fatpack.selectors.select import Selector
+
+        arch = tuple(Selector(arch=arch).arch)
+    options = InspectOptions(**reading, inflate=inflate, arch=arch)
     return show_files(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
 
 
@@ -161,6 +179,7 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
 
 def _show_bytes(path: str, at: int | None) -> int:
     from fatpack.commands.inspect.bytes import annotated_hexdump, describe_offset
+    from fatpack.commands.inspect.run import open_argument
 
     try:
         source, view = open_argument(path)

@@ -12,7 +12,7 @@ from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import Span
-from fatpack.model import Finding, is_not_inflated
+from fatpack.model import Finding, arch_name, is_not_inflated
 from fatpack.record import Record
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import kernel_names
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from fatpack.images.identification import ImageInfo
     from fatpack.images.kernel import KernelNeeds
     from fatpack.io.source import Source, View
     from fatpack.model import Image
@@ -76,7 +77,7 @@ class KernelRecords:
         place = (view.source, view.start, view.end)
         if place not in self._known:
             self._known[place] = self._read(view, image.info.form, image.as_stored)
-            view.source.rest()
+            view.source.release_buffers()
 
     def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
         record = self.none()
@@ -137,8 +138,6 @@ def _records(kernels: Sequence[KernelNeeds]) -> list[dict[str, Any]]:
     return records
 
 
-SCHEMA = "fatpack.inspect/1"
-
 #: Flavours of bundles beside which a bundler notes the symbols that device code defines.
 _WITH_SYMBOLS = ("object", "linked")
 
@@ -158,7 +157,8 @@ class InspectOptions(Record):
     form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
     ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
     ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
-    for which the tables of an image are not read but for its symbols.
+    for which the tables of an image are not read but for its symbols. ``arch`` are the patterns of a
+    :class:`~fatpack.selectors.select.Selector`: images of other architectures are left out, and counted.
     """
 
     deep: bool = False
@@ -167,6 +167,50 @@ class InspectOptions(Record):
     verify: bool = False
     tables_only: bool = False
     code_sizes: bool = False
+    arch: tuple[str, ...] = ()
+
+
+#: Names of architectures that are told of the images that were left out.
+_MOST_ARCHS = 12
+
+
+class _ArchFilter:
+    """The images that patterns of architectures leave out: how many there are, and of which architectures."""
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        from fatpack.selectors.select import Selector
+
+        self._selector = Selector(arch=patterns)
+        self._known: dict[tuple[str, str, str], bool] = {}
+        self.images = 0
+        self.architectures: dict[str, None] = {}
+
+    def shows(self, triple: str, arch: str, form: str) -> bool:
+        """Return whether an image is shown; one that is not is counted."""
+        key = triple, arch, form
+        if key not in self._known:
+            if len(self._known) >= _MOST_KERNELS:
+                self._known.clear()
+            self._known[key] = self._selector.has_arch(*key)
+        if self._known[key]:
+            return True
+        self.images += 1
+        if len(self.architectures) < _MOST_ARCHS:
+            self.architectures[arch_name(arch, form) or "(no arch)"] = None
+        return False
+
+    def shows_stored(self, image: FoundImage) -> bool:
+        """Return whether an image of a container is shown, or one inside it is."""
+        if any(
+            self.shows_stored(inner) for item in image.inside if not isinstance(item, Finding) for inner in item.images
+        ):
+            return True
+        target = image.target
+        return self.shows(target.triple, target.arch, image.form)
+
+    def record(self) -> dict[str, Any]:
+        """Return what was left out as plain data."""
+        return {"images": self.images, "architectures": list(self.architectures)}
 
 
 def _is_to_inflate(image: FoundImage) -> bool:
@@ -210,6 +254,7 @@ class _Inspection:
         self._deep = options.deep
         self._inflates = options.inflate and not options.tables_only
         self._verifies = options.verify
+        self._archs = _ArchFilter(options.arch) if options.arch else None
         self._scanned = FindingList()
         self.findings = FindingList()
         self._wants_facts = options.kernels or options.code_sizes
@@ -243,6 +288,7 @@ class _Inspection:
             **({"kpack": kpack} if kpack else {}),
             **({"manifest": manifest} if manifest else {}),
             **({"registration": registered} if registered else {}),
+            **({"left_out": self._archs.record()} if self._archs else {}),
             "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
             **({"unlisted_findings": unlisted} if unlisted else {}),
             **(_not_searched(found) if containers else {}),
@@ -275,7 +321,7 @@ class _Inspection:
         """
         if self._verifies:
             return self._verified(list(items), containers)
-        if self._wants_facts and isinstance(containers, list):
+        if self._wants_facts and isinstance(containers, list) and self._archs is None:
             return self._with_processes(items, containers)
         members: set[tuple[int, ...]] = set()
         for item in items:
@@ -358,7 +404,7 @@ class _Inspection:
         )
 
         recognised = standalone_image(self.view)
-        if recognised is None:
+        if recognised is None or not self._shows(recognised):
             return None
         metadata, contradictions = sidecar_record(self.view, recognised)
         self.findings.extend(contradictions)
@@ -387,8 +433,12 @@ class _Inspection:
                 **self._kernels(image.view, image.info.form),
             }
             for image in found
-            if not isinstance(image, Finding)
+            if not isinstance(image, Finding) and self._shows(image.info)
         ]
+
+    def _shows(self, recognised: ImageInfo) -> bool:
+        """Return whether an image outside containers is of an architecture that is shown."""
+        return self._archs is None or self._archs.shows(recognised.triple, recognised.arch, recognised.form)
 
     def _take_all(
         self, items: Sequence[FoundContainer | Finding], containers: list[dict[str, Any]] | ListingRows
@@ -426,6 +476,13 @@ class _Inspection:
         """Add a container to others of which no more is kept than what is printed."""
         container = found.container
         images, is_late = self._images(found)
+        if self._archs is not None:
+            chosen = [(index, image) for index, image in enumerate(images) if self._archs.shows_stored(image)]
+            if not chosen:
+                places.skip()
+                return
+        else:
+            chosen = enumerate(images)  # type: ignore[assignment]
         place, number = places.of(
             found.member_numbers, found.member, found.section, found.index, container.format, container.version
         )
@@ -438,7 +495,7 @@ class _Inspection:
         place.add(offset, span.end - span.start, attrs, is_inflated=not is_late, symbol_count=symbol_count)
         no_form = "-" if is_late else "unknown"
         source = self.view.source
-        for index, image in enumerate(images):
+        for index, image in chosen:
             stored, form = image.as_stored, image.info.form
             target = stored.target
             offset = None
@@ -449,7 +506,7 @@ class _Inspection:
                 index,
                 target.offload,
                 target.triple,
-                target.arch,
+                arch_name(target.arch, form or stored.form),
                 form or stored.form or no_form,
                 offset,
                 stored.compression,
@@ -478,7 +535,11 @@ class _Inspection:
             "attrs": {**container.attrs, **dict(found.host_attrs)},
             "stored": dict(formats.get_format(container.format).describe(container)),
             **({"is_inflated": False} if is_late else {}),
-            "images": [self._image(index, image) for index, image in enumerate(images)],
+            "images": [
+                self._image(index, image)
+                for index, image in enumerate(images)
+                if self._archs is None or self._archs.shows_stored(image)
+            ],
         }
         if container.format == "cir-offload-container":
             from fatpack.tabular.cir_launches import launch_problems
@@ -487,12 +548,12 @@ class _Inspection:
                 self.findings.add(finding(code, container.images[at].span, message))
         return record
 
-    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
+    def _inflated(self, found: FoundImage, siblings: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
         if not _is_to_inflate(found):
             return found
         try:
-            known = inflate_image(found, neighbours)
+            known = inflate_image(found, siblings)
             if self._wants_facts:
                 self._known_kernels.read_ahead(known)
             return known

@@ -13,28 +13,21 @@ from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.inputs.files import Filter, SkipCounts, input_kind
 from fatpack.io.open import is_tree, resolve_url
-from fatpack.library.arguments import check_type, expand_inputs, make_budget, open_input, tree_name
+from fatpack.library.arguments import as_inputs, check_type, expand_inputs, make_budget, open_input, tree_name
 from fatpack.scanner.context import detect_package
 from fatpack.tabular.columns import TABLES, RowOptions
 from fatpack.tabular.read_file import error_row, read_rows
-from fatpack.tabular.read_many import read_file_rows, read_open_file_rows, read_rows_below
+from fatpack.tabular.read_many import Rows, read_file_rows, read_open_file_rows, read_rows_below
 from fatpack.text.style import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from fatpack.io.source import View
-    from fatpack.tabular.columns import AnyRow
-
-
-# A file as flat records: ``rows``.
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Literal, overload
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Literal, overload
 
     from fatpack.io.open import Input
+    from fatpack.io.source import View
+    from fatpack.limits import Budget
     from fatpack.tabular.columns import AnyRow, ImageRow, KernelRow
 else:
 
@@ -42,9 +35,12 @@ else:
         return function
 
 
+# Files as flat records: ``rows``.
+
+
 @overload
 def rows(  # noqa: D103
-    data: Input,
+    paths: Input | Iterable[Input],
     *,
     of: Literal["images"] = "images",
     digests: bool = False,
@@ -52,10 +48,10 @@ def rows(  # noqa: D103
     inflate: bool = False,
     deep: bool = False,
     max_inflated: int | None = None,
-) -> Iterator[ImageRow]: ...
+) -> Rows[ImageRow]: ...
 @overload
 def rows(  # noqa: D103, F811
-    data: Input,
+    paths: Input | Iterable[Input],
     *,
     of: Literal["kernels"],
     digests: bool = False,
@@ -63,9 +59,9 @@ def rows(  # noqa: D103, F811
     inflate: bool = False,
     deep: bool = False,
     max_inflated: int | None = None,
-) -> Iterator[KernelRow]: ...
+) -> Rows[KernelRow]: ...
 def rows(  # noqa: F811
-    data: Input,
+    paths: Input | Iterable[Input],
     *,
     of: str = "images",
     digests: bool = False,
@@ -73,10 +69,13 @@ def rows(  # noqa: F811
     inflate: bool = False,
     deep: bool = False,
     max_inflated: int | None = None,
-) -> Iterator[AnyRow]:
-    """Return an iterator over flat records of a path, bytes or a binary file: its images, or ``of`` its kernels.
+) -> Rows[Any]:
+    """Return an iterator over flat records of files: their images, or ``of`` their kernels.
 
-    The last row is that of the file itself (``row`` is ``file``): it says what was found and searched, and in
+    ``paths`` is a path, bytes or a binary file, or several in a list. ``polars.DataFrame(rows.to_columns())`` and
+    ``pandas.DataFrame(rows.to_columns())`` make a data frame.
+
+    The last row of a file is that of the file itself (``row`` is ``file``): it says what was found and searched, and in
     ``error`` why a file could not be read, or not to its end; nothing is raised for that. ``docs/rows.md`` says what
     the columns mean, and ``to_dict()`` makes plain data of a row. Of a folder, a pattern or a package these are the
     rows of each file in it (:func:`fatpack.files`), and behind them one of the package.
@@ -87,12 +86,18 @@ def rows(  # noqa: F811
     """
     if check_type("of", of, str, "a text") not in TABLES:
         raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
-    return rows_with_options(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
+    named, options = as_inputs("paths", paths), RowOptions(of, digests, kernels, inflate, deep)
+    return Rows(rows_with_options(named, options, max_inflated), TABLES[of][0])
 
 
-def rows_with_options(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
-    """Yield the rows of :func:`rows` for options that are known to be right."""
+def rows_with_options(paths: Iterable[Input], options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+    """Yield the rows of :func:`rows` for options that were checked."""
     budget = make_budget(max_inflated)
+    for data in paths:
+        yield from _input_rows(data, options, budget)
+
+
+def _input_rows(data: Input, options: RowOptions, budget: Budget) -> Iterator[AnyRow]:
     if tree_name(data):
         unmatched: list[str] = []
         for leaf in expand_inputs([data], Filter(deep=options.deep), SkipCounts(), unmatched, budget):
@@ -103,7 +108,7 @@ def rows_with_options(data: Input, options: RowOptions, max_inflated: int | None
     if isinstance(data, str):
         data = resolve_url(data)  # rows name a URL without what is secret
     try:
-        source = open_input("data", data, budget=budget)
+        source = open_input("paths", data, budget=budget)
     except UsageError:
         raise
     except (FatpackError, OSError) as error:

@@ -8,7 +8,7 @@ from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style, write_text
 from fatpack.command_line.terminal import get_style as terminal_style
 from fatpack.command_line.trees import ShownFile
-from fatpack.commands.inspect.record import SCHEMA, InspectOptions, failure_record, make_file_listing, make_file_record
+from fatpack.commands.inspect.record import InspectOptions, failure_record, make_file_listing, make_file_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
 from fatpack.commands.inspect.totals import Totals, totals_table
 from fatpack.commands.pack.formats import DIFFERENCE_HINT, arch_differences
@@ -17,11 +17,13 @@ from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_co
 from fatpack.findings import finding
 from fatpack.io.open import is_tree, open_source, resolve_url
 from fatpack.io.source import Span
+from fatpack.model import arch_name
 from fatpack.printable import printable
 from fatpack.record import Record, gc_paused
 from fatpack.scanner.context import detect_package
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 from fatpack.text.json import PreparedJson, json_pieces, json_text
+from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import colorize, write_lines
 
 TYPE_CHECKING = False
@@ -74,7 +76,7 @@ class InspectTrees(Record):
             return self._shown(failure_record(path, error), exit_code(error))
         found = (*record["findings"], *record.get("unlisted_findings", ()))
         code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
-        if count is None and not code:
+        if not code and (count is None or (not count and record.get("left_out"))):
             return ShownFile(size=len(view))
         return self._shown(record, code, images=count, size=len(view))
 
@@ -167,7 +169,8 @@ def _labels(containers: Sequence[dict[str, Any]], outer: str | None = None) -> I
             if image["containers"]:
                 yield from _labels(image["containers"], member)
             elif image["offload"] != "host":
-                yield member, f"{image['arch'] or image['triple']} ({image['form'] or 'unknown'})"
+                target = arch_name(image["arch"], image["form"] or "") or image["triple"]
+                yield member, f"{target} ({image['form'] or 'unknown'})"
 
 
 #: What a listing reads if no option asks for more.
@@ -209,6 +212,10 @@ def show_files(
             _write(record, verbose, style)
         shown.end()
     shown.say_unused()
+    if options.arch and not shown.images and shown.code in (FINE, FINDINGS):
+        _flush()
+        print_stderr(f"fatpack: no image matches --arch {','.join(options.arch)}")
+        code = FINDINGS
     return worst_exit_code((code, shown.code))
 
 
@@ -224,6 +231,8 @@ class _ShownFiles:
         self._keep: Callable[[dict[str, Any]], Any] | None = None
         self._trees: TreeListing | None = None
         self.code = FINE
+        #: how many images were shown
+        self.images = 0
         if options.kernels:
             from fatpack.commands.inspect.text import with_kernel_tables
             from fatpack.text.json import prepared_container
@@ -247,6 +256,7 @@ class _ShownFiles:
         except (FatpackError, OSError) as error:
             record, problem = failure_record(path, error), exit_code(error)
         self.code = worst_exit_code((self.code, problem))
+        self.images += 0 if record.get("error") else image_count(record) or 0
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
@@ -260,6 +270,7 @@ class _ShownFiles:
             )
         for item in self._trees.shown(path, view):
             yield item if self._form == "lines" else item.content
+        self.images += self._trees.summaries[-1].images
         self.code = worst_exit_code((self.code, self._trees.code))
 
     def tail(self) -> dict[str, object]:

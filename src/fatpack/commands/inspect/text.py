@@ -11,7 +11,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from fatpack.errors import pluralize
+from fatpack.model import arch_name
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.registration.analysis.counts import CALLS
@@ -279,6 +282,10 @@ class ListingRows:
             self.places.append(ContainerRows(key, self.prefix, number))
         return self.places[-1], number
 
+    def skip(self) -> None:
+        """Count a container of which nothing is shown: those after it keep their positions."""
+        self._count += 1
+
     def repeated(self) -> set[str]:
         """Return the names that several members have."""
         return find_repeated_names((place.member, place.numbers) for place in self.places)
@@ -361,23 +368,30 @@ def render_inspect(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]
         kind = printable(f"manifest of kpack archives, {record['manifest']['component'] or 'without a component'}")
     facts = [kind] if kind else []
     if image:
-        facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
+        facts = [" ".join(word for word in (image["form"], arch_name(image["arch"], image["form"])) if word)]
         facts += [image["detail"]] if image["detail"] else []
-    elif not containers and not kind:
+    elif not containers and not kind and "left_out" not in record:
         facts.append("unknown format" if record["size"] else "the file is empty")
     yield f"{path}: {', '.join([*facts, format_size(record['size'])])}"
     if image:
         yield from _module_lines(image, "  ")
         yield from _metadata_lines(image, "  ")
         yield from _kernel_lines(image, "  ", verbose)
+    members = record.get("member_images", [])
     if containers:
-        places = containers if isinstance(containers, ListingRows) else _places(containers, verbose)
+        shown = containers
+        places = shown if isinstance(shown, ListingRows) else _places(shown, verbose, is_filtered="left_out" in record)
+        yield from _arch_table(places, members, "  ")
         yield from _place_lines(places, "  ", record["path"], verbose)
     yield from _host_lines(record, "  ")
-    members = record.get("member_images", [])
     yield from _member_lines(members, record["path"], verbose)
     is_known = containers or members or image or record["format"] or record.get("package")
     is_known = is_known or record.get("kpack") or record.get("manifest")
+    if record.get("left_out", {}).get("images"):
+        is_known = True
+        left_out = record["left_out"]
+        names = ", ".join(map(printable, left_out["architectures"]))
+        yield f"  {pluralize(left_out['images'], 'image')} not shown, of other architectures: {names}"
     if not is_known and not _may_hide(record["findings"]):
         yield "  no device code found"
     if verbose or record.get("found_outside"):
@@ -441,7 +455,8 @@ def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) ->
         at = f"at {item['offset']:#x}" if item["offset"] is not None else "-"
         kernels = "" if verbose or item.get("kernel_facts") else kernel_summary(item["kernels"])
         name, size = member_title(item["member"], member_numbers(item), repeated), format_size(item["size"])
-        cells = [f"{name}:", item["triple"] or "-", item["arch"] or "-", item["form"], at, size, kernels]
+        arch = arch_name(item["arch"], item["form"]) or "-"
+        cells = [f"{name}:", item["triple"] or "-", arch, item["form"], at, size, kernels]
         rows.append([printable(cell) for cell in cells])
     for line, item in zip(align_columns(rows, right=(5,), indent="  "), members, strict=True):
         yield line
@@ -466,15 +481,60 @@ def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
     return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
 
 
-def _places(containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "") -> ListingRows:
-    """Return the containers of a record by the place they share, with a row for each image."""
+def _places(
+    containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "", *, is_filtered: bool = False
+) -> ListingRows:
+    """Return the containers of a record by the place they share, with a row for each image.
+
+    If images are filtered, containers that keep none are not shown.
+    """
     places = ListingRows(prefix)
     for container in containers:
-        add_container_record(places, container, verbose)
+        if is_filtered and not container["images"]:
+            places.skip()
+        else:
+            add_container_record(places, container, verbose, is_filtered=is_filtered)
     return places
 
 
-def add_container_record(places: ListingRows, container: dict[str, Any], verbose: int = 0) -> None:
+#: A listing of more images than this begins with a table of their architectures and forms, of so many rows.
+_IMAGES_WITHOUT_TABLE = 40
+_TABLE_ROWS = 40
+
+
+def _arch_table(places: ListingRows, members: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield a table of the architectures and forms of many images; nothing for few.
+
+    As in the totals of ``--by``, images that hold others and images for the host are not counted.
+    """
+    counts: dict[tuple[str, str], int] = {}
+    _count_images(places, counts)
+    for item in members:
+        key = arch_name(item["arch"], item["form"]) or item["triple"] or "-", item["form"]
+        counts[key] = counts.get(key, 0) + 1
+    if sum(counts.values()) <= _IMAGES_WITHOUT_TABLE:
+        return
+    rows = [["images", "arch", "form"]]
+    rows += [[str(count), printable(arch), form] for (arch, form), count in islice(counts.items(), _TABLE_ROWS)]
+    yield from align_columns(rows, right=(0,), indent=indent)
+    if len(counts) > _TABLE_ROWS:
+        yield f"{indent}and {len(counts) - _TABLE_ROWS} more pairs of architecture and form; --by arch lists all"
+
+
+def _count_images(places: ListingRows, counts: dict[tuple[str, str], int]) -> None:
+    for place in places.places:
+        for number, (_, offload, triple, arch, form, *_rest) in enumerate(place.rows):
+            below = place.below.get(number)
+            if below is not None and below.places is not None:
+                _count_images(below.places, counts)
+            elif offload != "host":
+                key = arch_name(arch, form) if arch != "-" else triple, form
+                counts[key] = counts.get(key, 0) + 1
+
+
+def add_container_record(
+    places: ListingRows, container: dict[str, Any], verbose: int = 0, *, is_filtered: bool = False
+) -> None:
     """Add a container to others, from its record."""
     place, number = places.of(
         member_numbers(container),
@@ -497,7 +557,7 @@ def add_container_record(places: ListingRows, container: dict[str, Any], verbose
             image["index"],
             image["offload"],
             image["triple"],
-            image["arch"],
+            arch_name(image["arch"], image["form"] or ""),
             image["form"] or no_form,
             image["offset"],
             image["compression"],
@@ -509,7 +569,7 @@ def add_container_record(places: ListingRows, container: dict[str, Any], verbose
             if verbose and container["attrs"].get("flavour") == "linked":
                 place.below_last().said = container["stored"]["entries"][image["index"]]
         if image["containers"]:
-            place.below_last().places = _places(image["containers"], verbose, f"{position}/")
+            place.below_last().places = _places(image["containers"], verbose, f"{position}/", is_filtered=is_filtered)
 
 
 def _place_lines(places: ListingRows, indent: str, path: str, verbose: int) -> Iterator[str]:

@@ -17,8 +17,9 @@ code.
 from __future__ import annotations
 
 from fatpack.errors import pluralize
+from fatpack.model import arch_name
 from fatpack.printable import format_size, printable
-from fatpack.text.style import PLAIN, is_fat_object, table_lines, target_word
+from fatpack.text.style import PLAIN, is_fat_object, table_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _add(row: dict[str, Any], image: dict[str, Any], stored: int) -> None:
 
 def _rows_of(image: dict[str, Any], path: str, columns: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the values of the rows that an image belongs to, with the size of its code there: one row per kernel."""
-    values = {"arch": image["arch"] or image["triple"] or "-", "form": image["form"] or "-", "file": path}
+    arch = arch_name(image["arch"], image["form"] or "") or image["triple"] or "-"
+    values = {"arch": arch, "form": image["form"] or "-", "file": path}
     if "kernel" not in columns:
         yield tuple(values[column] for column in columns), 0
         return
@@ -172,11 +174,6 @@ def _prefix(paths: Sequence[str]) -> str:
     return first[: max(first.rfind("!", 0, at), first.rfind("/", 0, at)) + 1]
 
 
-def _word(row: dict[str, Any], key: str) -> str:
-    """Return a value as people write it: ``compute_90`` for what PTX is for."""
-    return target_word(row[key], row["form"]) if key == "arch" else str(row[key])
-
-
 def totals_table(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
     """Yield the sums as an aligned table with its total as the last line.
 
@@ -195,7 +192,7 @@ def totals_table(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
         yield style.painted(f"in {printable(prefix)}", "heading")
     before: dict[str, Any] = {}
     for row in _grouped(record["rows"], by, "code_size" if "kernel" in by else "stored_size"):
-        cells = [_word(row, key).removeprefix(prefix if key == "file" else "") for key in keys]
+        cells = [row[key].removeprefix(prefix if key == "file" else "") for key in keys]
         if by[0] == "file" and len(keys) > 1 and row["file"] == before.get("file"):
             cells[0] = ""
         rows.append([*(text(row[field]) for field, _, text in fields), *map(printable, cells)])

@@ -118,7 +118,7 @@ class LinkInputFiles:
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
                 self.inputs.append(LinkInput(path, "directory", why="it is a folder"))
                 return
-        source = open_source(path, resting=True, budget=self._budget)
+        source = open_source(path, may_close=True, budget=self._budget)
         self._opened.append(source)
         view = source.view()
         self.views.append(view)
@@ -174,11 +174,11 @@ class _InputReader:
         for site in binary.get_host(host).locate(view):
             if isinstance(site, Finding):
                 self.findings.append(site)
-            elif site.expects == binary.MEMBER:
+            elif site.content == binary.MEMBER:
                 self._enter(site, depth)
             elif _is_offloading(site):
                 self._take(site.data, member)
-            elif site.expects not in (binary.RECORDS, binary.TABLE):
+            elif site.content not in (binary.RECORDS, binary.TABLE):
                 self._other[site.section or ""] = None
                 self.findings += site.findings
 
@@ -230,7 +230,7 @@ def _is_padding(view: View, at: int) -> bool:
 
 def _is_offloading(site: CodeSection) -> bool:
     """Return whether LLVM's tools read a place: by its type (ELF), by its name (COFF, bitcode)."""
-    if site.expects != binary.CONTAINER:
+    if site.content != binary.CONTAINER:
         return False
     if any(item.code == "FP2001" for item in site.findings):
         return False  # of that name, and not of LLVM's type

@@ -7,13 +7,13 @@ are; the number that is part of the name counts the images of the line, so that 
 from __future__ import annotations
 
 import os
-from heapq import heapify, heappop, heappush
 
 from fatpack import images
 from fatpack.binary.symbols import link_symbols
 from fatpack.commands.link_inputs.input_files import LinkImage, LinkInput, LinkInputFiles
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
 from fatpack.io.write import image_name
+from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.targets.compatibility import VERSIONS, accepts_image, feature_count, joins_group
 
@@ -188,6 +188,8 @@ class _LazyImageJoin:
                     self._definers.setdefault(symbol.name, []).append(number)
 
     def run(self) -> list[LinkImage]:
+        from heapq import heapify, heappop, heappush
+
         waiting = [number for number, keys in enumerate(self._keys) if keys]
         heapify(waiting)
         is_waiting = set(waiting)
@@ -323,7 +325,7 @@ def plan_link(
 def _name(device: LinkImage, path: str, number: int) -> str:
     target = device.image.target
     extension = images.EXTENSIONS.get(device.form, "bin")
-    return image_name(device.member or path, target.triple, target.arch, number, extension)
+    return image_name(device.member or path, target.triple, arch_name(target.arch, device.form), number, extension)
 
 
 def write_link_plan(
@@ -332,12 +334,14 @@ def write_link_plan(
     manifest: bytes,
     *,
     force: bool = False,
+    any_size: bool | None = None,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
 ) -> list[str]:
     """Write the images and, when all are there, the manifest; return the paths in order, that of the manifest last.
 
     Raises UsageError if any of them exists already and ``force`` is not given, or for a directory that is none.
+    ``any_size`` is that of :func:`fatpack.edit.extract.check_paths`.
     """
     from fatpack.edit.extract import OutputFile, check_paths, write_plan
     from fatpack.io.atomic_write import write_file
@@ -346,8 +350,10 @@ def write_link_plan(
         OutputFile(each.name, (each.data,), f"image for {each.device.image.target.canonical}") for each in made.files
     ]
     whole = [*extracts, OutputFile(MANIFEST, (manifest,), "manifest")]
-    check_paths(whole, directory, inputs, force=force)
-    paths = write_plan(extracts, directory, force=force, inputs=inputs, progress=progress) if extracts else []
+    check_paths(whole, directory, inputs, force=force, any_size=any_size)
+    paths = []
+    if extracts:
+        paths = write_plan(extracts, directory, force=force, any_size=any_size, inputs=inputs, progress=progress)
     path = os.path.join(directory, MANIFEST)
     if not extracts:
         os.makedirs(directory, exist_ok=True)
@@ -355,6 +361,6 @@ def write_link_plan(
         write_file(path, [manifest], force=force, inputs=inputs)
     except FileExistsError as error:
         raise UsageError(
-            f"{path} exists", hint=cli_or_api("--force to overwrite", "force=True overwrites it")
+            f"{path} exists", hint=cli_or_api("--force to overwrite", "overwrite=True overwrites it")
         ) from error
     return [*paths, path]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.edit_request import warn_about_damage
 from fatpack.errors import UsageError
-from fatpack.library.arguments import as_path, check_type, make_budget
+from fatpack.library.arguments import as_path, check_type, issue_warnings, make_budget
 from fatpack.model import Target
 from fatpack.record import Record
 
@@ -37,14 +36,16 @@ def link_inputs(
     llvm: str = "23",
     should_extract: Sequence[str] = (),
     sysroot: str | os.PathLike[str] = "",
-    force: bool = False,
+    overwrite: bool = False,
+    max_output: int | None = None,
 ) -> list[LinkGroup]:
     """Write the device images of a link line into a directory, and return which files are linked for which target.
 
     ``words`` are files, ``-L``, ``-l``, ``--whole-archive`` and ``--no-whole-archive`` as a linker takes them, in its
     order. ``llvm`` names the version of LLVM as whose clang-linker-wrapper images are grouped, ``should_extract`` are
     architectures whose images in archives are linked even if no object is for them. The directory gets one file for
-    each image, and ``link-inputs.json``. Nothing is written if anything exists already, unless ``force``.
+    each image, and ``link-inputs.json``. Nothing is written if anything exists already, unless ``overwrite``;
+    ``max_output`` is as for :func:`fatpack.extract`.
 
     Raises FormatError or Unsupported for a damaged file, since the program would lack kernels, UsageError for a word or
     a library that means nothing, OSError for a missing file. What is unusual is a warning.
@@ -64,13 +65,15 @@ def link_inputs(
         raise UsageError("the directory has no name", hint='"." is the current one')
     line = lines.parse_link_line([as_path("a word", word) for word in words])
     root = os.fspath(sysroot)
-    budget = make_budget(force=force)
+    budget = make_budget(max_output=max_output)
     with LinkInputFiles(line.replace(root=root) if root else line, budget) as opened:
         made = plan_link(line, opened, check_type("llvm", llvm, str, "a text"), should_extract)
         made.check()
-        warn_about_damage(item for item in made.findings if item.severity == "warning")
+        issue_warnings(item.text for item in made.findings if item.severity == "warning")
         manifest = "".join((*json_pieces(link_record(made)), "\n")).encode()
-        paths = write_link_plan(made, folder, manifest, force=force, inputs=opened.views)
+        paths = write_link_plan(
+            made, folder, manifest, force=overwrite, inputs=opened.views, any_size=max_output is not None
+        )
         by_device = {id(each.device): path for each, path in zip(made.files, paths[:-1], strict=True)}
         return [
             LinkGroup(

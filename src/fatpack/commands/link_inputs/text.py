@@ -6,10 +6,8 @@ the order of the link line, the names of the files.
 
 from __future__ import annotations
 
-from fatpack.commands.link_inputs.input_files import is_bitcode
 from fatpack.errors import pluralize
 from fatpack.printable import format_size, printable
-from fatpack.text.findings import FindingList, finding_record, unlisted_records
 from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
@@ -26,6 +24,8 @@ SCHEMA = "fatpack.link-inputs/1"
 
 def link_record(plan: LinkPlan) -> dict[str, Any]:
     """Return the document of a link line."""
+    from fatpack.text.findings import FindingList, finding_record, unlisted_records
+
     found = FindingList()
     found.extend(plan.findings)
     unlisted = unlisted_records(found)
@@ -44,6 +44,8 @@ def link_record(plan: LinkPlan) -> dict[str, Any]:
 
 
 def _group(group: ImageGroup, names: Mapping[int, str]) -> dict[str, Any]:
+    from fatpack.commands.link_inputs.input_files import is_bitcode
+
     return {
         "triple": group.target.triple,
         "arch": group.target.arch,
@@ -85,6 +87,10 @@ def _input(item: LinkInput) -> dict[str, Any]:
 # The groups of a link line as text, one line each, with their files below them.
 
 
+#: Archives from which nothing was taken that are named.
+_ARCHIVES_SHOWN = 4
+
+
 def render_link_inputs(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a document; ``verbose`` adds the files of each group, and inputs of which nothing is taken."""
     sizes = {each["file"]: each["size"] for each in document["files"]}
@@ -98,10 +104,13 @@ def render_link_inputs(document: Mapping[str, Any], *, verbose: int = 0) -> Iter
             yield f"  {group['refusal']}"
     if document["left"]:
         targets = dict.fromkeys(" ".join(filter(None, (each["triple"], each["arch"]))) for each in document["left"])
+        archives = list(dict.fromkeys(each["input"] for each in document["left"]))
+        more = f" and {len(archives) - _ARCHIVES_SHOWN} more" if len(archives) > _ARCHIVES_SHOWN else ""
         yield printable(
             f"{pluralize(len(document['left']), 'image')} in archives not linked, "
             "for targets that nothing else is for: "
-            f"{', '.join(targets)}; --whole-archive in front of an archive takes all of its images"
+            f"{', '.join(targets)}; --whole-archive in front of {', '.join(archives[:_ARCHIVES_SHOWN])}{more} "
+            "takes all of its images"
         )
     for item in document["inputs"] if verbose else ():
         if "why" in item:

@@ -33,6 +33,7 @@ from fatpack.io.open import open_source
 from fatpack.io.temporary import PrivateFolder, size_or_problem, write_for_reading
 from fatpack.io.write import image_name
 from fatpack.limits import current_budget
+from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.selectors.no_match import NothingSelected
 from fatpack.selectors.select import describe_image, with_positions
@@ -158,12 +159,18 @@ _BY_TARGET = ("clang-offload-bundle", "cir-offload-container", "rocm-kpack")
 
 
 def plan_put_back(
-    meant: EditSelection, made: Sequence[MappedImage], selector: Selector, *, is_beside: bool, force: bool = False
+    meant: EditSelection,
+    made: Sequence[MappedImage],
+    selector: Selector,
+    *,
+    is_beside: bool,
+    accept_damage: bool = False,
+    accept_mismatch: bool = False,
 ) -> ImageSubstitution:
     """Return the plan that puts what was made of images into their places, or behind them in the same containers.
 
-    Raises UsageError for what contradicts its target, for a target that is there already, and for bytes of which nobody
-    knows what they are for, unless ``force`` takes them; FormatError for damaged ones.
+    Raises UsageError for what contradicts its target, for a target that is there already, and for bytes whose target is
+    not known, unless ``accept_mismatch``; FormatError for damaged ones, unless ``accept_damage``.
     """
     changes: dict[int, tuple[Image, ...]] = {}
     changed = []
@@ -177,39 +184,48 @@ def plan_put_back(
             is_beside or new.target != old.target or not has_same_bytes(item.data, image_as_file(job.found, job.image))
         )
         if is_other:
-            if not force:
-                _check(item, new)
+            _check(item, new, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
             changes[id(job.image)] = (old, new) if is_beside else (new,)
         what = image_words(item.recognised) if item.recognised.form else "bytes of no known form"
         place = "added beside it" if is_beside else "in its place" if is_other else "the same bytes"
         changed.append(f"{job.words}: {what}, {pluralize(len(item.data), 'byte')}, {place}")
-    _refuse_twice(meant, made, changes, force=force)
+    _refuse_twice(meant, made, changes, accept_mismatch=accept_mismatch)
     return plan_substitution(meant, changes, changed, selector)
 
 
-def _check(item: MappedImage, new: Image) -> None:
+def _how_to_accept(argument: str) -> str:
+    return f"nothing was written; {cli_or_api('--force', f'{argument}=True')} takes it all the same"
+
+
+def _check(item: MappedImage, new: Image, *, accept_damage: bool, accept_mismatch: bool) -> None:
     words, data = item.job.words, new.data
-    advice = f"nothing was written; {cli_or_api('--force', 'force=True')} takes it all the same"
-    if not item.recognised.form and item.labels.arch is None and item.labels.triple is None:
+    is_unknown = not item.recognised.form and item.labels.arch is None and item.labels.triple is None
+    if is_unknown and not accept_mismatch:
         given = cli_or_api("--set-arch or --set-triple", "ImageFile(…, triple=…, arch=…)")
         raise UsageError(f"{words}: nobody knows what the new image is, or what it is for", hint=f"say it with {given}")
     for finding in mismatch_findings(new, item.recognised):
-        raise UsageError(f"{words}: the new image: {finding.message}", hint=advice)
+        is_cut = finding.code == "FP1104"
+        if accept_damage if is_cut else accept_mismatch:
+            continue
+        hint = _how_to_accept("accept_damage" if is_cut else "accept_mismatch")
+        raise UsageError(f"{words}: the new image: {finding.message}", hint=hint)
+    if accept_damage:
+        return
     try:
         images.kernels(data, item.recognised.form)
     except FormatError as error:
-        hint = "; ".join(filter(None, (error.hint, advice)))
+        hint = "; ".join(filter(None, (error.hint, _how_to_accept("accept_damage"))))
         raise FormatError(
             error.problem, offset=error.offset, field=error.field, hint=hint, chain=error.chain or data.chain
         ) from error
 
 
 def _refuse_twice(
-    meant: EditSelection, made: Sequence[MappedImage], changes: dict[int, tuple[Image, ...]], *, force: bool
+    meant: EditSelection, made: Sequence[MappedImage], changes: dict[int, tuple[Image, ...]], *, accept_mismatch: bool
 ) -> None:
     """Raise UsageError for two images of one target in a container, where there are more of them than before."""
     for found in {id(item.job.found): item.job.found for item in made}.values():
-        if force and found.format not in _BY_TARGET:
+        if accept_mismatch and found.format not in _BY_TARGET:
             continue
         before = Counter(_key(found.format, image.as_stored) for image in found.images)
         rows = [new for image in found.images for new in changes.get(id(image), (image.as_stored,))]
@@ -243,7 +259,7 @@ def files_to_write(made: Sequence[MappedImage], source: str) -> list[OutputFile]
         name = image_name(
             item.job.found.member or source,
             target.triple,
-            target.arch,
+            arch_name(target.arch, form),
             item.job.number,
             images.EXTENSIONS.get(form, "bin"),
         )
@@ -331,7 +347,7 @@ class ProcessPool:
         if code:
             how = f"ended with exit code {code}" if code > 0 else f"was ended by {_signal_name(-code)}"
             problem = f"{words}: {arguments[0]} {how}"
-            raise CommandFailed(problem, words=words, returncode=code, said=said.text, dropped=said.dropped)
+            raise CommandFailed(problem, words=words, returncode=code, output=said.text, dropped=said.dropped)
         return said
 
 
@@ -486,7 +502,7 @@ class MapRun:
             size = size_or_problem(result)
             if isinstance(size, str):
                 problem = f"{job.words}: {arguments[0]} ended well, but {size}"
-                raise CommandFailed(problem, words=job.words, said=said.text, dropped=said.dropped)
+                raise CommandFailed(problem, words=job.words, output=said.text, dropped=said.dropped)
         except CommandFailed as error:
             error.hint = "nothing was written" if self._wants_output else ""
             raise
@@ -499,7 +515,7 @@ class MapRun:
     def _made(self, job: MapJob, path: str, said: ProcessOutput) -> MappedImage:
         if not path:
             return MappedImage(job, None, ReplacementMetadata(), images.UNKNOWN, said)
-        data = open_source(path, name=job.words, resting=True, budget=self._budget).view()
+        data = open_source(path, name=job.words, may_close=True, budget=self._budget).view()
         triple, arch = self._labels
         return mapped_image(job, data, triple=triple, arch=arch, said=said)
 

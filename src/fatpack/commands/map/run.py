@@ -8,12 +8,19 @@ import sys
 from fatpack.command_line.edit_io import EditDestination, EditTarget, check_output, write_substitution
 from fatpack.command_line.messages import CopyProgress, print_findings, print_stderr, print_warnings
 from fatpack.command_line.options import allow_any_output, selector_from_options
-from fatpack.commands.edit_request import warn_about_damage
 from fatpack.commands.pack.request import ImageFile
 from fatpack.errors import CommandFailed, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, exit_code_for_findings, worst_exit_code
 from fatpack.io.open import open_source
-from fatpack.library.arguments import check_selector, check_type, make_budget, open_input, write_edited
+from fatpack.library.arguments import (
+    check_bools,
+    check_selector,
+    check_type,
+    issue_warnings,
+    make_budget,
+    open_input,
+    write_edited,
+)
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.selectors.address import Address, find_location, parse_address
@@ -52,14 +59,17 @@ __all__ = ["map_images"]
 
 
 def map_images(
-    host: Input,
+    file: Input,
     command: Sequence[str] | ImageFunction,
     output: Output,
     selector: Selector | None = None,
     *,
     put: Literal["replace", "add"] = "replace",
     jobs: int | None = None,
-    force: bool = False,
+    overwrite: bool = False,
+    accept_damage: bool = False,
+    accept_mismatch: bool = False,
+    max_output: int | None = None,
 ) -> int:
     """Write a copy of a host with what a program makes of each selected image put back; return its size in bytes.
 
@@ -71,9 +81,11 @@ def map_images(
 
     ``put`` is ``replace`` (in the place of the image) or ``add`` (beside it, in the same container). Images for a host
     are passed over unless the selector means them by ``offload`` or ``id``. A result is stored for what it says that it
-    is for. What contradicts itself, or is for a target that is there already, raises UsageError unless ``force``;
-    CommandFailed says of which image a program failed, and what it said. Nothing is written then. Raises HostError and
-    FormatError for a host that is not edited, as :func:`remove` does.
+    is for. What contradicts itself, or is for a target that is there already, raises UsageError unless
+    ``accept_mismatch``; a damaged image raises FormatError unless ``accept_damage``; CommandFailed names the image for
+    which a program failed, and has the program's output. Nothing is written then. ``overwrite`` and ``max_output`` are
+    those of :func:`fatpack.extract`. Raises HostError and FormatError for a host that is not edited, as :func:`remove`
+    does.
     """
     from fatpack.commands.map.map import list_jobs, plan_put_back
     from fatpack.edit.selection import select_for_edit
@@ -82,17 +94,25 @@ def map_images(
         raise UsageError(f"put {put!r}", hint="choose from replace and add")
     if jobs is not None and check_type("jobs", jobs, int, "a whole number") < 1:
         raise UsageError(f"jobs is {jobs}", hint="give 1 at least")
-    budget = make_budget(force=force)
+    check_bools(overwrite=overwrite, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
+    budget = make_budget(max_output=max_output)
     chosen = check_selector(selector)
-    with open_input("host", host, budget=budget) as source:
+    with open_input("file", file, budget=budget) as source:
         place = find_location(source.view(), Address(source.name, ""))
         meant = select_for_edit(place.view, chosen, "map")
         work = list_jobs(meant.images, meant.items, chosen, meant.titles, source.name)
         with _Results(command, work, jobs, budget) as made:
-            plan = plan_put_back(meant, list(made), chosen, is_beside=put == "add", force=force)
-            warn_about_damage(plan.damaged)
+            plan = plan_put_back(
+                meant,
+                list(made),
+                chosen,
+                is_beside=put == "add",
+                accept_damage=accept_damage,
+                accept_mismatch=accept_mismatch,
+            )
+            issue_warnings(finding.text for finding in plan.damaged)
             pieces = list(plan.pieces)
-            return write_edited(source.view(), pieces, output, force=force, check=plan.check_in(place))
+            return write_edited(source.view(), pieces, output, overwrite=overwrite, check=plan.check_in(place))
 
 
 class _Results:
@@ -217,7 +237,15 @@ def _put_back(request: MapRequest, words: CommandTemplate, whole: View, place: L
     jobs = list_jobs(meant.images, meant.items, request.selector, meant.titles, request.path)
     with MapRun(jobs, words, count=request.jobs, labels=request.labels) as mapping:
         made = _run(request, words, mapping, jobs)
-        plan = plan_put_back(meant, made, request.selector, is_beside=request.put == "add", force=request.to.force)
+        force = request.to.force
+        plan = plan_put_back(
+            meant,
+            made,
+            request.selector,
+            is_beside=request.put == "add",
+            accept_damage=force,
+            accept_mismatch=force,
+        )
         done = [*plan.changed, _summary(words, jobs)]
         # What goes into the file is made of the file itself.
         file = EditTarget(whole, whole, request.path, place, request.to)
@@ -276,8 +304,8 @@ def _run(request: MapRequest, words: CommandTemplate, mapping: MapRun, jobs: Seq
                     _say_all(_told(item.job.words, item.said.text, item.said.dropped), quiet=request.quiet)
     except CommandFailed as error:
         meter.finish()
-        if error.said.strip():
-            _say_all(_told(error.words, error.said, error.dropped))
+        if error.output.strip():
+            _say_all(_told(error.words, error.output, error.dropped))
         raise
     finally:
         meter.finish()

@@ -221,7 +221,7 @@ def _findings(stored: Sequence[Image]) -> list[Finding]:
         view = image.data
         if len(view):
             findings += mismatch_findings(image, images.identify_image(view))
-        view.source.rest()
+        view.source.release_buffers()
     offloads = {image.target.offload for image in stored}
     if stored and "host" not in offloads and offloads != {"hip"}:
         text = "the bundle has no image for a host: clang-offload-bundler makes such bundles of HIP images only"

@@ -19,19 +19,10 @@ from fatpack.command_line.options import (
     quiet_option,
 )
 from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
-from fatpack.commands.pack.bundle import host_entry
-from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
 from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
-from fatpack.edit.editor import write_edited
-from fatpack.edit.embed import embed_container, embedding_note
 from fatpack.errors import UsageError, pluralize
-from fatpack.formats.offload_binary.image_option import parse_image_option
-from fatpack.io.atomic_write import write_file
-from fatpack.io.open import open_source, resolve_url
-from fatpack.io.write import file_stem, write_pieces
-from fatpack.options import BundleOptions
+from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.printable import format_size
-from fatpack.selectors.address import find_location, parse_address, refuse_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +47,16 @@ def pack_file(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Pack images as the options say, write the result, and return the exit code.
+    """Pack images as the options say, write the result, and return the exit code: 1 after warnings.
 
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
+    from fatpack.commands.pack.bundle import host_entry
+    from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
+    from fatpack.edit.embed import embed_container
+    from fatpack.formats.offload_binary.image_option import parse_image_option
+    from fatpack.options import BundleOptions
+
     allow_any_output(force)
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
@@ -68,21 +65,23 @@ def pack_file(
     options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:
-        stored = list(open_images(chosen.name, options, opened))
+        completed, notes, stored = map(list, zip(*open_images(chosen.name, options, opened), strict=True))
         if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
             stored.append(host_entry(stored, _open_host(host, opened)[1].view))
             host = None
-        for slip in pack_warnings(options if chosen.name == "offload-binary" else [], stored):
-            print_stderr(f"fatpack: warning: {slip}", quiet=quiet)
+        slips = pack_warnings(completed if chosen.name == "offload-binary" else [], stored)
+        for text in (*(f"note: {note}" for note in notes if note), *(f"warning: {slip}" for slip in slips)):
+            print_stderr(f"fatpack: {text}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
         images_words = pluralize(len(stored) - packed.left_out, "image")
         print_warnings(map(_with_hint, packed.findings), quiet=quiet)
         for note in packed.notes:
             print_stderr(note, quiet=quiet)
+        code = FINDINGS if slips or any(item.severity != "note" for item in packed.findings) else FINE
         if dry_run:
             size = sum(map(len, packed.pieces))
             print_stderr(f"would write {images_words}, {format_size(size)}", quiet=quiet)
-            return 0
+            return code
         check_output_name(output)
         target = _default_name(options, host, chosen.extension) if output is None else output
         if target != "-":
@@ -104,11 +103,13 @@ def pack_file(
             source.close()
     if target != "-":
         print_stderr(f"wrote {target}: {images_words}, {format_size(size)}", quiet=quiet)
-    return 0
+    return code
 
 
 def _located(option: ImageOption) -> ImageOption:
     """Return an option with the URLs among its files as what is opened, and without their secrets in its text."""
+    from fatpack.io.open import resolve_url
+
     if "://" not in option.text:
         return option
     from fatpack.io.url import redact_message
@@ -118,6 +119,9 @@ def _located(option: ImageOption) -> ImageOption:
 
 def _open_host(host: str, opened: list[Source]) -> tuple[View, Location]:
     """Open the file of a host, which may be a member of an archive; return the file, and the place of the object."""
+    from fatpack.io.open import open_source
+    from fatpack.selectors.address import find_location, parse_address, refuse_package
+
     address = parse_address(host)
     source = open_source(address.path)
     opened.append(source)
@@ -134,6 +138,9 @@ def _with_hint(item: Finding) -> Finding:
 
 def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:
     """Return the documented name of an output that was not named: after the host, or the first image."""
+    from fatpack.io.write import file_stem
+    from fatpack.selectors.address import parse_address
+
     if host is not None:
         address = parse_address(host)
         extension = "offload.a" if address.members else "offload.o"
@@ -146,6 +153,8 @@ def _default_name(options: Sequence[ImageOption], host: str | None, extension: s
 
 def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, quiet: bool) -> None:
     """Say what of a host's new container does not come into programs."""
+    from fatpack.edit.embed import embedding_note
+
     note = embedding_note(chosen.format)
     if chosen.name == "offload-binary" and not all(option.get("kind") for option in options):
         note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
@@ -154,6 +163,9 @@ def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, 
 
 
 def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequence[View], meter: CopyProgress) -> int:
+    from fatpack.io.atomic_write import write_file
+    from fatpack.io.write import write_pieces
+
     if target == "-":
         return write_pieces(1, packed.pieces)
     return write_file(
@@ -164,6 +176,9 @@ def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequen
 def _write_host(
     host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: CopyProgress
 ) -> int:
+    from fatpack.edit.editor import write_edited
+    from fatpack.io.write import write_pieces
+
     if target == "-":
         return write_pieces(1, edited)
     return write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)
@@ -217,7 +232,7 @@ def command(
     """Put images into a container, or with --host into a copy of an object.
 
     Without -o the output is named after the first image (STEM.offload, STEM.fatbin, ...) or after the host
-    (STEM.offload.o), in the current directory.
+    (STEM.offload.o), in the current directory. The exit code is 1 after a warning; the output is written all the same.
     """
 
     if short_form:

@@ -261,7 +261,7 @@ def _contradictions(stored: Sequence[Image]) -> Iterator[Finding]:
                     "kind=elf stores a cubin, kind=ptx a text",
                 )
             yield from mismatch_findings(image, images.identify_image(view))
-            view.source.rest()
+            view.source.release_buffers()
 
 
 def _kind(image: Image) -> int:

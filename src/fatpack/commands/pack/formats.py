@@ -5,19 +5,7 @@ Offload binaries store any key and any word. The other formats refuse what they 
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from itertools import islice
-
 from fatpack.errors import FatpackError, UsageError
-from fatpack.formats.clang_bundle.bundle_id import parse_id
-from fatpack.formats.clang_bundle.llvm_triple import (
-    VENDORS,
-    is_architecture,
-    parse_environment,
-    parse_object_format,
-    parse_system,
-)
-from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.model import Image, Target
 from fatpack.options import (
     BundleOptions,
@@ -28,11 +16,6 @@ from fatpack.options import (
     SyclbinOptions,
 )
 from fatpack.record import Record
-from fatpack.selectors.bundle_id_match import feature_problem
-from fatpack.selectors.no_match import EMPTY
-from fatpack.targets.nvidia import parse_nvidia
-from fatpack.targets.triple import is_amdgpu, is_nvptx
-from fatpack.targets.vocabulary import load_vocabulary, nearest_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,8 +51,10 @@ _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
-    rest = iter(stored)  # an option's images follow those of the option before it
-    found = [slip for option in options for slip in _slips(option, list(islice(rest, len(option.files) or 1)))]
+    from fatpack.selectors.bundle_id_match import feature_problem
+    from fatpack.selectors.no_match import EMPTY
+
+    found = [slip for option in options for slip in _slips(option)]
     empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
     found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
     if not options:
@@ -79,21 +64,26 @@ def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> li
 
 def _bad_id(spelling: str) -> str:
     """Return that the ID of an image in a bundle or CIR container is none; "" if it names a kind and a triple."""
+    from fatpack.formats.clang_bundle.bundle_id import parse_id
+
     if not spelling or parse_id(spelling).triple:
         return ""
     return f"id={spelling} is no bundle ID, and no tool will take that image; write KIND-TRIPLE--ARCH"
 
 
-def _slips(option: ImageOption, images: Sequence[Image]) -> Iterator[str]:
+def _slips(option: ImageOption) -> Iterator[str]:
+    from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
+    from fatpack.targets.nvidia import parse_nvidia
+    from fatpack.targets.triple import is_amdgpu, is_nvptx
+    from fatpack.targets.vocabulary import load_vocabulary, nearest_names
+
     kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
     if kind not in (None, "", "none", *OFFLOAD_WORDS):
         yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
     if not triple and option.get("id") is None:
-        known = _target_words(images, option)
-        yield f"{option.text} has no triple; tools will not know which device it is for{known}"
+        yield f"{option.text} has no triple; tools will not know which device it is for"
     if option.get("arch") is None and (is_nvptx(triple) or is_amdgpu(triple)):
-        known = _target_words(images, option)
-        yield f"{option.text} has no arch; tools will not know which device it is for{known}"
+        yield f"{option.text} has no arch; tools will not know which device it is for"
     for key, value in option.pairs:
         if key and not value and key in option.text.removeprefix("--image=").split(","):
             yield (
@@ -122,6 +112,10 @@ def _nearest_triple(triple: str) -> str:
 
     Vendors of hosts are any word: each distribution of Linux has its own.
     """
+    from fatpack.formats.clang_bundle.llvm_triple import is_architecture
+    from fatpack.targets.triple import is_amdgpu
+    from fatpack.targets.vocabulary import load_vocabulary
+
     words = load_vocabulary()
     first, *rest = triple.split("-")
     known = [name for line in words.triples for name in (line.triple, *line.also)]
@@ -129,16 +123,22 @@ def _nearest_triple(triple: str) -> str:
     is_known = first in architectures or is_architecture(first) or is_amdgpu(triple) or first.startswith("spirv")
     if is_known and (first in words.hosts or all(map(_is_word_of_triples, rest))):
         return ""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(triple[:_LONGEST], known, n=1, cutoff=_ALIKE)), "")
 
 
 def _is_word_of_triples(word: str) -> bool:
+    from fatpack.formats.clang_bundle.llvm_triple import VENDORS, parse_environment, parse_object_format, parse_system
+
     is_place = word in ("", "unknown") or word in VENDORS
     return bool(is_place or parse_system(word) or parse_environment(word) or parse_object_format(word))
 
 
 def _target_words(images: Sequence[Image], option: ImageOption) -> str:
     """Return as advice the keys that an option lacks and its image answers; "" where it says nothing certain."""
+    from fatpack.targets.triple import is_nvptx
+
     if len(images) != 1:
         return ""
     from fatpack.images import identify_image
@@ -155,6 +155,8 @@ def _target_words(images: Sequence[Image], option: ImageOption) -> str:
 
 
 def _nearest_key(key: str) -> str:
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(key, _KEYS, n=1, cutoff=_ALIKE)), "")
 
 
@@ -222,7 +224,8 @@ def _bad(option: ImageOption, problem: str, hint: str = "") -> UsageError:
 class PackedFormat(Record):
     """A format that is packed: its JSON name, its record of options, and the extension of what was not named.
 
-    ``has_host`` says that it holds an image for the host too, and an ID for each image.
+    ``has_host`` says that it holds an image for the host too, and an ID for each image; ``is_labelled`` that it stores
+    the triple and arch of each image, as they are given.
     """
 
     json_name: str
@@ -230,6 +233,7 @@ class PackedFormat(Record):
     module: str
     extension: str
     has_host: bool = False
+    is_labelled: bool = False
 
     @property
     def packer(self) -> Packer:
@@ -240,8 +244,10 @@ class PackedFormat(Record):
 
 #: what --format and the library call a format → how it is packed
 FORMATS = {
-    "offload-binary": PackedFormat("llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload"),
-    "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True),
+    "offload-binary": PackedFormat(
+        "llvm-offload-binary", OffloadBinaryOptions, "offload_binary", "offload", is_labelled=True
+    ),
+    "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True, is_labelled=True),
     "cir": PackedFormat("cir-offload-container", CirOptions, "cir", "cir", has_host=True),
     "fatbin": PackedFormat("cuda-fatbin", FatbinOptions, "fatbin", "fatbin"),
     "kpack": PackedFormat("rocm-kpack", KpackOptions, "kpack", "kpack"),
@@ -265,10 +271,43 @@ def name_for(options: Options) -> str:
     raise TypeError(f"options must be one of {known}, got {type(options).__name__}")
 
 
-def open_images(format: str, options: Iterable[ImageOption], opened: list[Source]) -> Iterator[Image]:
-    """Yield the images of ``--image=`` options; every file is appended to ``opened`` for the caller to close.
+def add_image_target(format: str, option: ImageOption, data: View) -> tuple[ImageOption, str]:
+    """Return an option with the triple and arch that its image states where it lacks them, and a sentence about it.
 
-    Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
+    The sentence is "" where nothing was added: if an ID is given, if the image states nothing certain, and in formats
+    that take the target from the image or need none.
+    """
+    if not format_named(format).is_labelled or option.get("id") is not None:
+        return option, ""
+    if option.get("triple") is not None and option.get("arch") is not None:
+        return option, ""
+    from fatpack.images import identify_image
+    from fatpack.targets.triple import is_amdgpu, is_nvptx
+
+    try:
+        claims = identify_image(data)
+    except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
+        return option, ""
+    triple = option.get("triple") or claims.triple
+    added = []
+    if option.get("triple") is None and "-" in claims.triple:  # a family alone is no triple
+        added.append(("triple", claims.triple))
+    is_same_family = any(family(triple) and family(claims.triple) for family in (is_nvptx, is_amdgpu))
+    if option.get("arch") is None and claims.arch and is_same_family:
+        added.append(("arch", claims.arch))
+    if not added:
+        return option, ""
+    words = ",".join(f"{key}={value}" for key, value in added)
+    return option.replace(pairs=(*option.pairs, *added)), f"{option.text}: added {words}, which the image states"
+
+
+def open_images(
+    format: str, options: Iterable[ImageOption], opened: list[Source]
+) -> Iterator[tuple[ImageOption, str, Image]]:
+    """Yield the images of ``--image=`` options, each with its completed option and a sentence about what was added.
+
+    Every file is appended to ``opened`` for the caller to close. Raises UsageError for an option without ``file``,
+    ``OSError`` for a file that cannot be read.
     """
     from fatpack.formats.offload_binary.image_option import check_file_key
     from fatpack.io.open import open_source
@@ -277,10 +316,11 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
     for option in options:
         check_file_key(option)
         for name in option.files:
-            source = open_source(name, resting=True)
+            source = open_source(name, may_close=True)
             opened.append(source)
-            yield packer.image_from(option, name, source.view())
-            source.rest()
+            own, note = add_image_target(format, option.replace(files=(name,)), source.view())
+            yield own, note, packer.image_from(own, name, source.view())
+            source.release_buffers()
 
 
 def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:

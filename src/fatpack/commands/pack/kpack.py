@@ -62,5 +62,5 @@ def pack(stored: Sequence[Image], options: KpackOptions) -> PackedContainers:
     findings: list[Finding] = []
     for image in stored:
         findings += mismatch_findings(image, images.identify_image(image.data))
-        image.data.source.rest()
+        image.data.source.release_buffers()
     return PackedContainers(tuple(formats.get_format(KPACK_FORMAT).write(container, options)), tuple(findings))

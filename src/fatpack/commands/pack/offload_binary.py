@@ -45,5 +45,5 @@ def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> PackedContai
     findings: list[Finding] = []
     for image in stored:
         findings += mismatch_findings(image, images.identify_image(image.data))
-        image.data.source.rest()
+        image.data.source.release_buffers()
     return PackedContainers(tuple(pieces), tuple(findings))

@@ -1,19 +1,27 @@
-"""Making containers: ``pack`` of device images, ``convert`` of other containers."""
+"""``fatpack.pack``: device images as containers of any format that fatpack writes."""
 
 from __future__ import annotations
 
 import os
 
-from fatpack.commands.pack.formats import format_named, name_for, pack_as, pack_warnings
+from fatpack.commands.pack.formats import add_image_target, format_named, name_for, pack_as, pack_warnings
 from fatpack.edit.embed import embed_container
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.library.arguments import check_options, check_type, make_budget, open_input, write_edited, write_packed
-from fatpack.library.file import File, Images
+from fatpack.library.arguments import (
+    check_bools,
+    check_options,
+    check_type,
+    issue_warnings,
+    make_budget,
+    open_input,
+    write_edited,
+    write_packed,
+)
 from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
 
-__all__ = ["ImageFile", "convert", "pack"]
+__all__ = ["ImageFile", "pack"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +29,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from fatpack.edit.write_containers import UnreadableImage
     from fatpack.io.open import Input
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
+    from fatpack.literals import Format, Offload
     from fatpack.model import Image
-    from fatpack.options import Format, Offload
 
 
 class ImageFile(Record):
@@ -56,7 +63,8 @@ def pack(
     format: Format | None = None,
     options: Options | None = None,
     host: Input | None = None,
-    force: bool = False,
+    overwrite: bool = False,
+    max_output: int | None = None,
 ) -> int:
     """Pack images into containers and return the number of bytes written.
 
@@ -73,21 +81,26 @@ def pack(
     With ``host`` the container goes into a copy of that relocatable object, which is verified before it gets its name;
     of a bundle of type ``o`` it becomes the host's image: a fat object.
 
-    ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. The bytes equal
+    ``output`` is a path, refused if it exists unless ``overwrite``, or a binary file open for writing; ``max_output``
+    is as for :func:`fatpack.extract`. The bytes equal
     those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. What looks
     like a mistake is a Python warning. Raises UsageError, HostError, FormatError and ``OSError``.
     """
-    options = _options_for(format or (None if options else "offload-binary"), options)
+    check_bools(overwrite=overwrite)
+    options = options_for(format or (None if options else "offload-binary"), options)
     name = name_for(options)
-    budget = make_budget(force=force)
+    budget = make_budget(max_output=max_output)
     opened: list[Source] = []
     try:
         items = _check_images(images)
         given = [_option(item, name, opened, budget) for item in items]
+        completed = [add_image_target(name, option, file.view()) for option, file in zip(given, opened, strict=True)]
+        issue_warnings(note for _, note in completed if note)
+        given = [option for option, _ in completed]
         stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
         if not stored:
             raise UsageError("no image to pack")
-        _warn(pack_warnings(given if name == "offload-binary" else [], stored))
+        issue_warnings(pack_warnings(given if name == "offload-binary" else [], stored))
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
             from fatpack.commands.pack.bundle import host_entry
 
@@ -95,19 +108,19 @@ def pack(
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
         packed = pack_as(stored, options)
-        _warn(finding.text for finding in packed.findings if finding.severity != "note")
+        issue_warnings(finding.text for finding in packed.findings if finding.severity != "note")
         views = [image.data for image in stored]
         if host is None:
-            return write_packed(output, packed, force=force, inputs=views, budget=budget)
+            return write_packed(output, packed, overwrite=overwrite, inputs=views, budget=budget)
         opened.append(open_input("host", host, budget=budget))
         edited = embed_container(opened[-1].view(), packed.pieces, format=format_named(name).json_name)
-        return write_edited(opened[-1].view(), edited, output, force=force, inputs=views)
+        return write_edited(opened[-1].view(), edited, output, overwrite=overwrite, inputs=views)
     finally:
         for source in opened:
             source.close()
 
 
-def _options_for(format: Format | None, options: Options | None) -> Options:
+def options_for(format: Format | None, options: Options | None) -> Options:
     """Return the options that are given, or the defaults of the format. Raises UsageError if they contradict."""
     if options is None:
         if format is None:
@@ -140,7 +153,7 @@ def _option(item: ImageFile, format: str, opened: list[Source], budget: Budget) 
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in models:
         raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
-    source = open_input("file", item.file, name=item.name, resting=True, budget=budget)
+    source = open_input("file", item.file, name=item.name, may_close=True, budget=budget)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
@@ -157,55 +170,5 @@ def option_for(item: ImageFile, source: Source, offload: str) -> ImageOption:
 
 def _image(format: str, option: ImageOption, source: Source) -> Image:
     image = format_named(format).packer.image_from(option, source.name, source.view())
-    source.rest()
+    source.release_buffers()
     return image
-
-
-def _warn(texts: Iterable[str]) -> None:
-    """Pass on, as Python's warnings, what the command line prints as such."""
-    from warnings import warn
-
-    for text in texts:
-        warn(text, stacklevel=3)
-
-
-def convert(
-    data: Input | Images,
-    output: Output,
-    *,
-    format: Format | None = None,
-    options: Options | None = None,
-    lossy: bool = False,
-    force: bool = False,
-) -> int:
-    """Write the images of a file as containers of another format; return the size in bytes.
-
-    ``data`` is a file, all of whose images are meant, or what :meth:`File.images` returned of one: the selected ones.
-    ``format`` and ``options`` are those of :func:`pack`; one is needed. Entries of fat binaries are copied into others
-    as they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises
-    UsageError with the list of it, and damage FormatError, unless ``lossy``: then what is intact is converted, and what
-    is not is told in Python warnings. More than both 1 GiB and 100 times the input is written only with ``force``; what
-    :func:`open` says may be inflated of a file holds for its images. Raises HostError, ``OSError``.
-    """
-    options = _options_for(format, options)
-    budget = make_budget(force=force)
-    if not isinstance(data, Images):
-        with File(open_input("data", data, budget=budget)) as file:
-            return _convert(file.images(), output, options, budget, lossy=lossy, force=force)
-    budget.opened(data.file.path, data.file.size)
-    return _convert(data, output, options, budget, lossy=lossy, force=force)
-
-
-def _convert(images: Images, output: Output, options: Options, budget: Budget, *, lossy: bool, force: bool) -> int:
-    from fatpack.commands.convert.convert import convert_images
-
-    file = images.file
-    unreadable: list[UnreadableImage] | None = [] if lossy else None
-    conversion = convert_images(file.items, images.selector, options, unreadable=unreadable)
-    _warn(finding.text for finding in conversion.packed.findings if finding.severity != "note")
-    if conversion.losses and not lossy:
-        raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
-    if unreadable is not None:
-        _warn(finding.text for finding in file.findings if finding.severity == "error")
-        _warn(item.finding.text for item in unreadable)
-    return write_packed(output, conversion.packed, force=force, inputs=[file.view], budget=budget)

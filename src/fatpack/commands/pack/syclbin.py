@@ -116,7 +116,7 @@ def pack(stored: Sequence[Image], options: SyclbinOptions) -> PackedContainers:
                 raise UsageError(f"images of abstract module {number} with different property sets")
         numbered.append(image.replace(attrs={**image.attrs, "am_index": number}, record=known.entry))
         findings += mismatch_findings(image, images.identify_image(image.data))
-        image.data.source.rest()
+        image.data.source.release_buffers()
     container = Container(SYCLBIN_FORMAT, options.version, tuple(numbered), Span(0, 0), record=NewModules(modules))
     pieces = tuple(formats.get_format(SYCLBIN_FORMAT).write(container, options))
     if options.version == 1:

@@ -81,23 +81,23 @@ def command(
     if output is None and not markdown:
         name = f"{svg}.svg" if svg else "report.html"
         raise UsageError("no output given", hint=f'fatpack report PATH... -o {name}; "-" is stdout')
-    from fatpack.commands.report.request import write_report
+    from fatpack.commands.report.request import report_files
 
-    meter, unmatched = _Meter(quiet=quiet), list[str]()
+    meter = _Meter(quiet=quiet)
     kind = "markdown" if markdown else svg or "html"
     is_shown = output in (None, "-")
     target = BytesIO() if output is None or output == "-" else output
     try:
-        overview = write_report(
+        overview, unmatched = report_files(
             paths,
             target,
             kind=kind,
-            force=force,
+            overwrite=force,
             exclude=exclude,
             demangle=demangle,
             deep=deep,
-            unmatched=unmatched,
             on_file=meter,
+            allow_unmatched=True,
         )
     finally:
         meter.finish()

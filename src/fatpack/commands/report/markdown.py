@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.commands.report.model import kernel_namespace
+from fatpack.commands.report.model import is_compiled_later, kernel_namespace
 from fatpack.commands.report.pictures import base_name, common_directory, format_count, format_runs_on
 from fatpack.printable import format_size, printable
 
@@ -192,7 +192,7 @@ def _holes(overview: ReportResult) -> Iterator[str]:
     if not overview.coverage:
         return
     lacking = [item for item in overview.coverage if item.with_holes]
-    is_text = all(" " in label for label in overview.links)  # sm_120 ptx: what no device is of
+    is_text = all(map(is_compiled_later, overview.links))
     if not lacking and is_text and all(item.is_whole for item in overview.coverage):
         yield "Every kernel runs on every architecture that its library has machine code for.\n"
     if overview.links:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE
+from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.result import MAX_PROBLEM_LINES, Result, to_plain_data
 
@@ -44,7 +45,8 @@ class KernelGroup(Record):
 class ArchBytes(Record):
     """The images of a file for one architecture in one form, and the parts their bytes are divided into.
 
-    ``label`` is the architecture with the form where that is not machine code (``sm_90 ptx``).
+    ``label`` is the architecture: ``sm_90``, ``compute_90`` for PTX, with the form of other code that is not machine
+    code: ``gfx90a bitcode``.
     """
 
     label: str
@@ -306,8 +308,13 @@ def kernel_namespace(name: str) -> str:
     return "::".join(words) or name
 
 
+def is_compiled_later(label: str) -> bool:
+    """Return whether a label is that of PTX, or of other code that is compiled for a device later."""
+    return " " in label or label.startswith("compute_")
+
+
 def arch_label(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:
-    """Return what the images for one architecture are called: ``sm_90``, ``sm_90 ptx``, ``gfx90a:xnack+``, ``host``."""
+    """Return the label of an architecture: ``sm_90``, ``compute_90`` for PTX, ``gfx90a:xnack+``, ``host``."""
     if offload == "host":
         return "host"
     what = form or ""
@@ -315,7 +322,8 @@ def arch_label(arch: str | None, form: str | None, triple: str | None, offload: 
         first = (triple or "").partition("-")[0]
         words = " ".join(filter(None, (first if first != what else "", what))) or "unknown"
     else:
-        words = arch if what in _NATIVE else f"{arch} {what}"
+        name = arch_name(arch, what)
+        words = name if what in _NATIVE or name != arch else f"{name} {what}"
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 

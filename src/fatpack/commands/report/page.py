@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import starmap
 
+from fatpack.commands.report.model import is_compiled_later
 from fatpack.commands.report.pictures import (
     CELL_MEANINGS,
     FAMILIES,
@@ -454,7 +455,7 @@ def page_summary(overview: ReportResult) -> list[str]:
         kernels = format_count(overview.kernel_names, "kernel")
         said.append(f"{holes:,} of {kernels} lack an architecture that others of their library have. ")
     links = sum(item.relocatable for item in overview.coverage)
-    is_text = all(" " in label for label in overview.links)  # sm_120 ptx: what no device is of
+    is_text = all(map(is_compiled_later, overview.links))
     if overview.kernel_names and not holes and is_text and all(item.is_whole for item in overview.coverage):
         said.append("Every kernel runs on every architecture that its library has machine code for. ")
     if links:
@@ -570,8 +571,8 @@ def coverage_section(overview: ReportResult) -> Markup | None:
     lead = "Each row stands for the kernels of a library that are there for the same architectures. "
     if names.shown < overview.kernel_names:
         lead += (
-            f"{names.shown:,} of {format_count(overview.kernel_names, 'kernel')} are listed by name, those with holes first; "
-            "fatpack inspect --rows jsonl --rows-of kernels has all. "
+            f"{names.shown:,} of {format_count(overview.kernel_names, 'kernel')} are listed by name, those with holes "
+            "first; fatpack inspect --rows jsonl --rows-of kernels has all. "
         )
     drawn = [_library(item, names) for item in libraries]
     if len(order) > len(libraries):

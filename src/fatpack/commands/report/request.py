@@ -34,31 +34,60 @@ def write_report(
     output: Output,
     *,
     kind: str = "html",
-    force: bool = False,
+    overwrite: bool = False,
     exclude: Sequence[str] = (),
     demangle: bool = False,
     deep: bool = False,
     max_inflated: int | None = None,
-    unmatched: list[str] | None = None,
-    on_file: Callable[[AnyRow], None] | None = None,
 ) -> ReportResult:
     """Write what is in files, folders, packages, patterns and URLs as one file, and return what it says as records.
 
     ``kind`` is ``html`` (a page that loads nothing), ``markdown`` (tables for a pull request), or a picture as SVG:
-    ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``force``, or a
+    ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``overwrite``, or a
     binary file. What cannot be read is in the report, and in ``exit_code`` of the result; nothing is raised for it.
-    ``exclude`` are patterns of files that are left out, ``unmatched`` gets the patterns in ``paths`` that no file has,
-    ``on_file`` each file's row; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. ``demangle`` lists
-    kernels by the names that people write (the package cxxfilt, or ``c++filt`` on PATH). All images are inflated and
-    read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, Unsupported where
-    nothing demangles, ``OSError`` for the output. Where there is no device code the result's ``exit_code`` is 1.
+    ``exclude`` are patterns of files that are left out; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`.
+    ``demangle`` lists kernels by the names that people write (the package cxxfilt, or ``c++filt`` on PATH). All images
+    are inflated and read, one after the other. Raises UsageError for arguments, for a pattern that matches no file, and
+    if there is nothing to draw, Unsupported if nothing demangles, ``OSError`` for the output. The result's
+    ``exit_code`` is 1 if there is no device code.
+    """
+    check_bools(overwrite=overwrite, demangle=demangle, deep=deep)
+    result, _ = report_files(
+        paths,
+        output,
+        kind=kind,
+        overwrite=overwrite,
+        exclude=exclude,
+        demangle=demangle,
+        deep=deep,
+        max_inflated=max_inflated,
+    )
+    return result
+
+
+def report_files(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: Output,
+    *,
+    kind: str,
+    overwrite: bool,
+    exclude: Sequence[str],
+    demangle: bool,
+    deep: bool,
+    max_inflated: int | None = None,
+    on_file: Callable[[AnyRow], None] | None = None,
+    allow_unmatched: bool = False,
+) -> tuple[ReportResult, Sequence[str]]:
+    """Write a report as :func:`write_report` does; return the result, and the patterns that match no file.
+
+    ``on_file`` is called with the row of each file. With ``allow_unmatched`` a pattern that matches no file raises
+    nothing.
     """
     given = as_paths("paths", paths)
-    check_bools(force=force, demangle=demangle, deep=deep)
     if check_type("kind", kind, str, "a text") not in KINDS:
         raise UsageError(f"there is no report of kind {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if isinstance(output, (str, os.PathLike)):
-        _refuse(os.fspath(output), given, force=force)
+        _refuse(os.fspath(output), given, overwrite=overwrite)
     from fatpack.commands.report.overview import build_overview
 
     if demangle:
@@ -68,9 +97,15 @@ def write_report(
     budget = make_budget(max_inflated)
     names = [resolve_url(path) for path in given]
     options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep, digest_sizes=_sizes(names, deep=deep))
-    missing: list[str] = [] if unmatched is None else unmatched
+    unmatched: list[str] = []
     rows = read_paths(
-        names, options, exclude=as_patterns(exclude), unmatched=missing, on_file=on_file, budget=budget, opener=_opened
+        names,
+        options,
+        exclude=as_patterns(exclude),
+        unmatched=unmatched,
+        on_file=on_file,
+        budget=budget,
+        opener=_opened,
     )
     overview = build_overview(rows)
     if rows.unlooked:
@@ -79,13 +114,13 @@ def write_report(
         from fatpack.commands.report.overview import with_demangled_names
 
         overview = with_demangled_names(overview)
-    if missing and unmatched is None:
-        raise UsageError(f"no file matches {missing[0]}")
+    if unmatched and not allow_unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}", hint="correct the pattern, or leave it out")
     map = None
     if kind in ("html", "bytes"):
         overview, map = _with_byte_map(overview)
-    write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, map)), force=force)
-    return overview
+    write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, map)), overwrite=overwrite)
+    return overview, unmatched
 
 
 def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
@@ -109,14 +144,14 @@ def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
         return None  # the reading itself says what is wrong
 
 
-def _refuse(output: str, paths: Sequence[str | os.PathLike[str]], *, force: bool) -> None:
+def _refuse(output: str, paths: Sequence[str | os.PathLike[str]], *, overwrite: bool) -> None:
     """Raise for an output that exists, before anything is read, and in any case for one that is an input."""
     if not os.path.exists(output):
         return
     for path in paths:
         if os.path.exists(path) and os.path.samefile(path, output):
             raise UsageError(f"{output} is an input of this command", hint="choose another output")
-    if not force and os.path.isfile(output):
+    if not overwrite and os.path.isfile(output):
         raise FileExistsError(17, os.strerror(17), output)
 
 

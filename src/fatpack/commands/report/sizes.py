@@ -200,6 +200,9 @@ def arch_sort_key(label: str) -> tuple[str, int, str]:
     if label == "host":
         return "~", 0, label
     head = label.rstrip()
+    if head.startswith("compute_"):  # PTX comes after the machine code of its number
+        family, number, rest = arch_sort_key(f"sm_{head.removeprefix('compute_')}")
+        return family, number, f" {rest}"
     at = next((n for n, char in enumerate(head) if char.isdecimal() and char.isascii()), len(head))
     if head.startswith("gfx"):
         digits = head[3:].split(":")[0].split("-")[0].split(" ")[0]

@@ -89,7 +89,7 @@ class FolderJob(Record):
         if os.path.commonpath([source, target]) in (source, target):
             raise UsageError(f"{self.output} and {self.path} are one in the other", hint="choose another output")
         if not self.force and os.path.isdir(self.output) and os.listdir(self.output):
-            hint = f"choose another output, or {cli_or_api('--force', 'force=True')} to write over it"
+            hint = f"choose another output, or {cli_or_api('--force', 'overwrite=True')} to write over it"
             raise UsageError(f"{self.output} is not empty", hint=hint)
 
     def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> PackageLibrary | None:

@@ -257,11 +257,9 @@ def image_form(image: FoundImage) -> str:
 def arch_label(image: FoundImage) -> str:
     """Return what an image is for in the words of patterns: ``sm_90a``, ``compute_80`` for PTX, a target ID."""
     arch = image.target.arch
-    if image.form == "ptx" and arch.startswith("sm_"):
-        return f"compute_{arch.removeprefix('sm_')}"
     if image_form(image) in LINKED and arch.startswith("sm_"):
         return f"lto_{arch.removeprefix('sm_')}"
-    return arch or image.target.triple or image.form
+    return image.label or image.target.triple or image.form
 
 
 def matches_pattern(image: FoundImage, patterns: Sequence[str]) -> bool:

@@ -296,7 +296,7 @@ def take_apart(view: View, host: str, items: Sequence[FoundContainer | Finding])
     sites = {
         site.index: site.replace(data=whole.get(site.index, site.data))
         for site in places
-        if not isinstance(site, Finding) and site.index is not None and site.expects == binary.CONTAINER
+        if not isinstance(site, Finding) and site.index is not None and site.content == binary.CONTAINER
     }
     found: dict[int, list[FoundContainer]] = {}
     left: list[FoundContainer] = []

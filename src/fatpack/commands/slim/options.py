@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 from fatpack.commands.slim.keep_for_device import arch_label, is_host
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.keep_for_device import SlimImage
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.io.source import Piece, View
-    from fatpack.options import KeepPtx, Recompression, SlimMode
+    from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.scanner import FoundContainer, FoundImage
     from fatpack.selectors.select import Selector
     from fatpack.targets.devices import Device
@@ -181,17 +178,21 @@ def exit_code_for(outcomes: Sequence[SlimOutcome], devices: Sequence[Device]) ->
 
 def count_by_arch(rows: Iterable[SlimImage]) -> dict[str, int]:
     """Return how many images there are for each architecture, as patterns name it; hosts are not counted."""
+    from collections import Counter
+
     counts = Counter(arch_label(row.image) for row in rows if not is_host(row.image))
     return {name: counts[name] for name in sorted(counts, key=arch_sort_key)}
 
 
 #: the number of an architecture: gfx90c has hexadecimal digits, sm_90a a letter behind decimal ones
-_NUMBER = re.compile(r"gfx([0-9a-f]+)|[a-z]+_(\d+)")
+_NUMBER = r"gfx([0-9a-f]+)|[a-z]+_(\d+)"
 
 
 def arch_sort_key(name: str) -> tuple[str, int, str]:
     """Return what architectures are sorted by: sm_90 comes before sm_100, gfx90c before gfx942."""
-    match = _NUMBER.match(name)
+    import re
+
+    match = re.match(_NUMBER, name)
     if match is None:
         return name, 0, name
     digits, base = (match[1], 16) if match[1] else (match[2], 10)
@@ -205,7 +206,7 @@ def deflated_size(pieces: Sequence[Piece]) -> int:
     packer = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     size = 0
     for piece in pieces:
-        for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.once():
+        for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.read_once():
             size += len(packer.compress(part))
     return size + len(packer.flush())
 

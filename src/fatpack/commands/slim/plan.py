@@ -107,7 +107,7 @@ def _task(image: Image, method: str, level: int | None) -> Callable[[], Image]:
         entry = image.record
         assert isinstance(entry, CudaEntry)
         content = image.data.tobytes()
-        image.data.source.rest()
+        image.data.source.release_buffers()
         if entry.head.kind in TEXTS and not content.endswith(b"\0"):
             content += b"\0"
         stream, flag, sizes = content, 0, (0, 0)

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 from fatpack.command_line.edit_io import check_output
 from fatpack.command_line.options import allow_any_output, check_output_name
-from fatpack.commands.edit_request import warn_about_damage
 from fatpack.commands.slim.options import (
     NameChange,
     SlimOptions,
@@ -23,7 +22,7 @@ from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINE
 from fatpack.io.atomic_write import write_file
-from fatpack.library.arguments import as_strings, check_type, make_budget, open_input, write_edited
+from fatpack.library.arguments import as_strings, check_type, issue_warnings, make_budget, open_input, write_edited
 from fatpack.record import Record
 from fatpack.result import Result
 from fatpack.selectors.address import Address, find_location, parse_address
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from fatpack.io.open import Input
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
-    from fatpack.options import KeepPtx, Recompression, SlimMode
+    from fatpack.literals import KeepPtx, Recompression, SlimMode
 
 
 __all__ = ["SlimResult", "slim"]
@@ -66,7 +65,7 @@ class SlimResult(Result):
 
 
 def slim(
-    host: Input,
+    file: Input,
     output: Output,
     *,
     devices: str | Sequence[str] = (),
@@ -80,7 +79,7 @@ def slim(
     drop_signature: bool = False,
     build_tag: str = "",
     local_version: str = "",
-    force: bool = False,
+    overwrite: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
 ) -> SlimResult:
@@ -100,13 +99,14 @@ def slim(
 
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
-    :func:`remove` does. ``force``, ``max_inflated`` and ``max_output`` are as for :func:`fatpack.extract`.
+    :func:`remove` does. ``overwrite``, ``max_inflated`` and ``max_output`` are those of :func:`fatpack.extract`.
     """
     from fatpack.commands.slim.options import SlimOptions
     from fatpack.commands.slim.plan import plan_slim
     from fatpack.commands.slim.result import verifier_for
     from fatpack.targets.local_devices import parse_devices as read
 
+    check_type("overwrite", overwrite, bool, "True or False")
     named = as_strings("devices", devices)
     wishes = SlimOptions(
         devices=read(named) if named else (),
@@ -124,16 +124,16 @@ def slim(
     naming = NameChange(
         check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
     )
-    with open_input("host", host, budget=make_budget(max_inflated, max_output, force=force)) as source:
+    with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
         if naming != NameChange() and not needs_new_name(source.name):
             hint = "leave them away: other files keep their names"
             raise UsageError(f"build_tag and local_version are for wheels and conda packages: {source.name}", hint=hint)
         if is_package(source.view(), source.name):
-            return _package(source, output, wishes, naming, force=force)
+            return _package(source, output, wishes, naming, overwrite=overwrite)
         place = find_location(source.view(), Address(source.name, ""))
         made = plan_slim(place.view, wishes)
-        warn_about_damage(made.damaged)
-        after = write_edited(source.view(), made.pieces, output, force=force, check=verifier_for(made))
+        issue_warnings(finding.text for finding in made.damaged)
+        after = write_edited(source.view(), made.pieces, output, overwrite=overwrite, check=verifier_for(made))
         kept, dropped = count_by_arch(made.kept), count_by_arch(made.dropped)
         outcome = SlimOutcome(source.name, len(source.view()), after, "", made)
         devices, code = _unserved([outcome], wishes), exit_code_for([outcome], wishes.devices)
@@ -144,7 +144,7 @@ def _unserved(outcomes: Sequence[SlimOutcome], wishes: SlimOptions) -> tuple[str
     return tuple(one.device.words for one in find_unsupported_devices(outcomes, wishes.devices))
 
 
-def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameChange, *, force: bool) -> SlimResult:
+def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameChange, *, overwrite: bool) -> SlimResult:
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
     if needs_new_name(os.fspath(output)) and not os.path.isdir(output):
@@ -161,7 +161,7 @@ def _package(source: Source, output: Output, wishes: SlimOptions, naming: NameCh
         os.makedirs(output, exist_ok=True)
         path = os.path.join(output, name)
         verify = None if made is None else made.verify
-        size = write_file(path, [view] if made is None else made.pieces, force=force, inputs=[view], verify=verify)
+        size = write_file(path, [view] if made is None else made.pieces, force=overwrite, inputs=[view], verify=verify)
     kept: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     notes = [] if made is None else list(made.notes)

@@ -142,7 +142,7 @@ class WheelContents:
         if line.hash_name not in wheel_metadata.HASHES:
             return self._other(entry, "hash", " or ".join(wheel_metadata.HASHES), line.hash_name)
         digest = hashlib.new(line.hash_name, usedforsecurity=False)
-        for piece in source.once(0, source.size):
+        for piece in source.read_once(0, source.size):
             digest.update(piece)
         found = wheel_metadata.encode_digest(digest.digest())
         if found != line.digest.rstrip("="):

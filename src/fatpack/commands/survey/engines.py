@@ -6,8 +6,6 @@ its file is read once more by a new one, and then has a row with the reason.
 
 from __future__ import annotations
 
-from fatpack.commands.survey.worker import failed_task_row, run_in_worker
-from fatpack.concurrency.threads import core_count
 from fatpack.errors import UsageError
 from fatpack.record import Record
 
@@ -48,6 +46,8 @@ class LocalEngine:
     """Processes of this machine; ``workers`` of them, by default as many as there are cores for this process."""
 
     def __init__(self, options: TaskOptions, workers: int = 0) -> None:
+        from fatpack.concurrency.threads import core_count
+
         self._options = options
         self._most = workers or core_count()
         self._idle: list[_Worker] = []
@@ -65,6 +65,8 @@ class LocalEngine:
     def results(self, tasks: Iterator[SurveyTask]) -> Iterator[TaskResult]:
         """Yield the result of each task as it is done."""
         from multiprocessing.connection import Connection, wait
+
+        from fatpack.commands.survey.worker import failed_task_row
 
         again: list[SurveyTask] = []
         attempts: dict[int, int] = {}
@@ -125,6 +127,8 @@ def _reason(exit_code: int | None) -> str:
 def _serve(connection: Connection, options: TaskOptions) -> None:
     """Read files until nobody asks for more; Ctrl-C is for the process that asks."""
     import signal
+
+    from fatpack.commands.survey.worker import run_in_worker
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:

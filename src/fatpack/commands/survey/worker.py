@@ -7,13 +7,8 @@ import os
 from fatpack import limits
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import INPUT_OUTPUT, worst_exit_code
-from fatpack.io.atomic_write import write_file
-from fatpack.io.open import open_source, resolve_url
-from fatpack.limits import Budget
 from fatpack.record import Record
 from fatpack.tabular.columns import RowOptions
-from fatpack.tabular.read_file import error_row, unreadable_row
-from fatpack.tabular.read_many import read_open_file_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +59,8 @@ def part_name(words: Iterable[str], format: str) -> str:
 
 def write_part(folder: str, name: str, payloads: Sequence[bytes], kind: type[Row], format: str) -> None:
     """Write a part whole or not at all; one of this name has the same rows."""
+    from fatpack.io.atomic_write import write_file
+
     pieces: Iterable[bytes] = payloads
     if format == "parquet":
         import pickle
@@ -76,6 +73,8 @@ def write_part(folder: str, name: str, payloads: Sequence[bytes], kind: type[Row
 
 def rewrite_part(folder: str, old: str, new: str, paths: Collection[str], kind: type[Row], format: str) -> None:
     """Write a part anew, under another name, without the rows of some files. Raises FormatError if it is damaged."""
+    from fatpack.io.atomic_write import write_file
+
     path = os.path.join(folder, old)
     if format == "parquet":
         from fatpack.tabular.parquet import parquet_without
@@ -153,6 +152,11 @@ def run_task(task: SurveyTask, options: TaskOptions) -> TaskResult:
 
     Raises nothing for the file: what cannot be read has a row that says so.
     """
+    from fatpack.io.open import open_source, resolve_url
+    from fatpack.limits import Budget
+    from fatpack.tabular.read_file import error_row
+    from fatpack.tabular.read_many import read_open_file_rows
+
     try:
         source = open_source(resolve_url(task.given) if task.given else task.path, budget=Budget(options.inflated))
     except (FatpackError, OSError) as error:
@@ -174,6 +178,8 @@ def run_in_worker(task: SurveyTask, options: TaskOptions) -> TaskResult:
 
 def failed_task_row(task: SurveyTask, options: TaskOptions, problem: str) -> TaskResult:
     """Return the result of a task that nobody could finish: a row with the reason."""
+    from fatpack.tabular.read_file import unreadable_row
+
     row = unreadable_row(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)
     return _result(task, options, [row])
 

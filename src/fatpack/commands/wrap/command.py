@@ -19,11 +19,8 @@ from fatpack.command_line.options import (
     quiet_option,
 )
 from fatpack.command_line.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, ChoiceType
-from fatpack.commands.wrap.registration import KINDS
-from fatpack.commands.wrap.run import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap_files
+from fatpack.commands.wrap.registration import DEFAULT_HOST, DEFAULT_VERSION, EMITS, KINDS, VERSIONS
 from fatpack.errors import UsageError, pluralize
-from fatpack.io.atomic_write import write_file
-from fatpack.io.write import file_stem, write_pieces
 from fatpack.printable import format_size
 
 TYPE_CHECKING = False
@@ -100,6 +97,9 @@ def command(
     The arguments are images (cubins, PTX, code objects, SPIR-V, ...) or the container that the runtime takes: a CUDA
     fat binary, a HIP bundle, offload binaries for OpenMP and SYCL.
     """
+    from fatpack.commands.wrap.run import wrap_files
+    from fatpack.io.write import file_stem
+
     allow_any_output(force)
     check_output_name(output)
     if kind is None:
@@ -135,18 +135,21 @@ def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -
 
     given = []
     for name in files:
-        opened.append(open_source(name, resting=True))
+        opened.append(open_source(name, may_close=True))
         given.append(WrapInput(name, opened[-1].view()))
     for text in images:
         stated = parse_image_option(text)
         check_file_key(stated)
         for name in stated.files:
-            opened.append(open_source(resolve_url(name), resting=True))
+            opened.append(open_source(resolve_url(name), may_close=True))
             given.append(WrapInput(name, opened[-1].view(), stated))
     return given
 
 
 def _write(target: str, wrapped: WrapOutput, given: Sequence[WrapInput], *, force: bool, quiet: bool) -> int:
+    from fatpack.io.atomic_write import write_file
+    from fatpack.io.write import write_pieces
+
     if target == "-":
         return write_pieces(1, wrapped.pieces)
     warn_stale_temp_files(os.path.dirname(target), quiet=quiet)

@@ -15,8 +15,6 @@ become the one above.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from fatpack import formats, images
 from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.commands.pack.formats import format_named, pack_as
@@ -211,6 +209,8 @@ def refuse_duplicates(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> N
 
     Reads only files that are as large as another one.
     """
+    from collections import Counter
+
     sizes = Counter(len(view) for _, view, _ in given)
     seen: dict[object, str] = {}
     for name, view, facts in given:

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 #: The kinds of offload entries (and of offload binaries), by the word that ``--kind`` takes.
 KINDS = {"openmp": 1, "cuda": 2, "hip": 4, "sycl": 8}
 
+#: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
+DEFAULT_HOST = "x86_64-unknown-linux-gnu"
+
+#: What comes out, with the extension of an output that was not named.
+EMITS = {"obj": "o", "llvm-ir": "ll"}
+
+#: The versions of LLVM whose way of registering is written, and the one that is by default. Up to 20 offload entries
+#: have another layout, in other sections: what is written for 19 is for all of these.
+VERSIONS, DEFAULT_VERSION = (19, 22, 23), 22
+
 
 class EntryLayout(Record):
     """The offload entries that compilers of an era write: the name of their section, and where their fields are.

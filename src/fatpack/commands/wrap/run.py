@@ -7,7 +7,11 @@ from fatpack.commands.pack.formats import PackedContainers
 from fatpack.commands.pack.request import ImageFile, option_for
 from fatpack.commands.wrap.inputs import WrapInput
 from fatpack.commands.wrap.registration import (
+    DEFAULT_HOST,
+    DEFAULT_VERSION,
+    EMITS,
     KINDS,
+    VERSIONS,
     FatbinRegistration,
     OpenmpDescriptor,
     RegisteredContent,
@@ -15,7 +19,7 @@ from fatpack.commands.wrap.registration import (
     entry_layout,
 )
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.library.arguments import check_type, make_budget, open_input, write_packed
+from fatpack.library.arguments import check_bools, check_type, make_budget, open_input, write_packed
 from fatpack.record import Record
 from fatpack.targets.triple import split_triple
 
@@ -29,8 +33,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, Source, View
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
+    from fatpack.literals import Emit, Runtime
     from fatpack.model import Finding
-    from fatpack.options import Emit, Runtime
 
 
 # Files registered as they are given, one container or image each, as LLVM's own wrappers do it.
@@ -171,17 +175,6 @@ def refuse_unknown(host: WrapHost) -> None:
         raise UsageError(problem, hint=f"{emit} writes LLVM IR, and llc or clang makes an object of it")
 
 
-#: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
-DEFAULT_HOST = "x86_64-unknown-linux-gnu"
-
-#: What comes out, with the extension of an output that was not named.
-EMITS = {"obj": "o", "llvm-ir": "ll"}
-
-#: The versions of LLVM whose way of registering is written, and the one that is by default. Up to 20 offload entries
-#: have another layout, in other sections: what is written for 19 is for all of these.
-VERSIONS, DEFAULT_VERSION = (19, 22, 23), 22
-
-
 class WrapOutput(Record):
     """An object or LLVM IR, in pieces, how many images it registers, and what is wrong or unexpected about them."""
 
@@ -293,7 +286,8 @@ def wrap(
     emit: Emit = "obj",
     llvm: int = DEFAULT_VERSION,
     relocatable: bool = False,
-    force: bool = False,
+    overwrite: bool = False,
+    max_output: int | None = None,
 ) -> int:
     """Write an object that registers images when it is linked, made without a compiler; return its size in bytes.
 
@@ -304,16 +298,18 @@ def wrap(
     offload entries), 22, or 23, whose SYCL runtime is another.
     ``relocatable`` is for a link with ``-r``, behind which another one follows (OpenMP).
 
-    ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. What looks like a
-    mistake is a Python warning. Raises UsageError, FormatError and ``OSError``.
+    ``output`` is a path, refused if it exists unless ``overwrite``, or a binary file open for writing.
+    ``max_output`` is as for :func:`fatpack.extract`. A likely mistake is a Python warning. Raises UsageError,
+    FormatError and ``OSError``.
     """
     from warnings import warn
 
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
+    check_bools(relocatable=relocatable, overwrite=overwrite)
     check_type("host_triple", host_triple, str, "a text")
     check_type("llvm", llvm, int, "19, 22 or 23")
-    budget = make_budget(force=force)
+    budget = make_budget(max_output=max_output)
     opened: list[Source] = []
     try:
         given = [_given(number, item, opened, budget) for number, item in enumerate(images)]
@@ -322,7 +318,7 @@ def wrap(
             if item.severity != "note":
                 warn(item.text, stacklevel=2)
         inputs = [item.view for item in given]
-        return write_packed(output, PackedContainers(wrapped.pieces), force=force, inputs=inputs, budget=budget)
+        return write_packed(output, PackedContainers(wrapped.pieces), overwrite=overwrite, inputs=inputs, budget=budget)
     finally:
         for source in opened:
             source.close()
@@ -332,10 +328,10 @@ def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: B
     """Return a file that is to be registered, opened."""
     argument = f"images[{number}]"
     if isinstance(item, ImageFile):
-        source = open_input(argument, item.file, name=item.name, resting=True, budget=budget)
+        source = open_input(argument, item.file, name=item.name, may_close=True, budget=budget)
         opened.append(source)
         stated = option_for(item, source, "" if item.offload == "none" else item.offload)
         return WrapInput(source.name or argument, source.view(), stated)
-    source = open_input(argument, item, resting=True, budget=budget)
+    source = open_input(argument, item, may_close=True, budget=budget)
     opened.append(source)
     return WrapInput(source.name or argument, source.view())

@@ -126,18 +126,18 @@ def _marker_labels(stored: View, entry: BundleEntry, image: Span, name: str) -> 
         yield Label(stored.span(after, entry.end - after), f"{name}.end", "", "the END line")
 
 
-# By what bugs of producers and readers of bundles show, beside findings: names that tables of known bugs use.
-#
-# ``zlib-content-damaged``    a bundle that zlib compressed has another hash than its content
-# ``magic-inside``            the magic of compressed bundles stands in the compressed bytes of one
-# ``bundle-without-size``     a compressed bundle of version 1
-# ``no-host-entry``           a bundle without an entry for the host
-# ``doubled-host-id``         a host's bundle ID that is stored twice over
-# ``compressed-sycl-images``  images of a linked SYCL program that are compressed one by one
-
-
 def symptoms(container: Container, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield the names of the facts that are so of a bundle; ``findings`` are those about it."""
+    """Yield the names of the signs of known bugs that a bundle shows; ``findings`` are the bundle's own.
+
+    ``commands/doctor/data/known.toml`` refers to these names:
+
+    ``zlib-content-damaged``    a bundle compressed by zlib has another hash than its content
+    ``magic-inside``            the compressed bytes of a bundle contain the magic number of compressed bundles
+    ``bundle-without-size``     a compressed bundle of version 1
+    ``no-host-entry``           a bundle without an entry for the host
+    ``doubled-host-id``         a host's bundle ID that is stored twice over
+    ``compressed-sycl-images``  images of a linked SYCL program that are compressed one by one
+    """
     record = container.record
     if isinstance(record, CompressedBundle):
         if record.method == "zlib" and any(item.code == "FP1304" for item in findings):

@@ -249,7 +249,7 @@ def _zlib_steps(data: View) -> Iterator[tuple[int | None, int]]:
                 out = stream.decompress(rest, _ZLIB_STEP)
                 made += len(out)
                 rest = stream.unconsumed_tail
-                if not data.source.draw(data.start, made):
+                if not data.source.charge(data.start, made):
                     raise inflation_limit_error(data, None, format=BUNDLE_FORMAT)
                 yield taken - len(stream.unused_data) if stream.eof else None, made
                 if stream.eof:
@@ -376,7 +376,7 @@ def parse_compressed(view: View, at: int, faults: FindingCollector) -> Container
     unknown += inside.unknown
     if body.source.is_streamed:
         # A library has hundreds of bundles, and a stream that stands open has a window and tables.
-        body.source.rest()
+        body.source.release_buffers()
     return Container(
         BUNDLE_FORMAT, found.version, images, stored.span(), attrs, tuple(unknown), tuple(faults.findings), record
     )

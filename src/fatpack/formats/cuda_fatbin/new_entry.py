@@ -275,7 +275,7 @@ def draft_entry(image: Image, style: ProducerStyle) -> EntryDraft:
     contents = new_entry_contents(image, kind, sm, is_64_bit=bool(flags & FLAG_64_BIT), minifies=style.minifies)
     source = image.data.source
     if source.is_file:
-        source.rest()
+        source.release_buffers()
     area = area.replace(compat=contents.compat)
     was_grouped = old is not None and old.group is not None and not style.recompresses
     version, flags = contents.code_version or version, flags | contents.flags
@@ -374,7 +374,7 @@ def _parts(pieces: Iterable[Piece]) -> Generator[bytes | bytearray | memoryview]
         source = piece.source
         if source.is_file:
             yield from piece.pieces()
-            source.rest()
+            source.release_buffers()
         elif source.is_concurrent:
             yield from piece.pieces()
         else:

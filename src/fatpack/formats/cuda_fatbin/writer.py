@@ -8,8 +8,6 @@ What makes new entries is imported when there are some to be made: readers impor
 
 from __future__ import annotations
 
-from functools import partial
-
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.cuda_fatbin.entry import entry_image
 from fatpack.formats.cuda_fatbin.layout import (
@@ -37,10 +35,13 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.options import FatbinOptions
+
+    Drafts = TypeVar("Drafts")
 
 
 # Groups as fatbinary 13.4 and later write them (``-concat``).
@@ -60,9 +61,9 @@ def group_entries(drafts: Sequence[EntryDraft], style: ProducerStyle) -> Iterato
     in_groups = {id(draft) for members in groups for draft in members}
     for draft in drafts:
         if id(draft) not in in_groups:
-            yield partial(finish_entry, draft, style)
+            yield _task(finish_entry, draft, style)
     for members in groups:
-        yield partial(_group, members, style)
+        yield _task(_group, members, style)
 
 
 def _class_of(draft: EntryDraft) -> int:
@@ -233,9 +234,9 @@ def _parts(images: Sequence[Image], style: ProducerStyle) -> list[Sequence[Piece
 
 
 def _task(
-    finish: Callable[[EntryDraft, ProducerStyle], Sequence[Piece]], draft: EntryDraft, style: ProducerStyle
+    finish: Callable[[Drafts, ProducerStyle], Sequence[Piece]], drafts: Drafts, style: ProducerStyle
 ) -> Callable[[], Sequence[Piece]]:
-    return lambda: finish(draft, style)
+    return lambda: finish(drafts, style)
 
 
 def is_as_stored(image: Image) -> bool:

@@ -71,7 +71,7 @@ def parse(view: View, at: int) -> Container:
     gaps = check_places(header, tables, images, strings.ranges(), findings)
     if header.body.source.is_streamed:
         # A program has hundreds of binaries, and a stream that stands open has a window and tables.
-        header.body.source.rest()
+        header.body.source.release_buffers()
     return Container(
         format=OFFLOAD_BINARY_FORMAT,
         version=header.version,

@@ -86,7 +86,7 @@ def compute_digest(source: Source, algorithm: str) -> str:
     import hashlib
 
     made = hashlib.new(algorithm, usedforsecurity=False)
-    for piece in source.once(0, source.size):
+    for piece in source.read_once(0, source.size):
         made.update(piece)
     return made.hexdigest()
 

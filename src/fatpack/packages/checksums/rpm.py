@@ -82,6 +82,6 @@ def _digest(view: View, algorithm: str) -> str:
     import hashlib
 
     made = hashlib.new(algorithm, usedforsecurity=False)
-    for piece in view.once():
+    for piece in view.read_once():
         made.update(piece)
     return made.hexdigest()

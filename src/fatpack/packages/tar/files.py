@@ -335,7 +335,7 @@ def _sparse(stored: MemberSource, parts: list[tuple[int, int]], size: int, view:
             hint="get the file again",
             chain=view.chain,
         )
-    elif not view.source.draw(view.start + start, size):
+    elif not view.source.charge(view.start + start, size):
         problem = LimitExceeded(
             f"a sparse file of {size} bytes",
             format=FORMAT,

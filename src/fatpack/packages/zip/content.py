@@ -117,7 +117,7 @@ class _StoredMember(SubRangeSource):
         if self._is_checked:
             return
         crc = 0
-        for piece in self.once(0, self.size):
+        for piece in self.read_once(0, self.size):
             crc = streams.crc32(piece, crc)
         if crc != self._crc:
             self._damage = _other_crc(self._crc, crc, self.name)

@@ -103,7 +103,7 @@ class _ContentMeasure:
         """Yield the content in blocks of one size, the last one shorter."""
         pending = bytearray()
         for piece in pieces:
-            for part in piece.once() if isinstance(piece, View) else [memoryview(piece).cast("B")]:
+            for part in piece.read_once() if isinstance(piece, View) else [memoryview(piece).cast("B")]:
                 rest = part
                 while rest:
                     room = _BLOCK - len(pending)

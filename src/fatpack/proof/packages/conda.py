@@ -204,7 +204,7 @@ def _bunzipped(view: View) -> Iterator[bytes]:
     """Yield what one or more bzip2 streams hold."""
     stream, size = bz2.BZ2Decompressor(), 0
     try:
-        for piece in view.once():
+        for piece in view.read_once():
             data = bytes(piece)
             while data or not (stream.needs_input or stream.eof):
                 if stream.eof:
@@ -212,7 +212,7 @@ def _bunzipped(view: View) -> Iterator[bytes]:
                 made = stream.decompress(data, max_length=limits.CHUNK)
                 data = stream.unused_data if stream.eof else b""
                 size += len(made)
-                if not view.source.draw(view.start, size):
+                if not view.source.charge(view.start, size):
                     raise codecs.inflation_limit_error(view, None, format="conda")
                 yield made
     except (OSError, ValueError) as error:  # bz2's

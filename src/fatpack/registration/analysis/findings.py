@@ -299,7 +299,11 @@ def _launched_names(evidence: RegistrationEvidence, callers: Mapping[int, int]) 
 # Objects of OpenMP have entries and nothing else: clang-linker-wrapper adds the registering code at the link. That code
 # is checked in the object that the wrapper makes, and in the linked program.
 
-LINK_STEP = "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link"
+LINK_STEP = (
+    "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link. Of an archive it "
+    "takes images only for targets that other files are for: `fatpack link-inputs` with the link line names the "
+    "archive from which nothing was taken, and --whole-archive in front of it takes all"
+)
 
 #: what compilers call the byte that stands for a region of OpenMP; COFF's weak symbols have another beside them
 _REGION, _WEAK = ".region_id", ".region_id.default"
@@ -504,8 +508,6 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 # ELF programs: findings from names and entries alone, without reading code.
 
-_LINK = "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link"
-
 
 def program_findings(file: HostMemory) -> Iterator[Finding]:
     """Yield the findings that follow from the names that a program imports and defines."""
@@ -523,7 +525,7 @@ def program_findings(file: HostMemory) -> Iterator[Finding]:
         if kinds.get(model) and has_names:
             text = f"{pluralize(kinds[model], 'offload entry')} of {title}, and nothing registers them"
             text += f": {register} is not called ({CERTAIN})"
-            yield finding("FP3049", file.view.span(), text, _LINK)
+            yield finding("FP3049", file.view.span(), text, LINK_STEP)
         elif pop in undefined and model not in records:
             stubs = [symbol.name for symbol in file.symbols if STUB in symbol.name]
             what = f"{pluralize(len(stubs), 'kernel')} ({name_list(stubs)})" if stubs else "kernels of its own"
@@ -535,10 +537,10 @@ def program_findings(file: HostMemory) -> Iterator[Finding]:
         if kinds.get("openmp"):
             text = f"{pluralize(kinds['openmp'], 'offload entry')} of OpenMP, and nothing registers them"
             text += f": {REGISTER_OPENMP} is not called ({CERTAIN})"
-            yield finding("FP3049", file.view.span(), text, _LINK)
+            yield finding("FP3049", file.view.span(), text, LINK_STEP)
         elif TARGET_KERNEL in undefined:
             text = f"OpenMP regions are launched, and there is no offload entry for any ({CERTAIN})"
-            yield finding("FP3050", file.view.span(), text, _LINK)
+            yield finding("FP3050", file.view.span(), text, LINK_STEP)
     absent = sorted(name for name in undefined if name.startswith(HIP_IMAGE))
     if absent:
         text = f"{name_list(absent)}: HIP code that no file of the link had ({CERTAIN})"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-#: What ``slim`` prints, by the name in the document; commands that declare it load nothing that makes it.
+#: Names of the schemas of ``inspect`` and ``slim``, for commands that declare them without loading what prints them.
+INSPECT = "fatpack.inspect/1"
 SLIM = "fatpack.slim/1"
 
 

@@ -255,9 +255,9 @@ def pack_images(output: str, options: Sequence[ImageOption], llvm: str) -> None:
             if not option.files:
                 raise ToolError("'file' is a required image arguments")
             for name in option.files:
-                sources.append(open_source(name, resting=True))
+                sources.append(open_source(name, may_close=True))
                 images.append(image_from(option, name, sources[-1].view()))
-                sources[-1].rest()
+                sources[-1].release_buffers()
         pieces = _container(images, llvm)
         write_output(output, pieces)
     except OSError as error:

@@ -32,7 +32,7 @@ def read_bundles(item: ObjectFile) -> Iterator[FoundContainer]:
     what = f"'{item.shown}': while extracting offload FatBin bundles: "
     try:
         for site in binary.get_host(item.host).locate(item.view):
-            if isinstance(site, Finding) or site.expects in (MEMBER, RECORDS):
+            if isinstance(site, Finding) or site.content in (MEMBER, RECORDS):
                 continue
             if site.data.head(0, len(magic_numbers.BUNDLE)).startswith(_MAGICS):
                 from fatpack.scanner import FoundContainer, scan
@@ -120,7 +120,7 @@ def _members(view: View, name: str) -> Iterator[ObjectFile]:
     """Yield the members of an archive that are objects; LLVM passes over the others in silence, too."""
     try:
         for site in binary.get_host("archive").locate(view):
-            if isinstance(site, Finding) or site.expects != MEMBER:
+            if isinstance(site, Finding) or site.content != MEMBER:
                 if isinstance(site, Finding) and site.severity in ("error", "warning"):
                     raise ToolError(f"'{name}': {site.text}")
                 continue
@@ -186,9 +186,9 @@ def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]
     if host is None or host in _NOT_READ:
         return
     for site in binary.get_host(host).locate(view):
-        if isinstance(site, Finding) or site.expects == binary.RECORDS:
+        if isinstance(site, Finding) or site.content == binary.RECORDS:
             continue
-        if site.expects == binary.MEMBER:
+        if site.content == binary.MEMBER:
             yield from llvm_images(site.data, site.member or name, llvm)
         elif (
             site.section is None

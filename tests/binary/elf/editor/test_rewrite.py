@@ -272,6 +272,32 @@ def test_linked_files_give_back_what_was_embedded() -> None:
         assert contents(replaced(before, b"other", 9))[".shstrtab"] == contents(data)[".shstrtab"]
 
 
+@pytest.mark.parametrize("type", [build.RELOCATABLE, build.EXECUTABLE, build.SHARED])
+def test_the_name_of_what_was_embedded_goes_with_it(type: int) -> None:
+    data = build.device_object(type=type).build()
+    before = build.as_bytes(elf.embed(build.as_view(data), [b"label"], name=".a.name.of.its.own"))
+    assert b".a.name.of.its.own\0" in before
+    assert removed(before, 9) == data
+
+
+def test_a_name_stays_that_another_section_has_too() -> None:
+    data = build.device_object(type=build.SHARED).build()
+    once = build.as_bytes(elf.embed(build.as_view(data), [b"label"], name=".a.name"))
+    twice = build.as_bytes(elf.embed(build.as_view(once), [b"other"], name=".name"))
+    assert removed(twice, 10) == once
+    assert contents(removed(twice, 9))[".name"] == b"other"
+    assert removed(twice, 9, 10) == data
+
+
+def test_a_table_that_lacks_a_name_in_use_is_not_sound() -> None:
+    data = build.device_object(type=build.SHARED).build()
+    before = build.as_bytes(elf.embed(build.as_view(data), [b"label"], name=".a.name"))
+    names = ElfFile(build.as_view(before)).names_section()
+    after = build.with_section(before, names.index, size=names.size - len(".a.name") - 1)
+    with pytest.raises(HostError, match="the table of section names is shorter"):
+        elf.verify(build.as_view(before), build.as_view(after))
+
+
 def test_loaded_sections_without_bytes_keep_their_place_in_linked_files() -> None:
     """As in files of debug information, where it lies behind the end of the file."""
     file = build.device_object(type=build.SHARED)
@@ -336,7 +362,7 @@ def test_alignment_is_kept_only_where_the_producer_kept_it() -> None:
 def test_openmp_objects_lose_their_device_code(name: str) -> None:
     data = (FIXTURES / name).read_bytes()
     (site,) = (
-        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.expects != "table"
+        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.content != "table"
     )
     assert isinstance(site, CodeSection)
     assert site.index is not None
@@ -347,7 +373,7 @@ def test_openmp_objects_lose_their_device_code(name: str) -> None:
 def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_points_to_it() -> None:
     data = (FIXTURES / "clang-22-hip.o").read_bytes()
     (site,) = (
-        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.expects != "table"
+        site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection) and site.content != "table"
     )
     assert isinstance(site, CodeSection)
     assert site.index == 7
@@ -360,6 +386,6 @@ def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_point
 def test_the_sections_of_the_bundler_go_with_their_headers() -> None:
     data = (FIXTURES / "clang-22-hip-rdc-bundler.o").read_bytes()
     sites = [site for site in elf.locate(build.as_view(data)) if isinstance(site, CodeSection)]
-    indices = [site.index for site in sites if site.expects != "table"]
+    indices = [site.index for site in sites if site.content != "table"]
     result = removed(data, *[index for index in indices if index is not None])
     assert ElfFile(build.as_view(result)).section_count == 18

@@ -104,13 +104,31 @@ class _Comparison:
             raise self.fail("the program headers changed")
 
     def _names(self) -> None:
-        """Check that the table of names starts with the old one, so that all old names are what they were."""
+        """Check that the table of names starts with the old one, so that all old names are what they were.
+
+        It may be shorter, by whole names that no section and no symbol has any more.
+        """
         old = self.old.contents(self.old.names_section())
         new = self.new.contents(self.new.names_section())
-        if len(new) < len(old):
-            raise self.fail("the table of section names is shorter")
-        if not _same(old, new.slice(0, len(old))):
+        common = min(len(old), len(new))
+        if not _same(old.slice(0, common), new.slice(0, common)):
             raise self.fail("the table of section names changed")
+        if len(new) < len(old) and (not common or new.read(common - 1, 1) != b"\0" or self._last_name_used() >= common):
+            raise self.fail("the table of section names is shorter")
+
+    def _last_name_used(self) -> int:
+        """Return the largest position in the table of section names that a section or a symbol of the new file uses."""
+        largest, table = 0, self.new.names_index
+        for section in self.new.sections():
+            largest = max(largest, section.name_offset)
+            if section.link != table or section.type == layout.NULL:
+                continue
+            if section.type not in (layout.SYMTAB, layout.DYNSYM):
+                raise self.fail(f"{self.new.title(section)} uses the table of section names, which is shorter")
+            symbol = self.new.layouts.symbol
+            rows = self.new.records(symbol, section.offset, section.size // symbol.size)
+            largest = max(largest, max((row[symbol.position("name_offset")] for row in rows), default=0))
+        return largest
 
     def _may_go(self, old: ElfSection) -> bool:
         is_candidate = old.type in (layout.PROGBITS, layout.OFFLOADING) and not old.flags & layout.ALLOC
@@ -178,6 +196,6 @@ def _parts(elf: ElfFile) -> tuple[list[int], list[int]]:
 
 
 def _overlap(starts: Sequence[int], ends: Sequence[int]) -> int | None:
-    """Return where two parts overlap, or None. In sorted ranges with bytes the first clash is between neighbours."""
+    """Return where two parts overlap, or None. In sorted ranges with bytes the first clash is between siblings."""
     following = islice(starts, 1, None)
     return next(compress(islice(starts, 1, None), map(gt, ends, following)), None)

@@ -119,7 +119,7 @@ def _symbols_of(
     info_at, name_at = layout.position("info"), layout.position("name_offset")
     count = _entry_count(elf, table, layout.size)
     if words is not None and words.size < elf.layouts.index.size * count:
-        raise elf.bad(
+        raise elf.error(
             f"{elf.title(words)} has fewer indices than the table has symbols",
             elf.section_field(words.index, "size"),
             "size",
@@ -157,7 +157,7 @@ def _symbols_of(
 def _entry_count(elf: EditableFile, table: ElfSection, size: int) -> int:
     """Return the number of records in a table whose records have a fixed size. Raises BadValue if they do not."""
     if table.entry_size != size or table.size % size:
-        raise elf.bad(
+        raise elf.error(
             f"{elf.title(table)} is no table of records of {size} bytes",
             elf.section_field(table.index, "entry_size"),
             "entry_size",
@@ -262,7 +262,7 @@ class EditableFile(ElfFile):
             )
         if self.header.section_offset < self.layouts.header.size:
             at = self.layouts.header.field_offset("section_offset")
-            raise self.bad("the section table lies in the header", at, "section_offset")
+            raise self.error("the section table lies in the header", at, "section_offset")
         self.names = self.names_section()
         _, self._stored_ends = self.stored_ranges()
         self._check_inside()
@@ -295,7 +295,7 @@ class EditableFile(ElfFile):
         for start, stop in self.segment_ranges():
             if stop > len(self.view):
                 at = self.header.program_offset
-                raise self.bad("a segment does not lie inside the file", at, "program header", found=f"{start:#x}")
+                raise self.error("a segment does not lie inside the file", at, "program header", found=f"{start:#x}")
         if max(self._stored_ends) > len(self.view):
             for index, end in enumerate(self._stored_ends):
                 if end > len(self.view):

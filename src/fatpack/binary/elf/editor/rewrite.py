@@ -29,7 +29,7 @@ from fatpack.binary.elf.editor.preconditions import (
     check_symbols,
     check_uses,
 )
-from fatpack.binary.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
+from fatpack.binary.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_LINK, SH_NAME, SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
             continue
         if start > len(elf.view):
             at = elf.section_field(part, "offset")
-            raise elf.bad(f"{_part_title(elf, part)} does not lie inside the file", at, "offset", found=f"{start:#x}")
+            raise elf.error(f"{_part_title(elf, part)} does not lie inside the file", at, "offset", found=f"{start:#x}")
         if start < end:
             raise HostError(
                 f"{_part_title(elf, owner)} and {_part_title(elf, part)} overlap",
@@ -237,7 +237,7 @@ def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
 
     A section that goes leaves a null header; one at the end of the table is dropped. It must not be loaded at run
     time, and no symbol, relocation, group or link may need it. Section and mapping symbols that nothing uses become
-    null symbols.
+    null symbols. Its name goes if it is the last of the table of names and has no other use.
 
     Raises HostError naming what stands in the way, FormatError for a damaged file, UsageError for an index that is
     none.
@@ -261,7 +261,42 @@ def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
         content is not None and total_size(content) == elf.section_rows[i][SH_SIZE] for i, content in changes.items()
     ):
         return patch_in_place(elf, changes, parts, patches)
+    names = _names_left(elf, gone)
+    if names is not None and elf.names.offset >= _cut(elf, changes, parts):
+        changes = {**changes, elf.names.index: [names]}
     return lay_out(elf, changes, parts, patches, count)
+
+
+def _names_left(elf: EditableFile, gone: Collection[int]) -> View | None:
+    """Return the table of names without the names at its end that only removed sections have, None if it stays whole.
+
+    :func:`~fatpack.binary.elf.editor.append.embed_sections` adds names there: what was embedded goes without a trace.
+    """
+    table = elf.names
+    if table.flags & (elf_layout.ALLOC | elf_layout.COMPRESSED) or table.index in gone:
+        return None
+    strings = elf.contents(table)
+    ends: dict[int, int] = {}
+    for index in gone:
+        at = elf.section_rows[index][SH_NAME]
+        end = at + len(elf.string(strings, at).encode("utf-8", "surrogateescape")) + 1
+        ends[end] = min(at, ends.get(end, at))
+    size = len(strings)
+    # A name at the end of a longer one is not the last.
+    while size in ends and 0 < ends[size] < size and strings.read(ends[size] - 1, 1) == b"\0":
+        size = ends[size]
+    if size == len(strings):
+        return None
+    uses = max(row[SH_NAME] for index, row in enumerate(elf.section_rows) if index not in gone)
+    for row in elf.section_rows:
+        if row[SH_LINK] != table.index or row[SH_TYPE] == elf_layout.NULL:
+            continue
+        if row[SH_TYPE] not in (elf_layout.SYMTAB, elf_layout.DYNSYM):
+            return None
+        name_at, width = elf.layouts.symbol.position("name_offset"), elf.layouts.symbol.size
+        symbols = elf.records(elf.layouts.symbol, row[SH_OFFSET], row[SH_SIZE] // width)
+        uses = max(uses, max((symbol[name_at] for symbol in symbols), default=0))
+    return strings.slice(0, size) if uses < size else None
 
 
 def replace_section(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:

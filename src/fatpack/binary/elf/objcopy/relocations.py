@@ -234,7 +234,7 @@ def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
         if is_known and has_addends(data):
             return decode_crel(data, elf.layouts.bits)
     except ValueError as error:
-        raise elf.bad(str(error), part.old_offset, f"section {part.old_index}") from error
+        raise elf.error(str(error), part.old_offset, f"section {part.old_index}") from error
     raise HostError(
         f"the relocations of {part.title} are in CREL encoding without addends, or of MIPS, which llvm-objcopy damages",
         hint="compile without --crel",
@@ -283,7 +283,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
     else:
         layout = _layout(elf, part)
         if part.entry_size != layout.size or part.size % layout.size:
-            raise elf.bad(
+            raise elf.error(
                 f"section {part.old_index} does not hold whole relocations",
                 elf.section_field(part.old_index, "size"),
                 "size",

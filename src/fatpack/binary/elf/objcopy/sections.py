@@ -191,12 +191,12 @@ def section_names(elf: ElfFile, places: Sequence[int]) -> dict[int, bytes]:
     table = view.tobytes()
     if not table.endswith(b"\0"):
         at = elf.section_field(section.index, "size")
-        raise elf.bad("the table of section names does not end with a NUL", at, "size", found=f"{section.size:#x}")
+        raise elf.error("the table of section names does not end with a NUL", at, "size", found=f"{section.size:#x}")
     if places and max(places) >= len(table):
         index = places.index(max(places)) + 1
         at = elf.section_field(index, "name_offset")
         expected = f"less than {len(table):#x}"
-        raise elf.bad("the name lies outside the table of names", at, "name_offset", expected, f"{max(places):#x}")
+        raise elf.error("the name lies outside the table of names", at, "name_offset", expected, f"{max(places):#x}")
     # A section at place 0 has no name, whatever the first byte is.
     return {**read_strings_at(table, places, view), 0: b""}
 
@@ -205,7 +205,7 @@ def _outside(elf: ElfFile, part: MutableElfSection) -> BadValue:
     at = elf.section_field(part.old_index, "offset")
     expected = f"an end of at most {len(elf.view):#x}"
     found = f"{part.old_offset:#x} + {part.size:#x}"
-    return elf.bad(f"section {part.old_index} does not lie inside the file", at, "offset", expected, found)
+    return elf.error(f"section {part.old_index} does not lie inside the file", at, "offset", expected, found)
 
 
 def _refer(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableElfSection]) -> None:
@@ -305,7 +305,7 @@ class SegmentLayout:
             end = values["offset"] + values["file_size"]
             if end > len(elf.view):
                 problem = f"segment {index} does not lie inside the file"
-                raise elf.bad(problem, elf.header.program_offset, "program header", found=f"{end:#x}")
+                raise elf.error(problem, elf.header.program_offset, "program header", found=f"{end:#x}")
             segment = MutableSegment(index, values["offset"], values["file_size"], values["address"], values["align"])
             segment.row = values
             self.listed.append(segment)

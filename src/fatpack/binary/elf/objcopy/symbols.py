@@ -46,7 +46,7 @@ class MutableElfSymbols:
         self._name_at = layout.position("name_offset")
         info_at = layout.position("info")
         if table.entry_size != layout.size or table.size % layout.size or not table.size:
-            raise elf.bad(
+            raise elf.error(
                 "the symbol table does not hold whole symbols",
                 elf.section_field(table.old_index, "size"),
                 "size",
@@ -75,7 +75,7 @@ class MutableElfSymbols:
         places = [row[self._name_at] for row in self.rows]
         if not content.endswith(b"\0") or max(places) >= len(content):
             at = elf.section_field(strings.old_index, "size")
-            raise elf.bad("a symbol's name lies outside the table of names", at, "size", found=f"{len(content):#x}")
+            raise elf.error("a symbol's name lies outside the table of names", at, "size", found=f"{len(content):#x}")
         names = read_strings_at(content, places, view)
         return [names[place] for place in places]
 

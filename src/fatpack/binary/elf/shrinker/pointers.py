@@ -126,7 +126,7 @@ def _local_value(elf: LinkedElfFile, relocation: _LoaderRelocation, where: str, 
     table = elf.section(link) if 0 < link < elf.section_count else None
     at = relocation.symbol * layout.size
     if table is None or at + layout.size > table.stored_size:
-        raise elf.bad(f"{where} names a symbol that is not there", relocation.at, "r_info")
+        raise elf.error(f"{where} names a symbol that is not there", relocation.at, "r_info")
     row = layout.named(elf.view, table.offset + at)
     if (row["info"] >> 4 and not row["other"] & 3) or not 0 < row["section_index"] < elf_layout.FIRST_RESERVED:
         raise _visible(elf, where)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.io.source import Piece, Source, View
-    from fatpack.options import BundleOptions, BundleType
+    from fatpack.literals import BundleType
+    from fatpack.options import BundleOptions
     from fatpack.tools.llvm.clang_offload_bundler.arguments import BundlerSettings
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
@@ -58,8 +59,8 @@ def bundle(settings: BundlerSettings) -> None:
 def _opened(name: str, sources: list[Source]) -> View:
     from fatpack.io.open import open_source
 
-    sources.append(open_source(name, resting=True))
-    sources[-1].rest()
+    sources.append(open_source(name, may_close=True))
+    sources[-1].release_buffers()
     return sources[-1].view()
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fatpack.formats.clang_bundle.compressed import InflatedBundle
     from fatpack.formats.clang_bundle.fat_object import FatObjectImage
     from fatpack.io.source import Piece, View
+    from fatpack.literals import BundleType
     from fatpack.model import Finding
-    from fatpack.options import BundleType
     from fatpack.tools.llvm.clang_offload_bundler.arguments import BundlerSettings
 
 

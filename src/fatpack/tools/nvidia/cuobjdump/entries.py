@@ -163,7 +163,7 @@ def _passing_compat(view: View) -> bytes:
     front, table = bytearray(), bytearray()
     table_at = end = at = 0
     elf = None
-    for piece in view.once():
+    for piece in view.read_once():
         front += piece[: max(_FRONT - at, 0)]
         if not end and len(front) >= _HEAD:
             elf = read_quick_header(view, bytes(front[:_HEAD]))

@@ -1,8 +1,8 @@
 """``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 or 13.5 does.
 
-It is what nvcc and clang call. ``options`` has the table of options, ``images`` the checks of every image, ``embedded``
-the C file. Bytes, messages, their order and exit codes are the original's: those of the version that ``--as`` or
-``FATPACK_CUDA`` names; without either those of 13.0, and of 13.5 for command lines that 13.0 does not know.
+nvcc and clang call it. ``options`` has the table of options and the checks of every image. Bytes, messages, their order
+and exit codes are the original's: those of the version that ``--as`` or ``FATPACK_CUDA`` names; without either those of
+13.0, and of 13.5 for command lines that 13.0 does not know.
 ``docs/tools/fatbinary.md`` lists every difference.
 """
 
@@ -17,12 +17,12 @@ from fatpack.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import TypeIs
 
     from fatpack.io.source import Piece, Source
-    from fatpack.options import CompressMode
+    from fatpack.literals import CompressMode
     from fatpack.tools.nvidia.command_line import NvidiaArguments
 
 _MODES = ("default", "size", "speed", "balance", "none")
@@ -35,6 +35,78 @@ _CONTRADICTION = (
 
 #: What a file that was opened fails with when it is written.
 _WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+# The C file of ``--embedded-fatbin``. nvcc includes it after ``fatbinary_section.h`` of the toolkit.
+
+#: Numbers in a row, and rows that are written at a time.
+_ROW, _ROWS = 4, 2048
+
+_START = """\
+#ifndef __SKIP_INTERNAL_FATBINARY_HEADERS
+#include "fatbinary_section.h"
+#endif
+#define __CUDAFATBINSECTION  ".nvFatBinSegment%s"
+#define __CUDAFATBINDATASECTION  "%s"
+"""
+
+_ASSEMBLY = """\
+asm(
+".section %s, \\"a\\"\\n"
+".align 8\\n"
+"fatbinData%s:\\n"
+"""
+
+_ASSEMBLY_END = """\
+".text\\n");
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern const unsigned long long fatbinData%s[%d];
+#ifdef __cplusplus
+}
+#endif
+"""
+
+_ARRAY = """\
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+static const unsigned long long fatbinData%s[] __attribute__ ((section (__CUDAFATBINDATASECTION)))= {"""
+
+_ARRAY_END = """
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+"""
+
+_NAME = """\
+#undef __FATIDNAME_CORE
+#undef __FATIDNAME
+#define __FATIDNAME_CORE(x) __fatbinwrap##x
+#define __FATIDNAME(x) __FATIDNAME_CORE(x)
+extern const __fatBinC_Wrapper_t __FATIDNAME(__NV_MODULE_ID)"""
+
+_WRAPPER = """\
+#ifdef __cplusplus
+extern "C" {
+#endif
+%s __attribute__ ((aligned (8))) __attribute__ ((section (__CUDAFATBINSECTION)))= 
+\t{ 0x466243b1, %d, fatbinData%s, %s };
+%s#ifdef __cplusplus
+}
+#endif
+"""  # noqa: W291
+
+
+#: Several in one file, with suffixes that tell them apart, need their own. How we know: fatbinary 13.5.
+_UNDEFINED = """\
+#undef __CUDAFATBINDATASECTION
+#undef __CUDAFATBINSECTION
+"""
 
 
 def main(program: str, arguments: Sequence[str], version: str = "") -> int:
@@ -129,7 +201,6 @@ def _is_later(given: NvidiaArguments) -> bool:
 def _write(given: NvidiaArguments, pieces: list[Piece], *, undefines: bool) -> None:
     from fatpack.errors import UsageError
     from fatpack.io.atomic_write import OutputBatch
-    from fatpack.tools.nvidia.fatbinary.embedded import c_file
     from fatpack.tools.nvidia.fatbinary.options import FatbinaryFatal
 
     with OutputBatch() as batch:
@@ -139,7 +210,7 @@ def _write(given: NvidiaArguments, pieces: list[Piece], *, undefines: bool) -> N
             path = given.last(option)
             content = pieces
             if option == "embedded-fatbin":
-                content = c_file(  # type: ignore[assignment]
+                content = _c_file(  # type: ignore[assignment]
                     pieces,
                     relocatable=bool(given.last("device-c")),
                     linked=bool(given.last("link")),
@@ -164,3 +235,58 @@ def _not_written(error: OSError, path: str) -> Exception:
 
     what = "write" if error.errno in _WRITING else "open output"
     return FatbinaryFatal(f"Could not {what} file '{path}'")
+
+
+def _c_file(
+    pieces: Sequence[Piece],
+    *,
+    relocatable: bool,
+    linked: bool,
+    as_array: bool,
+    suffix: str = "",
+    undefines: bool = False,
+) -> Iterator[bytes]:
+    """Yield the C file for a fat binary. ``relocatable`` code has a section and a wrapper of its own.
+
+    ``suffix`` goes to the names of the definitions, the wrapper of relocatable code excepted, and to that of the
+    wrapper's section. ``undefines`` takes the macros back after the wrapper, as later versions do.
+    """
+    section = "__nv_relfatbin" if relocatable else ".nv_fatbin"
+    yield _encoded(_START % (suffix, section))
+    if as_array:
+        yield _encoded(_ARRAY % suffix)
+        yield from _numbers(pieces, "0x%016xull,0x%016xull,0x%016xull,0x%016xull,\n", "0x%016xull", ",", "")
+        yield _ARRAY_END.encode()
+    else:
+        yield _encoded(_ASSEMBLY % (section, suffix))
+        row = '".quad 0x%016x,0x%016x,0x%016x,0x%016x\\n"\n'
+        yield from _numbers(pieces, row, "0x%016x", ", ", '".quad %s\\n"\n')
+        yield _encoded(_ASSEMBLY_END % (suffix, sum(map(len, pieces)) // 8))
+    name = _NAME if relocatable else f"static const __fatBinC_Wrapper_t __fatDeviceText{suffix}"
+    version, more = (2, "(void**)__cudaPrelinkedFatbins") if linked else (1, "0")
+    yield _encoded(_WRAPPER % (name, version, suffix, more, _UNDEFINED if undefines else ""))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _numbers(pieces: Sequence[Piece], row: str, number: str, separator: str, last: str) -> Iterator[bytes]:
+    """Yield the bytes as numbers of 64 bits, in rows; the last row, if it is shorter, looks different."""
+    import struct
+
+    from fatpack.io.source import piece_parts
+
+    size = 8 * _ROW * _ROWS
+    buffer = bytearray()
+    for part in piece_parts(pieces):
+        buffer += part
+        whole = len(buffer) - len(buffer) % (8 * _ROW)
+        for at in range(0, whole, size):
+            values = struct.unpack_from(f"<{min(size, whole - at) // 8}Q", buffer, at)
+            yield ((row * (len(values) // _ROW)) % values).encode()
+        del buffer[:whole]
+    if buffer:
+        values = struct.unpack(f"<{len(buffer) // 8}Q", buffer)
+        text = separator.join(number % value for value in values)
+        yield (last % text if last else text).encode()

@@ -139,7 +139,7 @@ def read_images(given: NvidiaArguments, opened: list[Source], *, is_later: bool)
         target = Target(width, f"sm_{number}", "cuda")
         _check(kind, data, target)
         yield Image(target, FORMS[kind], data, len(data), len(data), data.span(), attrs=attrs | more)
-        data.source.rest()
+        data.source.release_buffers()
 
 
 def _opened_first(files: Iterable[_File], *, is_grouped: bool) -> Iterator[_File]:
@@ -179,7 +179,7 @@ def _kind(pairs: Mapping[str, str], known: Container[str]) -> str:
 def _open(path: str, opened: list[Source]) -> View:
     try:
         # "-" is a file's name here.
-        source = open_source("./-" if path == "-" else path, resting=True)
+        source = open_source("./-" if path == "-" else path, may_close=True)
     except (OSError, UsageError):
         raise FatbinaryFatal(f"Could not open input file '{path}'") from None
     opened.append(source)
