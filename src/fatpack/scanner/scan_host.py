@@ -6,8 +6,6 @@ containers of a region. Each level of nested files adds its own.
 
 from __future__ import annotations
 
-from functools import partial
-
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
 from fatpack.binary.elf import quick_header
@@ -279,12 +277,11 @@ class _FileScan:
 
         Raises ``OSError`` when reading the file fails.
         """
-        span = self._context.view.span()
         try:
             is_object = _has_host_code(self._context) and not _is_linked(self._context)
-            for span, part in self._parts():
+            for span, part, arguments in self._parts():
                 try:
-                    for item in part():
+                    for item in part(*arguments):
                         if isinstance(item, Finding):
                             self._is_wrong |= item.code.startswith("FP30") and item.severity != "note"
                         elif is_object:
@@ -295,34 +292,34 @@ class _FileScan:
         except _DAMAGE as error:
             yield finding_from_error(error, self._context.view.span())
 
-    def _parts(self) -> Iterator[tuple[Span, Callable[[], Iterable[FoundContainer | Finding]]]]:
-        """Yield the parts of the file, each with its span, as functions: a part is read before the next is yielded."""
+    def _parts(self) -> Iterator[tuple[Span, Callable[..., Iterable[FoundContainer | Finding]], tuple[object, ...]]]:
+        """Yield the parts of the file: span, function and arguments. A part is read before the next is yielded."""
         context = self._context
         view = context.view
         if context.host == "raw":
-            yield view.span(), self._raw
+            yield view.span(), self._raw, ()
             return
         for place in self._places():
             if isinstance(place, Finding):
-                yield place.span, partial(self._wrong, place)
+                yield place.span, self._wrong, (place,)
                 continue
             span = place.data.span()
             if place.findings:
-                yield span, partial(_of_section, place.section, place.findings)
+                yield span, _of_section, (place.section, place.findings)
             if place.data.source is view.source and place.content != RECORDS:
                 self._searched_ranges.append((place.data.start - view.start, place.data.end - view.start))
             if place.content == MEMBER:
-                yield span, partial(self._member, place)
+                yield span, self._member, (place,)
             elif place.content in _DEFERRED:
                 self._deferred.append(place)
             else:
-                yield span, partial(self._containers, place)
+                yield span, self._containers, (place,)
         if self._deferred:
-            yield view.span(), self._together
+            yield view.span(), self._together, ()
         if context.host != "archive":
-            yield view.span(), self._elsewhere
+            yield view.span(), self._elsewhere, ()
         if _has_host_code(context):
-            yield view.span(), self._registration
+            yield view.span(), self._registration, ()
 
     def _places(self) -> Iterator[CodeSection | Finding]:
         """Yield the places and findings of the host; of a host with sections, tables about the others first.
