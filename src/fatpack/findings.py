@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: code → (severity, what it means and what to do)
 CODES: dict[str, tuple[str, str]] = {
-    "FP1001": ("error", "A container cannot be read; the message says at which field. Intact siblings are listed."),
+    "FP1001": ("error", "A container cannot be read; the message says at which field. Intact neighbours are listed."),
     "FP1002": ("warning", "Bytes between or after the containers of a section belong to none of them."),
     "FP1003": ("note", "Zero bytes after the last container; LLVM 22 refuses the whole section because of them."),
     "FP1004": ("error", "Containers are nested deeper than the limit; the inner ones were not read."),

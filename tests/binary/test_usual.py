@@ -29,8 +29,8 @@ def test_sections_of_a_producer_are_not(name: str) -> None:
 def test_names_are_counted_by_their_stem() -> None:
     rows = [(0, 10, ".text.a", 1), (10, 15, ".text.b", 2), (20, 30, ".mine", 3), (30, 40, ".symtab", 4)]
     division = split_sections(rows)
-    assert division.unusual == [(20, 30)]
-    assert division.open == {".text": (2, 15)}
+    assert division.searched == [(20, 30)]
+    assert division.skipped == {".text": (2, 15)}
     assert (section_name_stem(".text$mn"), section_name_stem(".data"), may_hold_anything(".symtab")) == (
         ".text",
         ".data",
@@ -46,21 +46,21 @@ def test_elf_files_are_divided_as_their_rows_are() -> None:
     view = BytesSource(data).view()
     division = binary.divided_sections("elf", view)
     assert division == split_sections(binary.sections("elf", view))
-    assert division.open == {".text": (2, 80), ".rodata": (1, 40), ".data": (1, 40)}
-    assert len(division.unusual) == 2
+    assert division.skipped == {".text": (2, 80), ".rodata": (1, 40), ".data": (1, 40)}
+    assert len(division.searched) == 2
     behind = binary.divided_sections("elf", BytesSource(data + b"behind").view())
-    assert list(behind.unusual) == [*division.unusual, (len(view), len(view) + 6)]
+    assert list(behind.searched) == [*division.searched, (len(view), len(view) + 6)]
 
 
 def test_windows_files_are_divided_too() -> None:
     for host, build, section in (("coff", coff.build, coff.Section), ("pe", pe.build, pe.Section)):
         view = BytesSource(build([section(b".text", b"x" * 64), section(b".mine", b"x" * 64)])).view()
         division = binary.divided_sections(host, view)
-        assert division.open[".text"][0] == 1
-        start, end = division.unusual[0]
+        assert division.skipped[".text"][0] == 1
+        start, end = division.searched[0]
         assert view.read(start, end - start).startswith(b"x" * 64)
 
 
 def test_a_damaged_host_gives_what_can_be_read() -> None:
-    assert binary.divided_sections("elf", BytesSource(b"\x7fELF\2\1").view()).unusual == []
-    assert binary.divided_sections("archive", BytesSource(b"!<arch>\n").view()).unusual == []
+    assert binary.divided_sections("elf", BytesSource(b"\x7fELF\2\1").view()).searched == []
+    assert binary.divided_sections("archive", BytesSource(b"!<arch>\n").view()).searched == []

@@ -20,7 +20,7 @@ B = f"--image=file=b.cubin,triple={TRIPLE},arch=sm_90,kind=cuda"
 
 
 def wrap(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run clang-linker-wrapper, which needs its siblings on PATH."""
+    """Run clang-linker-wrapper, which needs its neighbours on PATH."""
     program = tool("clang-linker-wrapper")
     environment = {**os.environ, "PATH": f"{Path(program).parent}:{os.environ['PATH']}"}
     command = [program, "--host-triple=x86_64-unknown-linux-gnu", f"--linker-path={tool('ld')}", *arguments]

@@ -120,8 +120,8 @@ def test_a_system_without_processes_is_none() -> None:
 
 def test_leaving_early_ends_the_workers() -> None:
     program = (
-        "made = map_in_processes(range(1, 40), lambda item: time.sleep(60 * (item > 1)) or item,\n"
-        "    lambda _: 1, least=0)\n"
+        "def work(item): return time.sleep(60 * (item > 1)) or item\n"
+        "made = map_in_processes(range(1, 40), work, lambda _: 1, least=0)\n"
         "first = next(made)[1].value\nmade.close()\nprint(json.dumps([first, is_alone()]))"
     )
     assert answer(program) == [1, True]

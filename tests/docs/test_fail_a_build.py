@@ -72,7 +72,7 @@ def test_wrong_arguments_are_errors(wheel: None) -> None:
         fatpack.check("demo.whl")
     with pytest.raises(fatpack.UsageError, match="go together"):
         fatpack.check("demo.whl", max_growth="5%")
-    with pytest.raises(TypeError, match="require is a text"):
+    with pytest.raises(TypeError, match="require must be a text"):
         fatpack.check("demo.whl", require=[80])  # type: ignore[list-item]
     assert fatpack.check(["demo.whl"], max_size="1MB", forbid="sm_5*").exit_code == 0
 

@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fatpack.cli.commands.examples import EXAMPLES
 from tests.builders import wheels
 from tests.builders.cir import HOST, SM_80, SM_90, combined
 from tests.laws.rooms import FIXTURES
 
+from fatpack.command_line.examples import EXAMPLES
 from fatpack.main import main
 
 README = Path(__file__).parents[2] / "README.md"
@@ -33,7 +33,16 @@ FILES = {
     "a.o": FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o",
 }
 #: examples that find something, as they would on files that nobody has mended
-FINDING = ("check ", "explain ", "diff ", "link-inputs ", "doctor ", "remove fat.o --arch sm_70")
+FINDING = (
+    "check ",
+    "check-kpack ",
+    "check-stages ",
+    "explain ",
+    "diff ",
+    "link-inputs ",
+    "doctor ",
+    "remove fat.o --arch sm_70",
+)
 
 
 @pytest.fixture

@@ -159,8 +159,8 @@ TABLE = strings(b"k")
         (module(end=b"\x01" + b"\xff" * 9 + b"\x02"), "a number of more than 64 bits"),
         (module((STRINGS, b"\xff\xff\x03")), "there is no room for 65535 rows"),
         (module((FUNCTIONS, functions(count=1 << 40)), (STRINGS, TABLE)), "there is no room for 1099511627776 rows"),
-        (module((FUNCTIONS, functions(function(1))), (STRINGS, TABLE)), "number 1 is asked for, and there are 1"),
-        (module((FUNCTIONS, ROWS)), "number 0 is asked for, and there are 0"),
+        (module((FUNCTIONS, functions(function(1))), (STRINGS, TABLE)), "number 1 is requested, but there are 1"),
+        (module((FUNCTIONS, ROWS)), "number 0 is requested, but there are 0"),
         (module((FUNCTIONS, ROWS), (STRINGS, b"\x01\xcb\xcb\xcb\x09\0\0\0k")), "string 0 lies outside"),
         (
             module((FUNCTIONS, functions(function(0, KERNEL | HINTS, attributes=b"\x02\x08"))), (STRINGS, TABLE)),

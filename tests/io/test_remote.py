@@ -98,8 +98,8 @@ def test_a_small_file_takes_one_request_with_or_without_ranges(server: Server) -
 @pytest.mark.parametrize(
     ("ways", "words"),
     [
-        (("no ranges",), "it sends the whole file where a range is asked for"),
-        (("no ranges", "no length"), "it sends the whole file where a range is asked for"),
+        (("no ranges",), "it sends the whole file where a range is requested"),
+        (("no ranges", "no length"), "it sends the whole file where a range is requested"),
         (("no size",), "it does not tell the size of the file"),
     ],
 )

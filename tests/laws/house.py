@@ -1,8 +1,8 @@
-"""The house as its source shows it: rooms and their order, folders, and who imports whom.
+"""The structure of the package, read from its source: top-level modules and folders, their order, and imports.
 
-The laws of imports (``test_imports.py``) hold what stands here, and ``tools/docs`` prints it into
-``docs/design/architecture.md``. An import counts if it can run: at the top of a module or inside a function. One below
-``if TYPE_CHECKING:`` is for annotations, never runs, and does not count.
+``test_imports.py`` checks the order, and ``tools/docs`` prints it into ``docs/design/architecture.md``. An import
+counts if it can run: at the top of a module or inside a function. Imports below ``if TYPE_CHECKING:`` never run and do
+not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
-#: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
+#: The order of top-level modules and folders, lowest first: a module imports only from its own and lower levels.
 LEVELS = [
     {"errors", "literals", "magic_numbers", "printable", "record"},
     {"concurrency", "demangling", "exit_codes", "limits", "options", "result"},
@@ -37,43 +37,48 @@ LEVELS = [
     {"__main__"},
 ]
 
-#: The order of the parts inside a room, lowest first: as in LEVELS, but those of one line do not know each other.
+#: The order of the parts of a folder, lowest first; parts of one level do not import each other.
 FLOORS = {
     "formats/cir": [
-        {"words", "bundle_id", "expressions"},
+        {"vocabulary", "bundle_id"},
         {"text"},
         {"bytecode"},
         {"modules"},
-        {"files"},
-        {"rules"},
+        {"files", "verify", "byte_labels"},
         {"gpu_binary", "combine"},
-        {"container"},
+        {"reader"},
         {"__init__"},
     ]
 }
 
-#: Formats that are defined in terms of another one, which they know: a SYCLBIN file of version 2 is an offload binary.
-BUILT_ON = {"formats/syclbin": "formats/offload_binary"}
+#: Formats that are defined in terms of another one and import it: a SYCLBIN file of version 2 is an offload binary, a
+#: PE image has the header and section table of COFF.
+BUILT_ON = {"formats/syclbin": "formats/offload_binary", "binary/pe": "binary/coff"}
 
-#: Parts that do not know each other, whichever of them stands higher.
-STRANGERS = [("formats/cir/container", "formats/cir/combine")]
+#: Parts that do not import each other, in either direction.
+STRANGERS = [("formats/cir/reader", "formats/cir/combine")]
 
-#: Code lines from which a module stands for itself, though a single module beside it imports it.
+#: A module with fewer code lines and a single importer in its own folder belongs into that importer.
 FEWEST_LINES = 80
 
-#: Whether the law of small modules holds. It is turned on when the last of them has moved in with its importer.
-SMALL_MODULES_MOVE_IN = False
+#: Small modules that stay (2026-11-23; this list may only shrink), with the reason.
+STAYS_SMALL = {
+    "binary/elf/byte_labels": "an interface function, loaded only when bytes are labelled",
+    "formats/cuda_fatbin/byte_labels": "an interface function, loaded only when bytes are labelled",
+    "commands/survey/dask_cluster": "needs dask, which is optional",
+    "commands/survey/ray_cluster": "needs ray, which is optional",
+}
 
-#: A graph of names: each with those it imports.
+#: name → the names that it imports
 Graph = Mapping[str, set[str]]
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module below ``src/fatpack``: its path without ``.py`` (``io/source``), and what it imports of fatpack.
+    """A module below ``src/fatpack``: its path without ``.py`` (``io/source``), and the modules of fatpack it imports.
 
-    ``lines`` are its lines of code: neither empty, nor comment, nor docstring. ``is_table`` says that it defines
-    neither functions nor classes with methods, only values.
+    ``lines`` counts lines of code, without blank lines, comments and docstrings. ``is_table``: it defines values only,
+    neither functions nor methods.
     """
 
     path: str
@@ -92,7 +97,7 @@ class Module:
 
 
 def modules(root: Path = ROOT) -> dict[str, Module]:
-    """Return every module by its path; the package itself, which only names what the library offers, is left out."""
+    """Return every module by its path, except the package itself, which only lists public names."""
     files = {file.relative_to(root).with_suffix("").as_posix(): file for file in sorted(root.rglob("*.py"))}
     trees = {path: ast.parse(file.read_text(encoding="utf-8")) for path, file in files.items()}
     return {
@@ -124,7 +129,7 @@ def _imported(tree: ast.Module, files: Mapping[str, Path]) -> Iterator[str]:
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all below it, without what stands below ``if TYPE_CHECKING:``."""
+    """Yield a node and all nodes below it, except those below ``if TYPE_CHECKING:``."""
     yield node
     is_for_checkers = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     for child in node.orelse if is_for_checkers else ast.iter_child_nodes(node):
@@ -132,7 +137,7 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _code_lines(tree: ast.Module) -> set[int]:
-    """Return the numbers of the lines that have code; docstrings and other bare texts are none."""
+    """Return the numbers of the lines with code; docstrings are no code."""
     texts: set[int] = set()
     lines: set[int] = set()
     for node in ast.walk(tree):
@@ -144,9 +149,9 @@ def _code_lines(tree: ast.Module) -> set[int]:
 
 
 def small_modules(every: Mapping[str, Module]) -> list[tuple[str, str]]:
-    """Return (module, its importer) for each small module that a single module imports, one of the same folder.
+    """Return (module, its importer) for each small module with a single importer, which is in the same folder.
 
-    Interfaces (``__init__``) and tables are none of them.
+    Interfaces (``__init__``) and tables may be small.
     """
     importers: dict[str, set[str]] = {}
     for module in every.values():
@@ -165,13 +170,13 @@ def small_modules(every: Mapping[str, Module]) -> list[tuple[str, str]]:
 
 
 def _module(parts: list[str], files: Mapping[str, Path]) -> str:
-    """Return the path of the module that a dotted name means, if it is one."""
+    """Return the path of the module with a dotted name; "" if there is none."""
     path = "/".join(part for part in parts if part)
     return next((name for name in (path, f"{path}/__init__".lstrip("/")) if name in files), "")
 
 
 def parts_of(folder: str, every: Mapping[str, Module]) -> dict[str, set[str]]:
-    """Return the graph of what lies in a folder, modules and folders, each folder taken as one."""
+    """Return the imports between the modules and folders in a folder, each folder taken as one."""
     inside = [module for module in every.values() if module.path.startswith(f"{folder}/")]
     graph: dict[str, set[str]] = {part(folder, module.path): set() for module in inside}
     for module in inside:
@@ -181,7 +186,7 @@ def parts_of(folder: str, every: Mapping[str, Module]) -> dict[str, set[str]]:
 
 
 def part(folder: str, path: str) -> str:
-    """Return the part of a folder that a path below it belongs to: ``formats/cir`` in ``formats``."""
+    """Return the module or folder in a folder that a path belongs to: ``formats/cir`` in ``formats``."""
     return f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}"
 
 
@@ -191,13 +196,13 @@ def folders(every: Mapping[str, Module]) -> list[str]:
 
 
 def circle(graph: Graph) -> list[str]:
-    """Return a shortest circle of a graph, its first name repeated at the end; nothing if there is none."""
+    """Return a shortest circle of a graph, with its first name repeated at the end; an empty list if there is none."""
     circles = (found for start in sorted(graph) if (found := _way_back(graph, start)))
     return min(circles, key=len, default=[])
 
 
 def _way_back(graph: Graph, start: str) -> list[str]:
-    """Return the shortest way from a name to itself."""
+    """Return the shortest path from a name to itself."""
     ways, reached = [[start]], {start}
     for way in ways:
         for name in sorted(graph.get(way[-1], ())):
@@ -210,7 +215,7 @@ def _way_back(graph: Graph, start: str) -> list[str]:
 
 
 def lowest_first(graph: Graph) -> list[str]:
-    """Return the names of a graph in an order in which each imports only from those before it; circles are cut."""
+    """Return the names of a graph in topological order, imported names first; circles are cut."""
     order: list[str] = []
     visited: set[str] = set()
 
@@ -228,12 +233,12 @@ def lowest_first(graph: Graph) -> list[str]:
 
 
 def names(parts: Iterable[str]) -> list[str]:
-    """Return the last name of each part, for a sentence that has named their folder."""
+    """Return the last component of each path, for a sentence that has named their folder."""
     return [path.rpartition("/")[2] for path in parts]
 
 
 def arrows(way: list[str], every: Mapping[str, Module]) -> list[str]:
-    """Return, for each step of a way from part to part, which module imports which."""
+    """Return, for each step of a path from part to part, the imports between modules."""
     steps = list(pairwise(way))
     return [
         f"  {module.path}.py imports {name}.py"

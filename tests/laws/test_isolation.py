@@ -1,4 +1,4 @@
-"""The law of isolation: one bad part takes nothing away from its siblings, in any host and for any command.
+"""The law of isolation: one bad part takes nothing away from its neighbours, in any host and for any command.
 
 A bad unit is planted between two good ones. Whatever is done with the file, the good ones give what they give without
 it, it is reported with its code and place, and the exit code is 3, or 4 if it is only not supported.

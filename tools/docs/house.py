@@ -1,6 +1,6 @@
-"""The part of ``docs/design/architecture.md`` that the source knows better: rooms, their order, their folders.
+"""The tables of ``docs/design/architecture.md``: top-level modules with their levels, and the folders in them.
 
-The order is the one that ``tests/laws/test_imports.py`` holds; what a room or folder is for stands in its docstring.
+The levels are those that ``tests/laws/test_imports.py`` checks; the purpose is the first line of each docstring.
 """
 
 from __future__ import annotations
@@ -18,34 +18,33 @@ if TYPE_CHECKING:
 
 
 def rooms() -> str:
-    """Return the rooms, floor by floor."""
+    """Return the table of top-level modules and folders, lowest level first."""
     every = house.modules()
     rows = [
-        [str(floor), f"`{name}{'' if name in every else '/'}`", _purpose(name, every)]
-        for floor, names in enumerate(house.LEVELS, 1)
+        [str(level), f"`{name}{'' if name in every else '/'}`", _purpose(name, every)]
+        for level, names in enumerate(house.LEVELS, 1)
         for name in sorted(names)
     ]
-    return "\n".join(table(["floor", "room", "what it is for"], rows))
+    return "\n".join(table(["level", "module", "purpose"], rows))
 
 
 def folders() -> str:
-    """Return the folders inside the rooms: of a folder's parts, each imports only from those before it."""
+    """Return the table of the folders in each top-level folder, imported folders first."""
     every = house.modules()
     tops = (room for names in house.LEVELS for room in sorted(names) if room not in every)
-    rows = [[f"`{folder}/`", _purpose(folder, every)] for room in tops for folder in _below(room, every)]
-    return "\n".join(table(["folder", "what is done there"], rows))
+    rows = [[f"`{room}/`", ", ".join(f"`{name}`" for name in house.names(_below(room, every)))] for room in tops]
+    return "\n".join(table(["folder", "folders in it"], [row for row in rows if row[1]]))
 
 
 def _below(folder: str, every: Mapping[str, Module]) -> Iterator[str]:
-    """Yield all folders below a folder; of its own ones, each imports only from those before it."""
+    """Yield the folders in a folder; each imports only from those before it."""
     for part in house.lowest_first(house.parts_of(folder, every)):
         if part not in every:
             yield part
-            yield from _below(part, every)
 
 
 def _purpose(name: str, every: Mapping[str, Module]) -> str:
-    """Return the first sentences of the docstring of a module or folder, as Markdown."""
+    """Return the first paragraph of the docstring of a module or folder, as Markdown."""
     docstring = (every.get(name) or every[f"{name}/__init__"]).docstring
     text = " ".join(docstring.partition("\n\n")[0].split()).rstrip(".")
     return re.sub(r"(?::\w+:`|``)~?([^`]*)`+", r"`\1`", text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from tools.docs.markdown import table
 
 import fatpack
-from fatpack import options
+from fatpack import literals
 from fatpack.record import Record
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ and `replace(field=…)` makes a changed copy.
 #: Signatures that are longer than this have a line for each argument.
 _WIDEST = 100
 
-#: The folders of those modules whose classes people read, and what they are called here; all others are the model.
+#: The modules of results, options and errors; all other classes are the model.
 _RESULTS, _OPTIONS, _ERRORS = "fatpack.commands.check.", "fatpack.options", "fatpack.errors"
 
 
@@ -64,7 +64,7 @@ def render() -> str:
 
 def _group(name: str) -> str:
     value = getattr(fatpack, name)
-    if hasattr(options, name):
+    if hasattr(literals, name):
         return "Words"
     if not isinstance(value, type):
         return "Functions" if callable(value) else "Options"
@@ -79,7 +79,7 @@ def _group(name: str) -> str:
 
 def _words(names: list[str]) -> str:
     meanings = _literal_docs()
-    rows = [[f"`{name}`", _shown(get_args(getattr(options, name))), meanings.get(name, "")] for name in names]
+    rows = [[f"`{name}`", _shown(get_args(getattr(literals, name))), meanings.get(name, "")] for name in names]
     return "\n".join([*table(["type", "words", "meaning"], rows), ""])
 
 
@@ -88,12 +88,12 @@ def _shown(words: tuple[str, ...]) -> str:
 
 
 def _literal_docs() -> dict[str, str]:
-    """Return what stands behind each type in the source: type → sentence."""
-    body = ast.parse(Path(options.__file__).read_text(encoding="utf-8")).body
+    """Return the string after each type in the source: type → sentence."""
+    body = ast.parse(Path(literals.__file__).read_text(encoding="utf-8")).body
     found = {}
-    for statement, behind in pairwise(body):
+    for statement, following in pairwise(body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            text = getattr(getattr(behind, "value", None), "value", "")
+            text = getattr(getattr(following, "value", None), "value", "")
             found[statement.target.id] = prose(text) if isinstance(text, str) else ""
     return found
 

@@ -1,24 +1,24 @@
-"""Hosts: the files that carry containers. One room per carrier, and every room has the same door.
+"""Hosts: the files that contain containers. There is one package or module per kind, all with the same interface.
 
-=========  ==========================================================================================
-``DOC``     the room's card (:class:`fatpack.layout.FormatInfo`)
+=========== ==========================================================================================
+``DOC``     description of the host (:class:`fatpack.layout.FormatInfo`)
 ``detect``  ``detect(view) -> bool``: cheap, reads a bounded number of bytes, never raises
-``locate``  ``locate(view) -> Iterator[Site | Finding]``: where device code may lie, in file order
-``labels``  ``labels(view) -> Iterator[Label]``: which byte is what; the labels cover every byte once
+``locate``  ``locate(view) -> Iterator[CodeSection | Finding]``: sections that may contain device code
+``labels``  ``labels(view) -> Iterator[Label]``: a byte map that covers every byte once
 ``embed``   ``embed(view, content, name=…) -> Iterable[Piece]``: the host with a container added
-``replace`` ``replace(view, index, content) -> Iterable[Piece]``: one section's content exchanged
-``remove``  ``remove(view, indices) -> Iterable[Piece]``: sections of device code taken out
-``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
-``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
-``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: as ``embed``, with nothing of the view cut; optional
-``relay``   ``relay(view, change, mode=…) -> Relayed``: loaded sections with fewer bytes; optional
-``rewrite`` ``rewrite(view, {number: content}) -> Sequence[Piece]``: other contents of members; for hosts that have any
-``check``   ``check(view) -> Iterator[int | Finding]``: tables against what they lead to, and how many; optional
-=========  ==========================================================================================
+``replace`` ``replace(view, index, content) -> Iterable[Piece]``: one section's content replaced
+``remove``  ``remove(view, indices) -> Iterable[Piece]``: sections of device code removed
+``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several replaced and removed at once
+``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a valid edit of ``before``
+``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: ``embed`` by appending only; optional
+``shrink``  ``shrink(view, change, mode=…) -> ShrinkResult``: loaded sections with fewer bytes; optional
+``rewrite`` ``rewrite(view, {number: content}) -> Sequence[Piece]``: other contents of members; if there are any
+``check``   ``check(view) -> Iterator[int | Finding]``: checks tables, and counts their names; optional
+=========== ==========================================================================================
 
-A host knows no format: it says *where* bytes lie, ``fatpack.scanner`` finds out what they are. Editors return pieces
-(bytes and views of the input) and write nothing themselves; a room that cannot edit has no such functions, but says
-why not, and what would work: ``REFUSAL``.
+A host knows no format of containers: it finds sections, and ``fatpack.scanner`` reads their content. Editors return
+pieces (bytes and views of the input) and write nothing. A host that cannot be edited has ``REFUSAL`` instead: the
+reason and an alternative.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     SectionContent: TypeAlias = Literal["container", "mixed", "image", "images", "member", "table", "records"]
 
     class Host(Protocol):
-        """The part of the door that every host room has."""
+        """The interface of every host."""
 
         DOC: FormatInfo
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         def labels(self, view: View) -> Iterator[Label]: ...  # noqa: D102
 
     class Editor(Host, Protocol):
-        """The whole door, of hosts that can be edited."""
+        """The interface of hosts that can be edited."""
 
         def embed(self, view: View, content: Sequence[Piece], *, name: str = ...) -> Iterable[Piece]: ...  # noqa: D102
         def replace(self, view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
@@ -61,66 +61,65 @@ if TYPE_CHECKING:
         def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
     class Grower(Protocol):
-        """What hosts offer that can be edited in place without a copy."""
+        """The interface of hosts that can be edited in place without a copy."""
 
         def grow(self, view: View, content: Sequence[Piece], *, name: str) -> list[Piece]: ...  # noqa: D102
 
     class Shrinker(Protocol):
-        """What hosts offer whose linked files can lose loaded bytes; raises HostError with what would work."""
+        """The interface of hosts whose linked files can lose loaded bytes; raises HostError with an alternative."""
 
         def shrink(self, view: View, change: ShrinkRequest, *, mode: ShrinkMode = ...) -> ShrinkResult: ...  # noqa: D102
 
     class SectionReader(Protocol):
-        """What hosts with sections offer; ``divided_sections`` only those whose door states it."""
+        """The interface of hosts with sections; only those with ``divides_sections`` have ``divided_sections``."""
 
         def sections(self, view: View) -> list[tuple[int, int, str, int]]: ...  # noqa: D102
         def divided_sections(self, view: View, places: Any = None) -> SectionSplit: ...  # noqa: D102
 
     class UneditableHost(Host, Protocol):
-        """What hosts offer that are not edited: why not, and what would work."""
+        """The interface of hosts that cannot be edited: the reason, and an alternative."""
 
         REFUSAL: tuple[str, str]
 
     class Checker(Protocol):
-        """What hosts offer whose tables can be held against what they lead to: findings, then how many names."""
+        """The interface of hosts whose tables can be checked: findings, then the number of names."""
 
         def check(self, view: View) -> Iterator[int | Finding]: ...  # noqa: D102
 
     class Rewriter(Host, Protocol):
-        """What hosts offer whose sites are members: other contents for some of them, or the reason why not."""
+        """The interface of hosts with members: replaces the contents of some, or raises HostError."""
 
         def rewrite(self, view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]: ...  # noqa: D102
 
     class Objcopy(Protocol):
-        """What hosts offer that fat objects are made of."""
+        """The interface of hosts from which fat objects are made."""
 
         def add_sections(self, view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -> list[Piece]: ...  # noqa: D102
         def remove_sections(self, view: View, prefix: str) -> list[Piece]: ...  # noqa: D102
 
 
-#: nothing but containers belongs here
+#: the section has only containers
 CONTAINER: SectionContent = "container"
-#: other data lies between the containers
+#: the section has other data between the containers
 MIXED: SectionContent = "mixed"
 #: the section is one image of a fat object, for the target in the section's name
 IMAGE: SectionContent = "image"
-#: a linked program's images back to back, whose table is elsewhere
+#: the section has the images of a linked program, one after the other; a table elsewhere describes them
 IMAGES: SectionContent = "images"
-#: a file of its own, to be looked at from its first byte as a host or container
+#: the section is a file, to be read as a host or container
 MEMBER: SectionContent = "member"
-#: no device code: what is stated about it there
+#: the section describes device code that is elsewhere
 TABLE: SectionContent = "table"
-#: a program's data, somewhere in which may be records that lead to containers
+#: the section is data of a program that may include records that point to containers
 RECORDS: SectionContent = "records"
 
 
 class CodeSection(Record):
-    """A place in a host where containers are, or may be.
+    """A range of a host that contains device code, or may contain it.
 
-    ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
-    member's in an archive (None where the carrier has neither). ``member`` is the archive member it is in, if any.
-    ``content`` says what the host expects there: one of the seven names above this class.
-    ``findings`` are about the place itself.
+    ``data`` are the bytes. ``section`` is the section's name and ``index`` its number in the host's table, or the
+    number of a member of an archive (None if there is neither). ``member`` is the name of the archive member, if any.
+    ``content`` is one of the seven constants above this class. ``findings`` are about the section itself.
     """
 
     data: View
@@ -132,14 +131,14 @@ class CodeSection(Record):
 
     @property
     def number(self) -> int:
-        """The ``index`` of a place that edits name by it. Raises HostError where the carrier numbers none."""
+        """The ``index``, by which edits address the section. Raises HostError if it has none."""
         if self.index is None:
             raise HostError("this place has no number in a table of the host", chain=self.data.chain)
         return self.index
 
 
 def without_overlaps(places: Sequence[CodeSection | Finding]) -> Iterator[CodeSection | Finding]:
-    """Yield sections and findings in their order, with a finding for a section over the bytes of one before it.
+    """Yield sections and findings in their order; a section that overlaps an earlier one becomes a finding.
 
     Only hostile files have such sections; thousands over the same bytes would be read as often.
     """
@@ -160,14 +159,14 @@ def without_overlaps(places: Sequence[CodeSection | Finding]) -> Iterator[CodeSe
 
 
 class HostModule(Record):
-    """What a host room offers: its ``module``, and which parts of the door it has beyond those that all have.
+    """The ``module`` of a host, and the optional parts of the interface that it has.
 
-    ``starts`` is what its files start with; only rooms without that are asked about any other file, and imported.
-    ``edits``: embed, replace, remove and edit, or the reasons why not; a room without has ``REFUSAL``, if its files are
-    no archives. ``verifies``: verify. ``grows``: grow. ``has_sections``: sections. ``divides_sections``:
-    divided_sections, better or faster than dividing what sections gives. ``has_members``: its sites are files of their
-    own, which addresses name in parentheses; then it has rewrite. ``checks``: check. ``objcopy`` is the module that
-    adds and removes sections byte for byte as llvm-objcopy does it, "" if there is none.
+    ``starts``: first bytes of its files; only modules without them are imported to detect any other file. ``edits``:
+    embed, replace, remove and edit; a module without them has ``REFUSAL``, unless its files are archives. ``verifies``:
+    verify. ``grows``: grow. ``shrinks``: shrink. ``has_sections``: sections. ``divides_sections``: divided_sections,
+    which is better or faster than splitting the result of sections. ``has_members``: its sections are files, which
+    addresses name in parentheses; then it has rewrite. ``checks``: check. ``objcopy``: the module that adds and removes
+    sections byte for byte like llvm-objcopy, "" if there is none.
     """
 
     module: str
@@ -183,7 +182,7 @@ class HostModule(Record):
     objcopy: str = ""
 
 
-#: JSON name of the host → what its room offers, in the order of detection
+#: JSON name of the host → its module, in the order of detection
 MODULES = {
     "elf": HostModule(
         "fatpack.binary.elf",
@@ -220,14 +219,14 @@ MODULES = {
     ),
 }
 
-#: bytes of a file that tell what it starts with; plug-ins have no longer starts (``fatpack.plugins.MAX_MAGIC``)
+#: number of first bytes used for detection; plug-ins have no longer starts (``fatpack.plugins.MAX_MAGIC``)
 _LONGEST_START = 24
 
 
 def get_objcopy(name: str) -> Objcopy:
-    """Return the part of a host room that rewrites whole files as llvm-objcopy 22 does. Raises HostError for others.
+    """Return the module that rewrites whole files like llvm-objcopy 22. Raises HostError for other hosts.
 
-    Fat objects are made this way. Editing proper leaves what is there in place, which llvm-objcopy does not.
+    Fat objects are made this way. ``edit`` leaves other sections in place, which llvm-objcopy does not.
     """
     module = MODULES[name].objcopy if name in MODULES else ""
     if not module:
@@ -237,18 +236,18 @@ def get_objcopy(name: str) -> Objcopy:
 
 
 def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes in the file; none for hosts without sections.
+    """Return (start, end, name, number) of every section with bytes in the file; none for hosts without sections.
 
-    Positions are relative to the view. A damaged host gives what can be read of it.
+    Positions are relative to the view. Of a damaged host, returns the readable ones.
     """
     return _get_section_reader(name).sections(view) if name in MODULES and MODULES[name].has_sections else []
 
 
 def divided_sections(name: str, view: View, places: Iterator[CodeSection | Finding] | None = None) -> SectionSplit:
-    """Return the sections that have bytes in the file, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes in the file, split into known ones of compilers and linkers, and others.
 
-    ``places`` is what the room's ``locate`` gave for the view, if it was asked: it may know them already. A damaged
-    host gives what can be read of it, one without sections none.
+    ``places`` is the result of ``locate`` for the view, if there is one: it may contain the sections already. Of a
+    damaged host, returns the readable ones.
     """
     if name in MODULES and MODULES[name].divides_sections:
         return _get_section_reader(name).divided_sections(view, places)
@@ -257,14 +256,14 @@ def divided_sections(name: str, view: View, places: Iterator[CodeSection | Findi
     return split_sections(sections(name, view))
 
 
-#: the names of plug-ins that joined, once they were asked for
+#: names of the plug-ins that were added, once they were loaded
 _plugin_names: list[tuple[str, ...]] = []
 
 
 def add_plugins() -> bool:
-    """Let the hosts of plug-ins (:mod:`fatpack.plugins`) join ours; return whether any did just now.
+    """Add the hosts of plug-ins (:mod:`fatpack.plugins`); return whether any were added.
 
-    They are asked for when a file is met that none of our rooms knows, and only once.
+    Plug-ins are loaded only once, for the first file that no built-in host detects.
     """
     if _plugin_names:
         return False
@@ -287,53 +286,53 @@ def add_plugins() -> bool:
 
 
 def detect_host(view: View) -> str | None:
-    """Return the JSON name of the host that the bytes are, None if they are none; asks the rooms in their order."""
+    """Return the JSON name of the file's host, None if there is none; modules are tried in their order."""
     name = _detect_host(view)
     return _detect_host(view) if name is None and not _plugin_names and add_plugins() else name
 
 
 def _detect_host(view: View) -> str | None:
     head = view.head(0, _LONGEST_START)
-    for name, door in MODULES.items():
-        if (not door.starts or head.startswith(door.starts)) and get_host(name).detect(view):
+    for name, host in MODULES.items():
+        if (not host.starts or head.startswith(host.starts)) and get_host(name).detect(view):
             return name
     return None
 
 
 def get_host(name: str) -> Host:
-    """Return the host room of that JSON name; imports it."""
+    """Import and return the host of that JSON name."""
     return _module(name)
 
 
 def get_editor(name: str) -> Editor | None:
-    """Return a host room that edits, None for one that does not; imports it."""
+    """Import and return a host that can be edited, None for others."""
     return _module(name) if MODULES[name].edits else None
 
 
 def edit_refusal(name: str) -> tuple[str, str]:
-    """Return why files of a host that no room edits stay as they are, and what would work; imports the room."""
+    """Return why files of a host cannot be edited, and an alternative."""
     return getattr(
         _get_uneditable(name), "REFUSAL", (f"{name} is a host that a plug-in reads and does not edit", "extract")
     )
 
 
 def get_grower(name: str) -> Grower | None:
-    """Return a host room that adds a container without cutting anything, None for others; imports it."""
+    """Import and return a host that adds a container by appending, None for others."""
     return _module(name) if MODULES[name].grows else None
 
 
 def get_shrinker(name: str) -> Shrinker | None:
-    """Return a host room that takes loaded bytes out of linked files, None for others; imports it."""
+    """Import and return a host that removes loaded bytes from linked files, None for others."""
     return _module(name) if MODULES[name].shrinks else None
 
 
 def get_checker(name: str) -> Checker | None:
-    """Return a host room whose tables can be checked, None for others; imports it."""
+    """Import and return a host whose tables can be checked, None for others."""
     return _module(name) if name in MODULES and MODULES[name].checks else None
 
 
 def get_rewriter(name: str) -> Rewriter:
-    """Return a host room whose sites are members; imports it."""
+    """Import and return a host with members."""
     return _module(name)
 
 
@@ -345,12 +344,12 @@ def _get_section_reader(name: str) -> SectionReader:
     return _module(name)
 
 
-#: JSON name → room, as far as they were imported
+#: JSON name → imported module
 _LOADED: dict[str, ModuleType] = {}
 
 
 def _module(name: str) -> ModuleType:
-    # Asked for every member of an archive, and asking the import system takes several times as long.
+    # Called for every member of an archive, for which the import system would take several times as long.
     known = _LOADED.get(name)
     if known is None:
         known = _LOADED[name] = __import__(MODULES[name].module, fromlist=["DOC"])

@@ -1,8 +1,8 @@
-"""Sections that objects and programs have without device code: those of compilers, linkers and debuggers.
+"""Names of sections without device code: those of compilers, linkers and debuggers.
 
-Whatever else is in a host is searched for containers, since a producer may have put its own there: cuBLASLt has a tenth
-of its fat binaries in ``.cask_resource``. What a name here says is what nearly all files have in such a section; what
-lies in one all the same is found where records lead to it, or by searching the whole file.
+All other sections of a host are searched for containers, since a producer may use a name of its own: cuBLASLt has a
+tenth of its fat binaries in ``.cask_resource``. Device code in a known section is still found if records point to it,
+or by searching the whole file.
 
 The names are those of the gABI and of GNU's, LLVM's and Microsoft's compilers and linkers (``bfd/elf.c`` of binutils
 2.40; ``llvm/lib/MC/MCObjectFileInfo.cpp`` and ``lld/COFF/Writer.cpp`` of LLVM 22.1), and what NVIDIA's libraries for
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-#: Code and data of the host, in which anything may be: names up to their second dot, dollar or minus, ``.text`` for
+#: Code and data of the host, which may contain anything: names up to their second dot, dollar or minus, ``.text`` for
 #: ``.text.main`` and ``.text$mn``.
 _OPEN = frozenset(
     ".text .ltext .init .fini .data .ldata .rodata .rdata .lrodata .sdata .srodata .tdata .data1 .rodata1".split()
 )
 
-#: Of these the data that a program loads and reads: what a library embeds by itself is there.
+#: Those of them that are data which a program reads: libraries embed device code there.
 _DATA = frozenset(".data .ldata .rodata .rdata .lrodata .sdata .srodata .data1 .rodata1".split())
 
-#: What has a form of its own, which leaves no place for a container.
+#: Sections with a format of their own, which cannot contain containers.
 _FORMED = frozenset(
-    # what programs start and end with
+    # start and end of programs
     ".plt .stub .tbss .bss .lbss .sbss .init_array .fini_array .preinit_array .ctors .dtors .jcr .tm_clone_table .got"
     " .opd .toc .branch_lt .iplt .igot .relro_padding"
     # symbols, names, relocations, versions
@@ -39,16 +39,16 @@ _FORMED = frozenset(
     # unwinding, exceptions, probes
     " .eh_frame .eh_frame_hdr .eh_frame_entry .gcc_except_table .exception_ranges .ARM .riscv .MIPS .PPC .sframe"
     " .stapsdt __patchable_function_entries __mcount_loc .kcfi_traps"
-    # debuggers; intermediate code of the host, with or without a second copy of device code in it
+    # debugging; intermediate code of the host, with or without a second copy of device code
     " .debug .zdebug .stab .stabstr .line .gdb_index .mdebug .pdr .gptab .reginfo .llvm .llvmbc .llvmcmd .gnu_lto"
     # Windows
     " .pdata .xdata .idata .edata .didat .reloc .tls .CRT .drectve .cormeta .sxdata .gfids .giats .gljmp .gehcont"
     " .00cfg .voltbl .retplne .fptable _RDATA .msvcjmc .hexpthk .chks64 .buildid .eh_fram .gcc_exc"
-    # what nvcc's host compiler writes beside device code
+    # nvcc's sections for the host compiler
     " .nvHRCE .nvHRCI .nvHRDE .nvHRDI .nvHRKE .nvHRKI".split()
 )
 
-#: Stems that go on without a dot: sections of debug information, sanitizers and coverage, each of many names.
+#: Prefixes without a dot: debug information, sanitizers and coverage have many sections each.
 _BEGINNINGS = (
     ".debug_",
     ".zdebug_",
@@ -69,40 +69,40 @@ _BREAKS = ".$-"
 
 
 def is_known_section(name: str) -> bool:
-    """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
+    """Return whether a section of this name is a known one without device code."""
     return section_name_stem(name) in _KNOWN or name.startswith(_BEGINNINGS)
 
 
 def may_hold_anything(stem: str) -> bool:
-    """Return whether anything may be in sections whose names start so: code and data of the host."""
+    """Return whether sections with this stem are code and data of the host, which may contain anything."""
     return stem in _OPEN
 
 
 def is_host_data_section(stem: str) -> bool:
-    """Return whether sections whose names start so are data of the host, where libraries embed device code as well."""
+    """Return whether sections with this stem are data of the host, in which libraries embed device code."""
     return stem in _DATA
 
 
 def section_name_stem(name: str) -> str:
-    """Return a name up to its second dot, dollar or minus: what sections of many functions have in common."""
+    """Return a name up to its second dot, dollar or minus, which sections of many functions have in common."""
     ends = [at for mark in _BREAKS if (at := name.find(mark, 1)) > 0]
     return name[: min(ends)] if ends else name
 
 
 class SectionSplit(Record):
-    """The sections of a host in two kinds: where the ``unusual`` ones start and end, and what the others come to.
+    """The sections of a host: ranges of the unknown ones (``searched``), and a summary of the known ones.
 
-    ``open`` has number and bytes, by the names' stems, of the usual sections in which anything may be, and ``data``
-    where those of them start and end, by the same names, that are data.
+    ``skipped``: number and size, by stem, of the known sections that may contain anything. ``data``: the ranges of
+    those that are data, by stem.
     """
 
-    unusual: Sequence[tuple[int, int]]
-    open: Mapping[str, tuple[int, int]]
+    searched: Sequence[tuple[int, int]]
+    skipped: Mapping[str, tuple[int, int]]
     data: Mapping[str, Sequence[tuple[int, int]]]
 
 
 def split_sections(rows: Iterable[tuple[int, int, str, int]]) -> SectionSplit:
-    """Divide sections that are given as (start, end, name, number)."""
+    """Split sections that are given as (start, end, name, number)."""
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
     data: dict[str, list[tuple[int, int]]] = {}
@@ -117,11 +117,11 @@ def split_sections(rows: Iterable[tuple[int, int, str, int]]) -> SectionSplit:
     return SectionSplit(unusual, opened, data)
 
 
-# Names of sections as objects store them.
+# Names of sections as stored in objects
 
 
 def encode_section_name(name: str) -> bytes:
-    """Return a name in UTF-8, undecodable bytes as they were. Raises UsageError for one that no section can have."""
+    """Return a name in UTF-8, with surrogates as their bytes. Raises UsageError for a name that no section can have."""
     try:
         stored = name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""A host file as it lies in memory: its sections and functions by address, whatever file it is."""
+"""The memory of a loaded host file: sections, functions and pointers by address, for every file format."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     """Offset of the place, what it makes, address of the symbol, and the addend (None: it is in place)."""
 
 
-#: LIMIT: bytes of one string that are read. Names of C++ kernels have some hundred, seldom some thousand.
+#: LIMIT: bytes of a string. Names of C++ kernels have some hundred, seldom some thousand.
 LONGEST = 8192
 
-#: sections of data that is written, and those whose names begin alike and that are constant
+#: sections of writable data, and prefixes of the names of constant ones
 _WRITTEN, _CONSTANT = (".data", ".bss", ".ldata", ".lbss"), (".data.rel.ro",)
 
 _X86_64, _AARCH64 = "x86-64", "aarch64"
 
-#: machine and whether it is for Windows → registers of arguments, as instructions number them
+#: (machine, whether it is for Windows) → argument registers, by their numbers in instructions
 _ARGUMENTS = {
     (_X86_64, False): (7, 6, 2, 1, 8, 9),
     (_X86_64, True): (1, 2, 8, 9),
@@ -35,7 +35,7 @@ _ARGUMENTS = {
 
 
 class MemorySection(Record):
-    """A section that is loaded: ``number`` in the file's own table, where it is loaded, its bytes in the file."""
+    """A loaded section: its ``number`` in the file's table, its address range, and its bytes in the file."""
 
     number: int
     name: str
@@ -46,12 +46,12 @@ class MemorySection(Record):
 
     @property
     def end(self) -> int:
-        """The address behind it."""
+        """The address after its last byte."""
         return self.address + self.size
 
 
 class MemorySymbol(Record):
-    """A symbol by name; one that is not ``is_defined`` has an address of its own outside of all sections."""
+    """A named symbol; one that is not ``is_defined`` has an invented address outside all sections."""
 
     name: str
     address: int
@@ -63,7 +63,7 @@ class MemorySymbol(Record):
 
 
 class MemoryFunction(Record):
-    """A function: the half-open range of addresses of its code."""
+    """A function: the half-open address range of its code."""
 
     start: int
     end: int
@@ -71,7 +71,7 @@ class MemoryFunction(Record):
 
 
 class Constructor(Record):
-    """A function that runs before main: the address of the pointer to it, where it is kept, and its own address.
+    """A function that runs before main: the address of the pointer to it, and its own address.
 
     ``priority`` is the number in the section's name, None without one.
     """
@@ -83,10 +83,10 @@ class Constructor(Record):
 
 
 class HostMemory:
-    """What every host file offers: bytes, strings and pointers at addresses, and the functions by address.
+    """The interface of all host files: bytes, strings and pointers by address, and the functions.
 
-    ``machine`` is ``x86-64``, ``aarch64`` or another name. ``undefined`` are the names of what other files define, by
-    the address that stands for it here. ``is_linked`` says whether addresses are those at which it runs.
+    ``machine`` is ``x86-64``, ``aarch64`` or another name. ``undefined``: names of symbols of other files, by the
+    address that represents them here. ``is_linked``: whether addresses are those at run time (except the load base).
     """
 
     is_linked = True
@@ -115,16 +115,16 @@ class HostMemory:
 
     @property
     def symbols(self) -> Sequence[MemorySymbol]:
-        """The symbols that matter, or all of them."""
+        """All symbols, or only those that the caller needs."""
         return self._own_symbols
 
     def set_functions(self, symbols: Iterable[MemorySymbol]) -> None:
-        """Take the functions from some symbols."""
+        """Set the functions from symbols."""
         self.functions = _functions(symbols, self)
         self._function_starts = [function.start for function in self.functions]
 
     def section_at(self, address: int) -> MemorySection | None:
-        """Return the section that an address lies in."""
+        """Return the section at an address."""
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None
@@ -132,7 +132,7 @@ class HostMemory:
         return section if address < section.end else None
 
     def function_at(self, address: int) -> MemoryFunction | None:
-        """Return the function that an address lies in."""
+        """Return the function at an address."""
         index = bisect_right(self._function_starts, address) - 1
         if index < 0:
             return None
@@ -151,7 +151,7 @@ class HostMemory:
         return self._bytes[section.number]
 
     def bytes_at(self, address: int, size: int) -> bytes:
-        """Return the bytes at an address as they are in the file, fewer where it has no more."""
+        """Return the bytes of the file at an address, fewer if the section ends."""
         section = self.section_at(address)
         at = address - section.address if section is not None else 0
         return section.data.head(at, min(size, len(section.data) - at)) if section and at < len(section.data) else b""
@@ -169,11 +169,11 @@ class HostMemory:
         return text[:end].decode()
 
     def pointers(self, section: MemorySection) -> Mapping[int, int]:
-        """Return address → value of the pointers in a section that take more than its bytes to be known."""
+        """Return address → value of the pointers in a section whose value differs from its bytes."""
         raise NotImplementedError
 
     def pointer_at(self, address: int) -> int | None:
-        """Return the pointer at an address, None where the file has no bytes."""
+        """Return the pointer at an address, None if the file has no bytes there."""
         section = self.section_at(address)
         if section is None:
             return None
@@ -185,14 +185,14 @@ class HostMemory:
         return int.from_bytes(stored, "little") if len(stored) == self.word else None
 
     def place(self, address: int) -> int:
-        """Return where the byte at an address lies in the view, 0 if the file does not have it."""
+        """Return the position of an address in the view, 0 if the file has no byte for it."""
         section = self.section_at(address)
         if section is None or address - section.address >= len(section.data):
             return 0
         return section.data.start - self.view.start + address - section.address
 
     def address_of(self, place: int) -> int | None:
-        """Return the address of the byte at a place in the view, None for what is not loaded."""
+        """Return the address of a position in the view, None if it is not loaded."""
         if self._by_place is None:
             start = self.view.start
             self._by_place = sorted((each.data.start - start, each.address, len(each.data)) for each in self.sections)
@@ -206,10 +206,10 @@ class HostMemory:
         raise NotImplementedError
 
     def shadows(self, names: Set[str]) -> dict[str, int]:
-        """Return name → address of the variables of the host's side that some of the device's stand for.
+        """Return name → address of host variables that represent device variables.
 
-        Only what can be written is such a shadow, and what is in one file alone: of inline variables every file of the
-        program has one. nvcc makes them local, with the names that C++ gives such.
+        Only writable variables defined in a single file are such shadows: every file of a program defines an inline
+        variable. nvcc makes them local, with mangled C++ names.
         """
         found: dict[str, int] = {}
         wanted = {spelling: name for name in names for spelling in (name, f"_ZL{len(name)}{name}")}
@@ -221,12 +221,12 @@ class HostMemory:
         return found
 
     def _variables(self, names: Set[str]) -> Iterable[MemorySymbol]:
-        """Yield the symbols of data that have one of some names, and are not weak."""
+        """Yield the symbols of data that have one of some names and are not weak."""
         return ()
 
 
 def _functions(symbols: Iterable[MemorySymbol], memory: HostMemory) -> list[MemoryFunction]:
-    """Return the functions in order, none over another; one without a size reaches up to the next."""
+    """Return the functions in order, without overlaps; one without a size ends at the next one."""
     found = sorted(
         {
             (each.address, not each.name, -each.size, each.name)
@@ -251,15 +251,15 @@ def _functions(symbols: Iterable[MemorySymbol], memory: HostMemory) -> list[Memo
     return functions
 
 
-# Relocations of a section of an object, in the order of their places, whatever format has them.
+# Relocations of objects, in the order of their offsets, for all formats
 
-#: an address as such; relative to the place; a call; the low bits of an address, whose page comes before; the slot of
-#: the GOT that holds an address
+#: an absolute address; one relative to the place; a call; the low bits of an address, after its page; the GOT slot
+#: with an address
 POINTER, RELATIVE, CALL, PAGE_OFFSET, GOT = "pointer", "relative", "call", "page offset", "got"
 
 
 class ObjectRelocations:
-    """The relocations of one section: ``rows`` and their ``places``, in order."""
+    """The relocations of one section: ``rows`` and their ``places``, sorted."""
 
     __slots__ = ("places", "rows")
 
@@ -269,17 +269,17 @@ class ObjectRelocations:
         self.places = [row[0] for row in rows]
 
     def between(self, start: int, end: int) -> Sequence[Relocation]:
-        """Return those whose places lie in a half-open range."""
+        """Return the relocations whose places are in a half-open range."""
         return self.rows[bisect_left(self.places, start) : bisect_left(self.places, end)]
 
 
-# What objects offer beyond their memory: relocations, and the functions that run before main.
+# Objects: relocations, and functions that run before main
 
 
 class ObjectMemory(HostMemory):
-    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes.
+    """An object with its sections at invented addresses. ``slots`` are the addresses of pointers that the linker makes.
 
-    ``referred`` are the addresses of symbols that the relocations read so far are about, in whichever way.
+    ``referred`` are the addresses of symbols used by the relocations that were read so far.
     """
 
     is_linked = False
@@ -302,7 +302,7 @@ class ObjectMemory(HostMemory):
         super().__init__(view, machine, word, sections, symbols, is_windows=is_windows)
 
     def relocations(self, section: MemorySection) -> ObjectRelocations:
-        """Return what relocations make of the bytes of a section, in the order of their places."""
+        """Return the effect of relocations on the bytes of a section, in the order of their places."""
         if section.number not in self._tables:
             self._tables[section.number] = ObjectRelocations(list(self._rows(section)))
         return self._tables[section.number]

@@ -1,4 +1,4 @@
-"""A new file put together from parts of an old one: siblings in both stay one piece, which is one copy."""
+"""Building new files from parts of an old one: pieces that are adjacent in both files are merged into one copy."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-# String tables as LLVM builds them, in which a string that ends another is stored once.
-#
-# The order is part of the bytes: strings sorted by their last bytes first, descending, so that a string comes right
-# behind those it ends (``llvm/lib/MC/StringTableBuilder.cpp``, LLVM 22.1).
+# String tables with LLVM's tail merging: a string that ends another is not stored itself. The order determines the
+# bytes: strings are sorted by their last bytes first, descending, so that a string follows those that it ends
+# (``llvm/lib/MC/StringTableBuilder.cpp``, LLVM 22.1).
 
 
 class MergedStringTable(Record):
-    """A finished table without what precedes its strings: the ``stored`` bytes, and the ``offsets`` by string."""
+    """A finished table without the bytes before its strings: ``stored`` bytes, and ``offsets`` by string."""
 
     stored: bytes
     offsets: Mapping[bytes, int]
 
 
 def merge_strings(groups: Iterable[Iterable[bytes]], start: int) -> MergedStringTable:
-    """Return the table of strings whose first is stored at ``start``; an earlier group is stored before a later one.
+    """Return the table of strings, the first of which is stored at ``start``; groups are stored in their order.
 
-    A string may be named any number of times, and in several groups: the first one counts. Every string is followed
-    by a NUL. The last string stored is looked at across groups, as LLVM does it.
+    Of a string that occurs several times the first occurrence counts. Every string ends with a NUL. Tail merging with
+    the last stored string crosses groups, as in LLVM.
     """
     offsets: dict[bytes, int] = {}
     stored: list[bytes] = []
     previous = b""
     at = start
     for group in groups:
-        # A reversed string that begins another is its end, and descending order puts it behind the longer one.
+        # A suffix is a prefix of the reversed string, and descending order sorts it after the longer one.
         for tail in sorted({string[::-1] for string in group}, reverse=True):
             string = tail[::-1]
             if string in offsets:
@@ -54,10 +53,10 @@ def merge_strings(groups: Iterable[Iterable[bytes]], start: int) -> MergedString
 
 
 def read_strings_at(table: bytes, places: Iterable[int], view: View) -> dict[int, bytes]:
-    """Return the strings that start at some places of a table, each up to its NUL or the table's end.
+    """Return the strings at some positions of a table, each up to its NUL or the table's end.
 
-    All places lie inside. ``view`` is the table's, for errors. Raises LimitExceeded where places inside long strings
-    would make far more of the strings than the table holds.
+    All positions are inside. ``view`` is the table, for errors. Raises LimitExceeded if positions inside long strings
+    would make the strings much longer than the table.
     """
     allowance = limits.STRING_RATIO * len(table) + limits.STRING_FLOOR
     result: dict[int, bytes] = {}
@@ -80,19 +79,19 @@ def read_strings_at(table: bytes, places: Iterable[int], view: View) -> dict[int
     return result
 
 
-#: Gaps of zeros up to this size are looked at in the old file, so that what is on both sides can be copied as one.
+#: Gaps of zeros up to this size are compared with the old file, so that both sides can be copied as one piece.
 _LARGEST_GAP = 64
 
-#: … and what is in proportion to the old file is never too much.
+#: … and filler up to this many times the size of the old file is always allowed.
 _MOST_TIMES = 4
 
-#: Fillers come in pieces of this size, which share their bytes.
+#: Filler consists of pieces of this size, which share their bytes.
 _BLOCK = 64 << 10
 _ZEROS = memoryview(bytes(_BLOCK))
 
 
 def check_filler_size(size: int, old: View) -> None:
-    """Raise HostError if a file has far more bytes made up than were in the old one."""
+    """Raise HostError if a new layout has much more filler than the old file has bytes."""
     if size > max(limits.FILLER, _MOST_TIMES * len(old)):
         raise HostError(
             f"{size} bytes of padding and uninitialised data would be put into a file of {len(old)} bytes",
@@ -102,7 +101,7 @@ def check_filler_size(size: int, old: View) -> None:
 
 
 class PieceList:
-    """The pieces of a file so far; ``at`` is how many bytes they have."""
+    """The pieces of a file; ``at`` is their total size."""
 
     def __init__(self, old: View, pieces: Iterable[Piece] = ()) -> None:
         self._old = old
@@ -113,7 +112,7 @@ class PieceList:
         self.put(pieces)
 
     def copy(self, start: int, size: int) -> None:
-        """Add a range of the old file. Raises Truncated, at the latest in :meth:`finished`, if it is not there."""
+        """Add a range of the old file. Raises Truncated, at the latest in :meth:`finished`, if it is outside."""
         if not size:
             return
         if self._start == self._stop or start - self._stop != self._gap or not self._is_zero(self._stop, self._gap):
@@ -132,7 +131,7 @@ class PieceList:
                 self.at += len(piece)
 
     def fill(self, end: int, byte: bytes = b"\0") -> None:
-        """Add copies of a byte up to a position; none if it is reached already. Raises HostError for far too many."""
+        """Add a repeated byte up to a position, if that is not reached yet. Raises HostError if it is too much."""
         size = end - self.at
         if size <= 0:
             return

@@ -1,4 +1,4 @@
-"""What a pointer in an object or a program leads to, whatever carries it."""
+"""The targets of pointers in objects and programs, for every host."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     PointerKind: TypeAlias = Literal["inside", "outside", "null", "undefined", "unknown"]
 
     class PointerReader(Protocol):
-        """A file whose pointers can be followed: ``word`` bytes each, in one byte ``order``."""
+        """A file whose pointers can be followed: pointers of ``word`` bytes in one byte ``order``."""
 
         view: View
         word: int
         order: ByteOrder
 
-        #: whether it has addresses: the rest of the door is only for programs that do
+        #: whether it has addresses; the methods after this are only for files that have
         is_linked: bool
 
         def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch: ...  # noqa: D102
 
 
-# The reader of pointers for a host, by the host's name.
+# Readers of pointers, by host
 
-#: hosts whose pointers can be followed → module and class of the reader
+#: host → module and class of its reader
 _READERS = {
     "elf": ("fatpack.binary.elf.pointers", "ElfPointers"),
     "coff": ("fatpack.binary.coff.pointers", "CoffPointers"),
@@ -48,29 +48,29 @@ HOSTS = tuple(_READERS)
 
 
 def open_pointers(view: View, host: str) -> PointerReader:
-    """Return the reader of pointers for a host of that name, one of ``HOSTS``. Raises FormatError if it is damaged."""
+    """Return the reader of pointers for one of ``HOSTS``. Raises FormatError if the file is damaged."""
     module, name = _READERS[host]
     reader: PointerReader = getattr(__import__(module, fromlist=[name]), name)(view)
     return reader
 
 
-#: bytes of the file
+#: in the bytes of the file
 INSIDE: PointerKind = "inside"
-#: an address without bytes
+#: an address without bytes in the file
 OUTSIDE: PointerKind = "outside"
 NULL: PointerKind = "null"
-#: a symbol that comes from another file
+#: a symbol of another file
 UNDEFINED: PointerKind = "undefined"
-#: a relocation that is not understood
+#: a relocation of unknown type
 UNKNOWN: PointerKind = "unknown"
 
 
 class Pointer(Record):
-    """What one pointer leads to.
+    """The target of a pointer.
 
-    ``kind`` is one of the names above. Of what is inside, ``position`` is where in the file's view, with ``room`` bytes
-    to the end of the ``section`` of that number; ``symbol`` is the name of what is undefined. ``address`` is what the
-    pointer holds at run time, or the offset from the start of ``section`` in objects.
+    ``kind`` is one of the constants above. For INSIDE, ``position`` is the target's position in the file's view, with
+    ``room`` bytes to the end of the ``section`` of that number; for UNDEFINED, ``symbol`` is the symbol's name.
+    ``address`` is the pointer's value at run time, or in objects the offset from the start of ``section``.
     """
 
     kind: PointerKind
@@ -84,18 +84,18 @@ class Pointer(Record):
 NULL_POINTER = Pointer(NULL)
 UNKNOWN_POINTER = Pointer(UNKNOWN)
 
-#: LIMIT: bytes of data that are searched for pointers. Libraries have some tens of MB that are not code.
+#: LIMIT: bytes of data that are searched for pointers. Libraries have some tens of MB of data.
 _SEARCHED = 256 << 20
 
-#: LIMIT: pointers to an image that are taken from a program's data, which has two or so.
+#: LIMIT: pointers to an image that are found in a program's data, which has about two.
 _OF_AN_IMAGE = 4
 
 
 class PointerSearch(Record):
-    """Pointers of a program that were searched for: address → value.
+    """Pointers of a program that a search found: address → value.
 
-    ``unsearched`` says which limit has ended the search, "" if there was none, and ``hint`` how to raise it. It
-    ``is_exact`` if relocations state each of them; else some may be numbers, or text.
+    ``unsearched``: the limit that ended the search, "" if none did, and ``hint``: how to raise it. ``is_exact``: all
+    are stated by relocations; else some may be numbers or text.
     """
 
     values: dict[int, int]
@@ -105,12 +105,12 @@ class PointerSearch(Record):
 
 
 def max_pointers() -> int:
-    """Return how many pointers are taken from a program's data."""
+    """Return the limit on pointers in a program's data."""
     return _OF_AN_IMAGE * limits.IMAGES
 
 
 def too_many_pointers(values: dict[int, int]) -> PointerSearch:
-    """Return a search that has ended because there are too many pointers."""
+    """Return a search that ended because there are too many pointers."""
     text = f"only {len(values)} pointers to images are followed, and there are more"
     return PointerSearch(values, text, limits.advice("IMAGES"))
 
@@ -118,11 +118,11 @@ def too_many_pointers(values: dict[int, int]) -> PointerSearch:
 def words_between(
     ranges: Iterable[tuple[int, View]], word: int, order: ByteOrder, low: int, high: int
 ) -> PointerSearch:
-    """Return address and value of the aligned words of a program's data that lie between two values, both included.
+    """Return address and value of the aligned words of a program's data between two values, both included.
 
     ``ranges`` are the parts of the data, with their addresses.
     """
-    from array import array  # loads all of collections, and most files ask nothing of this
+    from array import array  # imports all of collections, and most files do not need this
 
     left, most = _SEARCHED, max_pointers()
     values: dict[int, int] = {}
@@ -147,9 +147,9 @@ def words_between(
 
 
 def words_at(program: PointerReader, places: Iterable[int], low: int, high: int) -> PointerSearch:
-    """Return address and value of those words at some addresses of a program that lie between two values.
+    """Return address and value of the words at some addresses of a program that are between two values.
 
-    Both are included. ``places`` are those that relocations name.
+    Both are included. ``places`` are addresses with a relocation.
     """
     view, word, order = program.view, program.word, program.order
     most, values = max_pointers(), dict[int, int]()
@@ -171,10 +171,10 @@ def words_at(program: PointerReader, places: Iterable[int], low: int, high: int)
 
 
 class LoadedRanges:
-    """The ranges of a program that are loaded: which bytes of the file an address means.
+    """The loaded ranges of a program, for translating addresses into positions in the file.
 
-    ``rows`` are (address, size in the file, position in the file, section number); such that lie outside the file are
-    left out. Where ranges overlap, which no linker makes, the one that starts last has the address.
+    ``rows`` are (address, size in the file, position in the file, section number); rows outside the file are left out.
+    If ranges overlap, which no linker does, the one that starts last is used.
     """
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int]], file_size: int) -> None:
@@ -182,7 +182,7 @@ class LoadedRanges:
         self._starts = [row[0] for row in self.rows]
 
     def at(self, address: int) -> Pointer:
-        """Return what an address leads to."""
+        """Return the target of an address."""
         from bisect import bisect_right
 
         number = bisect_right(self._starts, address) - 1

@@ -1,11 +1,11 @@
-"""Laying device code down again in linked files: what a host is told, and what it answers.
+"""Shrinking device code in linked files: the request to a host, and its result.
 
-A linked file's sections of device code are loaded at fixed addresses, and records point into them. Whoever makes the
-containers in one smaller lays them down again from the section's start and says three things: the section's new
-bytes, which containers moved, and what the pointers that lead to them shall hold. The host does the rest: it frees
-the bytes behind, in the file or by zeros, and what code can reach keeps its address. It knows no format.
+The sections of device code in a linked file are loaded at fixed addresses, and records point into them. A caller that
+made containers smaller lays them out again from the section's start and states three things: the section's new bytes,
+the containers that moved, and the new values of the pointers to them. The host does the rest: it removes or zeroes the
+freed bytes, and keeps all addresses that code can use. It knows no format of containers.
 
-All addresses are those that the file states, without the base that a loader adds.
+All addresses are those in the file, without the base that a loader adds.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
     ShrinkMode: TypeAlias = Literal["shrink", "zero", "auto"]
-    """How freed bytes go: out of the file, to zeros, or out of the file where that is possible and else to zeros."""
+    """Treatment of freed bytes: removed from the file, zeroed, or removed if possible and else zeroed."""
 
-#: the modes; ``Relayed.mode`` is one of the first two
+#: the modes; ``ShrinkResult.mode`` is one of the first two
 SHRINK: Literal["shrink"] = "shrink"
 ZERO: Literal["zero"] = "zero"
 AUTO: Literal["auto"] = "auto"
 
 
 class NewSectionContent(Record):
-    """The new bytes of one section, from its start on: at most as many as it had.
+    """The new bytes of one section from its start on, at most as many as before.
 
-    ``index`` is the section's number in the host's table, as :attr:`fatpack.binary.CodeSection.index` has it.
-    ``pieces`` are bytes, and views of the same file or of others. What is behind them in the section is freed.
+    ``index`` is the section's number in the host's table, as :attr:`fatpack.binary.CodeSection.index`. ``pieces`` are
+    bytes, and views of the same file or of others. The rest of the section is freed.
     """
 
     index: int
@@ -40,10 +40,10 @@ class NewSectionContent(Record):
 
 
 class ContainerMove(Record):
-    """A container that has another address or size now: ``old`` and ``new`` are its addresses, sizes are in bytes.
+    """A container with another address or size: ``old`` and ``new`` addresses; sizes are in bytes.
 
-    Symbols of the table for the linker and debugger that have the old address get the new one and, where they had the
-    old size, the new size. A container that other files can see by a symbol must not move.
+    Symbols for linker and debugger with the old address get the new one and, if they had the old size, the new size. A
+    container that other files can refer to by a symbol must not move.
     """
 
     old: int
@@ -53,12 +53,12 @@ class ContainerMove(Record):
 
 
 class ShrinkRequest(Record):
-    """The whole change of a linked file.
+    """The change of a linked file.
 
-    ``contents`` are the sections with other bytes, ``moves`` the containers in them that have other addresses or
-    sizes, ``pointers`` the address of each pointer that changes, with the address that it shall hold. Pointers lie in
-    the sections of records, never in the device code itself. ``drop_signature`` takes the certificates out of a signed
-    PE image, which any edit makes invalid; without it such an image is refused.
+    ``contents``: the sections with other bytes. ``moves``: the containers in them with another address or size.
+    ``pointers``: address of each changed pointer → its new value. Pointers are in the sections of records, never in
+    device code. ``drop_signature``: remove the certificates of a signed PE image, which any edit makes invalid; without
+    it such an image is refused.
     """
 
     contents: Sequence[NewSectionContent]
@@ -68,10 +68,10 @@ class ShrinkRequest(Record):
 
 
 class ShrinkResult(Record):
-    """The changed file, as ``pieces``: bytes, and views of the old file.
+    """The changed file as ``pieces``: bytes, and views of the old file.
 
-    ``mode`` says what became of the freed bytes: "shrink" or "zero". ``cuts`` are the ranges of the old file that the
-    new one lacks: offset and size, in order. ``why`` says why the bytes became zeros although they were to go, or "".
+    ``mode`` is the treatment of the freed bytes: "shrink" or "zero". ``cuts``: offset and size of the removed ranges of
+    the old file, in order. ``why``: the reason why bytes were zeroed instead of removed, or "".
     """
 
     pieces: Sequence[Piece]

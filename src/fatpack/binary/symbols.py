@@ -1,13 +1,13 @@
-"""The symbols of COFF: objects, big objects, PE images that kept theirs, and import objects.
+"""Symbols of objects and programs for linkers and archives: COFF, ELF, bitcode.
 
-::
+COFF (objects, big objects, PE images with symbols, and import objects)::
 
     classic  machine u16, sections u16, time u32, symbols at u32, count u32, …      symbols of 18 bytes
     big      00 00 FF FF, version u16, machine u16, time u32, class id, …           symbols of 20 bytes
-    PE       MZ, at 3C the place of "PE\0\0", behind that a classic header
+    PE       MZ, at 3C the offset of "PE\0\0", after that a classic header
     import   00 00 FF FF, 0 u16, machine u16, …, type in two bits, then the name and that of the library
 
-Microsoft's PE/COFF specification; ``COFFObjectFile`` and ``COFFImportFile`` of LLVM 22.1 for what counts.
+Microsoft's PE/COFF specification; ``COFFObjectFile`` and ``COFFImportFile`` of LLVM 22.1 decide which symbols count.
 
 QUIRK(LLVM 22): two zero bytes start an object of unknown machine, so a file of zeros is one, without symbols.
 """
@@ -31,26 +31,25 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# The symbols by which linkers decide whether a member of an archive is needed: what a file defines, and what it wants.
+# Symbols by which linkers decide whether a member of an archive is needed: definitions and references of a file.
+# Relocatable ELF files and bitcode have them; other device code (cubins, PTX, SPIR-V) does not. Local and
+# format-specific symbols are left out.
 #
-# Relocatable ELF files and bitcode have such symbols; other device code (cubins, PTX, SPIR-V) resolves none. Local
-# symbols and those that only the format needs do not count.
-#
-# How we know: ``getSymbolsFromObject`` and ``getSymbolsFromBitcode`` in clang/tools/clang-linker-wrapper/
-# ClangLinkerWrapper.cpp and the getSymbolFlags of both formats, LLVM 19; the tool itself, 19.1.7, on generated lines.
+# Sources: ``getSymbolsFromObject`` and ``getSymbolsFromBitcode`` in clang/tools/clang-linker-wrapper/
+# ClangLinkerWrapper.cpp and the getSymbolFlags of both formats, LLVM 19; the tool itself, 19.1.7, on generated inputs.
 
-#: e_type of what is linked further
+#: e_type of relocatable objects
 _RELOCATABLE = 1
 
-#: Parts of st_info, st_other and st_shndx
+#: Values of st_info, st_other and st_shndx
 _LOCAL, _WEAK, _SECTION, _FILE, _HIDDEN, _UNDEFINED = 0, 2, 3, 4, 2, 0
 
-#: Flags of LLVM's own table in bitcode: the first two bits are the visibility
+#: Flags in LLVM's symbol table of bitcode: the first two bits are the visibility
 _STORED_HIDDEN, _STORED_UNDEFINED, _STORED_WEAK, _STORED_OMITTED = 1, 1 << 3, 1 << 4, 1 << 9
 
 
 class LinkSymbol(Record):
-    """A symbol that other files see. ``is_visible``: programs can look it up, too, since it is not hidden."""
+    """A symbol that other files can use. ``is_visible``: it is not hidden, so programs can look it up at run time."""
 
     name: bytes
     is_defined: bool
@@ -90,7 +89,7 @@ def _of_bitcode(view: View) -> Iterator[LinkSymbol]:
 
 _FORMAT = "coff"
 
-#: Machines by which LLVM knows an object, as two bytes in stored order, 0 (unknown) among them
+#: Machines by which LLVM detects an object, as two bytes in stored order; 0 (unknown) is one
 _MACHINES = frozenset(
     bytes.fromhex(text)
     for text in (
@@ -100,12 +99,12 @@ _MACHINES = frozenset(
 )
 _ARM64EC, _ARM64X = 0xA641, 0xA64E
 
-#: ClassID of an anonymous object that holds the compiler's intermediate code
+#: ClassID of an anonymous object with the compiler's intermediate code
 _INTERMEDIATE = bytes.fromhex("38feb30ca5d9ab4dac9bd6b6222653c2")
-#: A compiled resource starts with an empty one
+#: First bytes of a compiled resource, which starts with an empty one
 _RESOURCE = bytes.fromhex("0000000020000000ffff0000ffff0000")
 
-#: sections, symbols at, count, size of the optional header
+#: section count, offset and number of symbols, size of the optional header
 _CLASSIC = struct.Struct("<2xH4xIIH2x")
 _BIG_HEADER = struct.Struct("<44xIII")
 _IMPORT = struct.Struct("<6xH8x2xH")
@@ -114,25 +113,25 @@ _SECTION_SIZE = 40
 #: name or reference, value, section, storage class, count of auxiliary records
 _SYMBOL = struct.Struct("<8sIh2xBB")
 _BIG_SYMBOL = struct.Struct("<8sIi2xBB")
-#: auxiliary record of a weak symbol: the default's number (skipped), how to search
+#: auxiliary record of a weak symbol: the default's number (skipped), search rule
 _COFF_WEAK = struct.Struct("<4xI")
 
 _EXTERNAL, _WEAK_EXTERNAL = 2, 105
 _COFF_UNDEFINED, _ABSOLUTE = 0, -1
-#: Where to look for the default of a weak symbol: in the alias that the object defines
+#: Search rule of a weak symbol: the alias that the object defines
 _SEARCH_ALIAS = 3
-#: Type of an import: data has no code to jump through
+#: Type of an import: data has no code stub
 _IMPORT_DATA = 1
 
-#: Symbols read at a time
+#: Symbols per read
 _ROWS = 4096
 
-#: Bytes of a name fetched at once; longer ones are searched for their end.
+#: Bytes of a name that are read at once; the end of longer ones is searched for.
 _NAME = 256
 
 
 def coff_symbols(view: View, head: bytes) -> Iterator[bytes] | None:
-    """Return the symbols of a file that starts with ``head``; None if LLVM takes it for no COFF. Raises FormatError."""
+    """Return the symbols of a file that starts with ``head``; None if LLVM detects no COFF. Raises FormatError."""
     if head.startswith(magic_numbers.ANONYMOUS_COFF):
         if head[12:28] == magic_numbers.BIG_COFF_CLASS:
             return _big(view)
@@ -176,7 +175,7 @@ def _table(view: View, symbol_at: int, count: int, layout: struct.Struct) -> Ite
                 at = symbol_at + (row + 1) * layout.size
                 counts = not auxiliary or _unpack(_COFF_WEAK, view, at, "weak external")[0] == _SEARCH_ALIAS
             else:
-                # C++/CLI follows absolute symbols by the definition of a section; LLVM leaves those out.
+                # In C++/CLI, absolute symbols are followed by a section definition; LLVM leaves those out.
                 is_section = section == _ABSOLUTE and auxiliary
                 counts = kind == _EXTERNAL and (section != _COFF_UNDEFINED or value != 0) and not is_section
             if counts:
@@ -184,7 +183,7 @@ def _table(view: View, symbol_at: int, count: int, layout: struct.Struct) -> Ite
 
 
 class _CoffStrings:
-    """The string table of an object, and the names that symbols have."""
+    """The string table of an object, and the names of its symbols."""
 
     def __init__(self, view: View, at: int) -> None:
         size = int.from_bytes(view.head(at, 4), "little")
@@ -193,7 +192,7 @@ class _CoffStrings:
         self._view = view
 
     def name(self, stored: bytes) -> bytes:
-        """Return the name that 8 stored bytes stand for. Raises BadValue."""
+        """Return the name for 8 stored bytes. Raises BadValue."""
         if stored[:4] != bytes(4):
             return stored.partition(b"\0")[0]
         place = int.from_bytes(stored[4:], "little")
@@ -215,7 +214,7 @@ class _CoffStrings:
 
 
 def _import(view: View) -> Iterator[bytes]:
-    """Yield the pointer's and the function's name, for ARM64EC those of its own code as well."""
+    """Yield the names of the pointer and the function of an import, for ARM64EC also those of its own code."""
     machine, flags = _unpack(_IMPORT, view, 0, "import header")
     end = view.find(b"\0", _IMPORT.size)
     if end < 0:
@@ -234,7 +233,7 @@ def _import(view: View) -> Iterator[bytes]:
 
 
 def _unmangled(name: bytes) -> bytes:
-    """Return a name without what ARM64EC code adds to it: ``#`` in front, in C++ ``$$h``."""
+    """Return a name without the prefix and infix of ARM64EC code: ``#``, and ``$$h`` in C++."""
     if name.startswith(b"#"):
         return name[1:]
     before, _, after = name.partition(b"$$h")
@@ -253,17 +252,16 @@ def _inside(view: View, at: int, size: int, field: str) -> None:
         )
 
 
-# The symbols of ELF files, of any machine and kind: objects, code objects, cubins, libraries.
+# ELF symbols for archives, of any machine and file type. Only the full table (SYMTAB) counts; a stripped library has
+# none, even if it has dynamic symbols.
 #
-# Only the full table (SYMTAB) counts; a stripped library has none, its dynamic symbols notwithstanding.
-#
-# QUIRK(LLVM 22): labels that mark code and data in objects for ARM, AArch64, C-SKY and RISC-V do not count even when
-# they are global; nor do ARM's symbols without a name.
+# QUIRK(LLVM 22): mapping symbols in objects for ARM, AArch64, C-SKY and RISC-V do not count even if they are global;
+# nor do ARM's symbols without a name.
 
-#: Parts of st_info and st_shndx that exclude a symbol
+#: Values of st_info and st_shndx that exclude a symbol
 _ELF_LOCAL, _ELF_SECTION, _ELF_FILE, _ELF_UNDEFINED = 0, 3, 4, 0
 
-#: e_machine → what the names of mapping symbols start with
+#: e_machine → prefixes of the names of mapping symbols
 _MAPPING_SYMBOLS: dict[int, tuple[bytes, ...]] = {
     40: (b"$d", b"$t", b"$a"),
     183: (b"$d", b"$x"),
@@ -289,29 +287,27 @@ def elf_symbols(view: View) -> Iterator[bytes]:
 
 
 def _is_nothing(machine: int, name: bytes) -> bool:
-    """Say whether a name stands for no symbol: assemblers write such for differences of labels."""
+    """Return whether a name is an assembler's label for a difference, not a symbol."""
     return (machine == _ARM and not name) or (machine == _RISCV and name == b".L0 ")
 
 
-# Symbols that the table of an archive lists: what a file defines for others, by name.
-#
-# Which files have symbols, which of their symbols count and in which order is LLVM's rule, so that our archives equal
-# those of llvm-ar 22: global and weak symbols that are defined (common ones are), without those that only the format
-# needs, in the order of the file's own table and with repetitions.
+# Symbols for the table of an archive: the definitions of a file that others can use, by name. The rules for files,
+# symbols and their order are LLVM's, so that our archives equal those of llvm-ar 22: defined global and weak symbols
+# (common ones too) without format-specific ones, in the order of the file's own table and with repetitions.
 #
 # ============  ==========================================================================================
-# ``elf``       the section of type SYMTAB, whatever the file is: object, code object, cubin, library
+# ``elf``       the section of type SYMTAB, for any file: object, code object, cubin, library
 # ``coff``      symbols of objects, big objects and PE images; the two names of an import object
-# ``bitcode``   the symbol table that LLVM writes behind its modules, else the modules' own records
+# ``bitcode``   the symbol table that LLVM writes after its modules, else the modules' own records
 # ============  ==========================================================================================
 #
-# How we know: ``llvm/lib/Object/ArchiveWriter.cpp`` (isArchiveSymbol), ``SymbolicFile.cpp``, ``llvm/lib/BinaryFormat/
+# Sources: ``llvm/lib/Object/ArchiveWriter.cpp`` (isArchiveSymbol), ``SymbolicFile.cpp``, ``llvm/lib/BinaryFormat/
 # Magic.cpp`` and the getSymbolFlags of each format, LLVM 22.1; archives of generated members are compared byte by byte.
 
-#: The fewest bytes of an ELF file that LLVM takes for one
+#: Smallest size of an ELF file that LLVM detects
 _ELF_HEAD = 18
 
-#: Files with symbols that are not read here: first bytes → what they are
+#: Files with symbols that are not supported: first bytes → name of the format
 _UNREAD = (
     (magic_numbers.BIG_MACH_O_32, "Mach-O"),
     (magic_numbers.BIG_MACH_O_64, "Mach-O"),
@@ -325,10 +321,10 @@ _UNREAD = (
 
 
 def archive_symbols(view: View) -> Iterator[bytes] | None:
-    """Return the names of a file's symbols for an archive's table; None for a file that has no symbols by nature.
+    """Return the names of a file's symbols for an archive's table; None if its format has no symbols.
 
     Tables are read in blocks, names one by one. Raises FormatError for damaged tables (bitcode that cannot be read
-    counts as a file without symbols, as it does for LLVM), Unsupported for formats that are not read here.
+    counts as a file without symbols, as in LLVM), Unsupported for formats that are not supported.
     """
     head = view.head(0, 64)
     magic = head[:4]
@@ -347,7 +343,7 @@ def archive_symbols(view: View) -> Iterator[bytes] | None:
                 f"the symbols of {name} files are not read", hint="make this archive with llvm-ar", chain=view.chain
             )
     if magic == magic_numbers.DXIL:
-        return iter(())  # LLVM lists none, but counts the file as an object
+        return iter(())  # LLVM lists none, but treats the file as an object
 
     table = coff_symbols(view, head)
     return None if table is None else limit_name_size(view, table)

@@ -154,7 +154,7 @@ class BitReader:
         self.align()
         end = 32 * self.fixed(32) + self.at
         if end > self.end or not 2 <= width <= 32:
-            raise self.error(f"block {block} does not fit into what holds it")
+            raise self.error(f"block {block} does not fit into the enclosing block")
         return block, width, end
 
     def abbreviation(self) -> Abbreviation:
@@ -174,7 +174,7 @@ class BitReader:
         if len(operands) > 2 and kinds[-2] == ARRAY:
             element = operands[-1]
             if element[0] not in (FIXED, VBR, CHAR6):
-                raise self.error("an array of what has no size")
+                raise self.error("an array of elements without a size")
             del operands[-2:]
         elif len(operands) > 1 and kinds[-1] == BLOB:
             is_blob = True

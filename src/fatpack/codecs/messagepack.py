@@ -6,7 +6,7 @@
     00-7f   the integer itself                    ca cb   float, double
     80-8f   map of that many pairs                cc-cf   unsigned integer of 1, 2, 4, 8 bytes
     90-9f   array of that many values             d0-d3   signed integer of the same
-    a0-bf   string of that many bytes             d4-d8   extension of 1, 2, 4, 8, 16 bytes behind its type
+    a0-bf   string of that many bytes             d4-d8   extension of 1, 2, 4, 8, 16 bytes after its type
     c0      nil                                   d9-db   string, its size in 1, 2, 4 bytes
     c2 c3   false, true                           dc dd   array, its count in 2, 4 bytes
     c4-c6   bytes, their size in 1, 2, 4 bytes    de df   map, its count in 2, 4 bytes

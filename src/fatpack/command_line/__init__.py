@@ -1,1 +1,1 @@
-"""What commands take: declared once, parsed with or without click, and told as help."""
+"""Options, parameter types, messages and progress that the commands share."""

@@ -1,4 +1,4 @@
-"""The commands, one module each, of the name that users type."""
+"""The commands: their names, one line of help each, and a module or folder for each."""
 
 from __future__ import annotations
 

@@ -254,11 +254,17 @@ def write_plan(
     return written
 
 
-def check_size(plan: Sequence[OutputFile], inputs: Sequence[View] = (), *, force: bool = False) -> None:
-    """Raise UsageError if a plan writes the same bytes again and again, or far more than the inputs explain."""
+def check_size(
+    plan: Sequence[OutputFile], inputs: Sequence[View] = (), *, force: bool = False, any_size: bool = False
+) -> None:
+    """Raise UsageError if a plan writes the same bytes again and again, or far more than the inputs explain.
+
+    ``any_size`` accepts images that share bytes: the caller stated an output limit, which still holds. ``force``
+    accepts any number of bytes.
+    """
     if force:
         return
-    total = shared_size(view for item in plan for view in item.views)
+    total = 0 if any_size else shared_size(view for item in plan for view in item.views)
     if total:
         raise UsageError(
             f"the images share bytes: {total} bytes would be written",
@@ -291,7 +297,7 @@ def check_paths(
                 hint=f"extract them one by one, with {cli_or_api('-o', 'image.data')}",
             )
         seen.add(path)
-    check_size(plan, inputs, force=force if any_size is None else any_size)
+    check_size(plan, inputs, force=force and any_size is None, any_size=bool(any_size))
     check_space(directory, sum(written_size(item.pieces) for item in plan))
     if not force and (not directory or os.path.lexists(directory)):
         existing = [path for path in paths if os.path.lexists(path)]

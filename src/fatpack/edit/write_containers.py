@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Images that are listed and cannot be taken out: which one, where, and why. Each is left out alone.
 #
-# What is damaged, and what this version cannot do, takes nothing away from its siblings: extracting and converting
+# What is damaged, and what this version cannot do, takes nothing away from its neighbours: extracting and converting
 # leave it out, report it, and do the rest.
 
 #: What keeps one image from being taken out, and no other.

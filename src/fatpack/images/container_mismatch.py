@@ -194,10 +194,10 @@ _KNOWN: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MOST_KNOWN = 1000
 
 
-def mismatch_findings(image: Image, recognised: ImageInfo, siblings: Sequence[Image] = ()) -> Iterator[Finding]:
+def mismatch_findings(image: Image, recognised: ImageInfo, neighbours: Sequence[Image] = ()) -> Iterator[Finding]:
     """Yield a finding for each contradiction between the bytes of an image and its container.
 
-    ``siblings`` are the images of its container.
+    ``neighbours`` are the other images of its container.
     """
     target = image.target
     labels = (image.form, target.triple, target.arch, recognised.form, recognised.triple, recognised.arch)
@@ -208,7 +208,7 @@ def mismatch_findings(image: Image, recognised: ImageInfo, siblings: Sequence[Im
             _KNOWN.clear()
         problems = _KNOWN[labels] = tuple(_of_labels(image.form, target, recognised))
     for code, problem in problems:
-        if code != "FP1102" or not _is_made_of_tile_ir(image, recognised, siblings):
+        if code != "FP1102" or not _is_made_of_tile_ir(image, recognised, neighbours):
             yield finding(code, image.span, problem)
     if recognised.size is not None and recognised.size > image.size:
         yield finding(
@@ -219,7 +219,7 @@ def mismatch_findings(image: Image, recognised: ImageInfo, siblings: Sequence[Im
         )
 
 
-def _is_made_of_tile_ir(image: Image, recognised: ImageInfo, siblings: Sequence[Image]) -> bool:
+def _is_made_of_tile_ir(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> bool:
     """Return whether a cubin for an unlabelled variant ``a`` is beside the Tile IR that it was compiled from.
 
     QUIRK(nvcc 13.5, --enable-tile): tileiras compiles for sm_100a, and nvcc stores the requested sm_100.
@@ -229,7 +229,7 @@ def _is_made_of_tile_ir(image: Image, recognised: ImageInfo, siblings: Sequence[
         recognised.form == "cubin"
         and stored is not None
         and claimed == (stored[0], "a")
-        and any(item.form == "tileir" and item.target.arch == image.target.arch for item in siblings)
+        and any(item.form == "tileir" and item.target.arch == image.target.arch for item in neighbours)
     )
 
 

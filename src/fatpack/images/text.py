@@ -97,8 +97,8 @@ def _sass(text: bytes) -> ImageInfo | None:
 def _printed(window: bytes, start: int) -> ImageInfo:
     """Identify a text printed by clang; UNKNOWN for any other."""
     if window.startswith(_LLVM_IR, start):
-        _, _, behind = window.partition(b'\ntarget triple = "')
-        return ImageInfo("llvm-ir", triple=_word(behind), detail="LLVM IR text")
+        _, _, after = window.partition(b'\ntarget triple = "')
+        return ImageInfo("llvm-ir", triple=_word(after), detail="LLVM IR text")
     if window.startswith(_AMDGCN, start):
         triple, _, arch = _word(window[start + len(_AMDGCN) :]).rpartition("--")
         return ImageInfo("assembly", arch=arch, triple=triple, detail="assembly text")

@@ -196,7 +196,7 @@ class _Strings:
     def at(self, number: int) -> str:
         """Return a string by its number. Raises BadValue, LimitExceeded."""
         if number >= self._count:
-            raise self._cursor.error(f"number {number} is asked for, and there are {self._count}", self._table)
+            raise self._cursor.error(f"number {number} is requested, but there are {self._count}", self._table)
         view, place = self._cursor.view, self._table + 4 * number
         is_last = number + 1 == self._count
         row = view.read(place, 4 if is_last else 8)

@@ -498,26 +498,26 @@ def read_file_metadata(file: str | int) -> FileMetadata:
     return FileMetadata(status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), _attributes(file))
 
 
-def apply_metadata(fd: int, wanted: FileMetadata, path: str) -> None:
+def apply_metadata(fd: int, metadata: FileMetadata, path: str) -> None:
     """Set the metadata of an open file. Raises PermissionError, which names what cannot be set, for ``path``.
 
     Access widens last: access list and permission bits are set after owner and label.
     """
     has = read_file_metadata(fd)
-    if has.owner != wanted.owner:
-        _keep(f"its owner ({wanted.owner})", path, os.chown, fd, wanted.owner, -1)
-    if has.group != wanted.group:
-        _keep(f"its group ({wanted.group})", path, os.chown, fd, -1, wanted.group)
-    if _ACCESS_LIST in has.attributes and _ACCESS_LIST not in wanted.attributes:
+    if has.owner != metadata.owner:
+        _keep(f"its owner ({metadata.owner})", path, os.chown, fd, metadata.owner, -1)
+    if has.group != metadata.group:
+        _keep(f"its group ({metadata.group})", path, os.chown, fd, -1, metadata.group)
+    if _ACCESS_LIST in has.attributes and _ACCESS_LIST not in metadata.attributes:
         _keep("its permissions without an access list", path, os.removexattr, fd, _ACCESS_LIST)
-    for name in sorted(wanted.attributes, key=lambda name: name == _ACCESS_LIST):
-        value = wanted.attributes[name]
+    for name in sorted(metadata.attributes, key=lambda name: name == _ACCESS_LIST):
+        value = metadata.attributes[name]
         if has.attributes.get(name) != value:
             _keep(f"its attribute {name}", path, os.setxattr, fd, name, value)
     if not hasattr(os, "fchmod"):
         return  # Windows has only a read-only bit, and read-only files are not replaced
     # Also if the mode is equal: chown and writing clear setuid and setgid.
-    os.chmod(fd, wanted.mode)
+    os.chmod(fd, metadata.mode)
 
 
 def _keep(what: str, path: str, act: Callable[..., None], *arguments: object) -> None:

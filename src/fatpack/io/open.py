@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.limits import Budget
 
     Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO | ReadAt
-    """What every public function accepts as input.
+    """The types of input that every public function accepts.
 
     A path ("-" is standard input), a URL, bytes, a binary file, or an object with ``read_at`` and ``size``.
     """

@@ -212,7 +212,7 @@ class _HttpFile:
             self._check(reply, offset, size)
             data = await _body(reply, size)
             if reply.status == 200 and len(data) > size:
-                raise self._without_ranges("it sends the whole file where a range is asked for")
+                raise self._without_ranges("it sends the whole file where a range is requested")
             if self.size < 0:
                 self.size = self._size_in(reply, data)
                 self._etag, self._modified = _validators(reply)
@@ -248,7 +248,7 @@ class _HttpFile:
             if reply.headers.get("Content-Encoding", "identity") != "identity":
                 raise self._without_ranges("it compresses what it sends")
             if self.size >= 0 or (reply.content_length or 0) > size:
-                raise self._without_ranges("it sends the whole file where a range is asked for")
+                raise self._without_ranges("it sends the whole file where a range is requested")
             return
         self._refused(reply)
 

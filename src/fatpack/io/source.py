@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.limits import Budget
 
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
-    """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
+    """Output of a writer: bytes, or a view whose bytes are copied from their source."""
 
     class SiblingFiles(Protocol):
         """Reads the files in the same folder of a package as a given file."""

@@ -175,7 +175,7 @@ class _BudgetDraw:
         self._drawn = 0
 
     def of(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
-        """Return pieces that are drawn before somebody gets them: all at once if all are known."""
+        """Return the pieces, charging them first: all at once if all are known."""
         if isinstance(pieces, (list, tuple)):
             self._draw(written_size(pieces))
             return pieces

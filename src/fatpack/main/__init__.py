@@ -1,6 +1,4 @@
-"""The command line. ``main`` decides what to import: stand-ins and ``--version`` load no click, which takes longer than
-they do.
-"""
+"""Entry point of the command line. Stand-ins and ``--version`` do not import click, which takes longer than they do."""
 
 from __future__ import annotations
 

@@ -6,8 +6,6 @@ Images can contain containers and hosts; ``enter``, a callback from :mod:`fatpac
 from __future__ import annotations
 
 from fatpack import images, limits
-from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
-from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error, finding
 from fatpack.model import Finding, arch_name, is_not_inflated
@@ -285,31 +283,31 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
     return placed[0][1]
 
 
-def inflate_image(found: FoundImage, siblings: Sequence[Image] = ()) -> FoundImage:
+def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without decompressing it (``images.NOT_INFLATED``), decompressed and identified.
 
-    ``siblings`` are the images of its container. Raises FormatError if the compressed data is damaged, Unsupported if
+    ``neighbours`` are the images of its container. Raises FormatError if the compressed data is damaged, Unsupported if
     the compression is not supported.
     """
     recognised = images.identify_image(found.data)
-    wrong = _disagreements(found.as_stored, recognised, siblings)
+    wrong = _disagreements(found.as_stored, recognised, neighbours)
     return found.replace(info=recognised, inside=(*wrong, *found.inside))
 
 
-def checked_against_container(found: FoundImage, holder: Source, siblings: Sequence[Image] = ()) -> FoundImage:
+def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Compare the first bytes of an image that was listed without decompressing it with its container's metadata.
 
-    ``holder`` is the source of its container, ``siblings`` are the images of that. Contradictions are added to
+    ``holder`` is the source of its container, ``neighbours`` are the images of that. Contradictions are added to
     ``inside``; ``info`` stays ``images.NOT_INFLATED``. Raises as :func:`inflate_image` does.
     """
     from fatpack.images import peek
 
     recognised = peek.identify_by_head(found.as_stored, holder)
-    wrong = tuple(_disagreements(found.as_stored, recognised, siblings))
+    wrong = tuple(_disagreements(found.as_stored, recognised, neighbours))
     return found.replace(inside=(*wrong, *found.inside)) if wrong else found
 
 
-def _disagreements(image: Image, recognised: ImageInfo, siblings: Sequence[Image]) -> Iterable[Finding]:
+def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> Iterable[Finding]:
     """Return a finding for each contradiction between an image and its container's metadata."""
     target = image.target
     if (
@@ -321,7 +319,7 @@ def _disagreements(image: Image, recognised: ImageInfo, siblings: Sequence[Image
         return ()  # most images agree with their metadata, or have none
     from fatpack.images.container_mismatch import mismatch_findings
 
-    return mismatch_findings(image, recognised, siblings)
+    return mismatch_findings(image, recognised, neighbours)
 
 
 def _recognise(image: Image, enter: EnterCallback) -> tuple[ImageInfo, tuple[FoundContainer | Finding, ...]]:
@@ -460,6 +458,9 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
 
 
 def _variables(image: FoundImage) -> set[str]:
+    from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
+    from fatpack.binary.elf.symbols import ElfSymbolTable
+
     try:
         form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:

@@ -485,7 +485,7 @@ class _FileScan:
         view, is_whole, division = context.view, context.search >= SEARCH_ANYWHERE, None
         if not is_whole:
             division = binary.divided_sections(context.host, view, self._located)
-            tells = bool(division.open) or bool(binary.sections(context.host, view))
+            tells = bool(division.skipped) or bool(binary.sections(context.host, view))
             if self._is_damaged or not tells:  # it has no table of its data
                 is_whole, context.progress.has_more = context.search == SEARCH_DATA, True
         has_data, places = False, [(0, len(view))]
@@ -502,13 +502,13 @@ class _FileScan:
     def _places_to_search(self, division: SectionSplit, *, has_data: bool) -> list[tuple[int, int]]:
         """Return the sections of unknown names, with ``has_data`` those of data too; record the others."""
         progress = self._context.progress
-        for name, (count, total) in division.open.items():
+        for name, (count, total) in division.skipped.items():
             if not has_data or name not in division.data:
                 progress.skip(name, count, total)
         if not has_data:
             progress.has_more = progress.has_more or bool(division.data)
-            return list(division.unusual)
-        return [*division.unusual, *(place for places in division.data.values() for place in places)]
+            return list(division.searched)
+        return [*division.searched, *(place for places in division.data.values() for place in places)]
 
 
 def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Stand-ins for other tools: ``fatpack tool NAME ARGS…`` takes their options, prints their messages, exits as they do.
 
 ``fatpack tool --as=VERSION NAME ARGS…`` follows that version of the original (:mod:`fatpack.tools.versions`).
-Nothing here imports click. Where a stand-in differs from its original, its page below ``docs/tools`` says so.
+Nothing here imports click. The pages below ``docs/tools`` list the differences from the originals.
 """
 
 from __future__ import annotations

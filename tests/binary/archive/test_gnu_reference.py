@@ -191,7 +191,7 @@ def test_the_exact_threshold_is_llvms(files: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_objects_of_the_same_machines_are_objects(tmp_path: Path) -> None:
-    """COFF has no magic: each machine, and its siblings, in a file with one symbol."""
+    """COFF has no magic: each machine, and its neighbours, in a file with one symbol."""
     known = ("014c", "0150", "0166", "0183", "01c4", "01f0", "0290", "0268", "8664", "aa64", "a641", "a64e", "0000")
     numbers = {int(text, 16) ^ change for text in known for change in (0, 1, 0x100, 0x300, 0x8000)}
     # 01 DF, 01 F7 and 03 F0 00 start other formats.

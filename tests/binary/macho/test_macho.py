@@ -181,8 +181,8 @@ def test_what_usual_names_hold_is_not_searched_and_the_rest_is() -> None:
     names = (b"__bss", b"__objc_classlist", b"__debug_info", b"__eh_frame", b"__fatbin")
     data = build([TEXT, *(Section(b"__DATA", name, b"12345678") for name in names), mine], tail=b"appended")
     division = divided_sections("macho", view(data))
-    assert division.open == {"__TEXT,__text": (1, 10)}
-    assert [data[start:end] for start, end in division.unusual] == [b"1234", b"appended"]
+    assert division.skipped == {"__TEXT,__text": (1, 10)}
+    assert [data[start:end] for start, end in division.searched] == [b"1234", b"appended"]
 
 
 def test_symbols_and_names_are_no_appended_data() -> None:
@@ -190,7 +190,7 @@ def test_symbols_and_names_are_no_appended_data() -> None:
     at = len(plain)
     table = struct.pack("<6I", SYMTAB, 24, at, 1, at + 16, 8)
     data = build([TEXT], others=[table], tail=bytes(16) + b"\0_name\0\0")
-    assert divided_sections("macho", view(data)).unusual == []
+    assert divided_sections("macho", view(data)).searched == []
     names = {label.name: label.span.size for label in macho.labels(view(data)) if label.kind == "data"}
     assert (names["symbols"], names["strings"]) == (16, 8)
 

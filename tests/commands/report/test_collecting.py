@@ -183,7 +183,7 @@ def test_relocatable_code_covers_nothing_before_a_device_link_as_explain_says() 
     assert (overview.coverage[0].with_holes, overview.coverage[0].relocatable) == (0, 2)
     said = "".join(page_summary(overview))
     assert said.startswith("2 kernels for sm_90, compute_80: relocatable") and "Every kernel" not in said
-    assert overview.links == ("sm_90", "sm_80 ptx")
+    assert overview.links == ("sm_90", "compute_80")
     assert "sm_90" in overview.coverage[0].runs_on[0].partly and not overview.coverage[0].runs_on[0].ready
     question = ExplainQuery((parse_device("H100"),), RuntimeSettings())
     (answer,) = explain_rows(

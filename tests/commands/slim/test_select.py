@@ -133,6 +133,19 @@ def test_an_object_keeps_an_empty_container_of_what_was_for_no_device() -> None:
         plan_slim(before, for_("sm_90", "sm_100", drop=("*_100",)))
 
 
+@pytest.mark.parametrize(("device", "is_refused"), [("sm_90", False), ("sm_52", False), ("sm_70", True)])
+def test_containers_that_a_library_chooses_itself_serve_its_devices(device: str, is_refused: bool) -> None:
+    """cuFFT registers one container for sm_52, and chooses one of thousands among its data."""
+    registered, *chosen = [
+        item for item in scan(view(cuda("52") + cuda("90") + cuda("80"))) if isinstance(item, FoundContainer)
+    ]
+    found = choose_images([registered, *chosen], for_(device), left={id(item) for item in chosen})
+    assert bool(found.refused) == is_refused
+    if device == "sm_90":
+        assert found.vacated == {0}
+        assert [row.number for row in found.kept] == [1, 2]
+
+
 def test_words_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="keep_ptx"):
         SlimOptions(keep_ptx="some")  # type: ignore[arg-type]

@@ -16,11 +16,11 @@
 ``/<…>/``               further tables of Microsoft's
 ======================  =====================================================================================
 
-How we know: GNU and BSD archives are documented in ``ar(5)``, Microsoft's in its PE/COFF specification. What llvm-ar
+Sources: ``ar(5)`` documents GNU and BSD archives, the PE/COFF specification those of Microsoft. What llvm-ar
 22 and GNU ar 2.40 write is compared with ours in the reference tests, member by member and byte by byte.
 
-QUIRK(macOS): the first eight bytes do not tell GNU, BSD and Microsoft archives apart; spellings are recognised one by
-one, so mixed archives are read as well.
+QUIRK(macOS): the first eight bytes do not tell GNU, BSD and Microsoft archives apart; the reader accepts the spelling
+of each name, so mixed archives can be read too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DOC = FormatInfo(
     name=FORMAT,
     title="ar archive",
     description=(
-        "Static libraries: object files one after the other behind a table of their symbols. Written by ar, llvm-ar, "
+        "Static libraries: object files one after the other, after a table of their symbols. Written by ar, llvm-ar, "
         "lib, llvm-lib and libtool."
     ),
     references=(
@@ -72,7 +72,8 @@ DOC = FormatInfo(
         "Thin archives are read, not written. The files they name are opened only below the archive's own directory.",
         "AIX big archives are recognised, but not read.",
         "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
-        "Behind a damaged member header the next one is found by its looks: data that look like one are taken for it.",
+        "After a damaged member header the next one is found by its form: data that look like a header are taken for "
+        "one.",
         "New archives are GNU's. Mach-O, Wasm, XCOFF and GOFF members are refused, because their symbols are not read.",
         "New archives do not list the symbols that inline assembly defines in bitcode without LLVM's symbol table.",
     ),
@@ -82,15 +83,15 @@ LAYOUTS = (HEADER,)
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as an archive does, AIX's included."""
+    """Return whether the bytes start with the magic of an archive, AIX's included."""
     return view.head(0, MAGIC_SIZE) in (REGULAR, THIN, BIG)
 
 
 def locate(view: View, without: Collection[int] = ()) -> Iterator[CodeSection | Finding]:
-    """Yield every member as a file of its own; ``index`` counts them from 0, and names may occur twice.
+    """Yield every member as a file of its own; ``index`` counts them from 0, and names may occur more than once.
 
-    Those whose numbers are in ``without`` are passed over. Members of a thin archive are opened beside it; each is read
-    before the next is asked for, or opened again later.
+    Members with numbers in ``without`` are skipped. Members of a thin archive are files in its directory; each must be
+    read before the next is requested, or it is opened again.
     """
     magic = view.head(0, MAGIC_SIZE)
     if magic == BIG:
@@ -133,17 +134,17 @@ def _site(archive: View, data: View, title: str, number: int, findings: tuple[Fi
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers field by field, contents whole."""
+    """Yield a label for every byte: headers field by field, contents as a whole."""
     from fatpack.binary.archive.byte_labels import label_archive
 
     return label_archive(view)
 
 
 def build_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
-    """Return a GNU archive of files, name and bytes each, as ``llvm-ar --format=gnu qcD`` makes it of them.
+    """Return a GNU archive of files, given by name and bytes, equal to the output of ``llvm-ar --format=gnu qcD``.
 
     Names are stored as given, so callers pass base names; they may repeat. Raises FormatError for an object whose
-    symbols cannot be read, Unsupported, UsageError and HostError for what no archive can hold.
+    symbols cannot be read, Unsupported, UsageError and HostError for files that no archive can contain.
     """
     from fatpack.binary.archive.writer import build_gnu_archive
 
@@ -151,9 +152,9 @@ def build_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
 
 
 def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]:
-    """Return the archive with the contents of some members exchanged; keys are ``Site.index``.
+    """Return the archive with the contents of some members replaced; keys are ``CodeSection.index``.
 
-    Offsets in symbol tables follow. Raises HostError when the archive cannot be written, FormatError when it is
+    Offsets in symbol tables are changed. Raises HostError if the archive cannot be written, FormatError if it is
     damaged, UsageError for an unknown member.
     """
     from fatpack.binary.archive.writer import rewrite_members
@@ -162,14 +163,14 @@ def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Pie
 
 
 def check(view: View) -> Iterator[int | Finding]:
-    """Yield what is wrong with the tables of symbols, and at last how many names in them were followed."""
+    """Yield the errors of the symbol tables, and finally the number of checked names."""
     from fatpack.binary.archive.byte_labels import check_symbol_tables
 
     return check_symbol_tables(view)
 
 
 def verify(before: View, after: View) -> None:
-    """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
+    """Raise HostError unless both archives have the same members and symbols; contents may differ."""
     from fatpack.binary.archive.writer import verify_members
 
     verify_members(before, after)

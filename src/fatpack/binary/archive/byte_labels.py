@@ -1,9 +1,9 @@
-"""The files that a thin archive names, opened beside it and never outside its directory.
+"""Members of thin archives, the byte map, and checks of symbol tables.
 
-A name in an archive is whatever somebody wrote there. It is followed only when the file it leads to, symbolic links
-resolved, lies in the directory of the archive or below; anything else is named in a finding and left alone. Each file
-is listed once, and a thin archive reached through a thin archive is not followed: both ``ar`` programs flatten those,
-and a few hostile ones could otherwise name each other without end.
+A thin archive contains names of files, which may be hostile. A name is followed only if the file, with symbolic links
+resolved, is in the directory of the archive or below; any other name becomes a finding. Each file is yielded once, and
+a thin archive inside a thin archive is not read: both ``ar`` programs flatten those, and a few hostile ones could
+otherwise refer to each other endlessly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ThinArchiveFiles:
-    """Opens the members of one thin archive."""
+    """The files of one thin archive."""
 
     def __init__(self, archive: View) -> None:
         self._archive = archive
@@ -40,14 +40,14 @@ class ThinArchiveFiles:
         self._nested: dict[str, dict[int, tuple[str, View]]] = {}
 
     def open(self, member: ArchiveMember) -> tuple[str, View] | Finding:
-        """Return a member's name and bytes, or the reason why they are not to be had."""
+        """Return a member's name and bytes, or the finding why it cannot be read."""
         path = self._resolve(member)
         if not isinstance(path, str):
             return path
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
-                # Opening a pipe would wait for a writer, opening a device can do anything.
+                # Opening a pipe would wait for a writer, and opening a device can have side effects.
                 return self._finding("FP2103", member, "not a regular file")
             key = (status.st_dev, status.st_ino, member.origin)
             if key in self._seen:
@@ -61,7 +61,7 @@ class ThinArchiveFiles:
             return self._finding("FP2103", member, reason or "cannot be read")
 
     def _resolve(self, member: ArchiveMember) -> str | Finding:
-        """Return the real path of the file a member names, if it may be followed."""
+        """Return the real path of a member's file, if it may be opened."""
         if self._folder is None:
             return self._finding(
                 "FP2103", member, "this archive is not a file of its own, so there is no directory to look in"
@@ -76,7 +76,7 @@ class ThinArchiveFiles:
         return real
 
     def _open(self, path: str, member: ArchiveMember) -> View:
-        # Named after the archive, not by its path: a thin archive in there finds no directory and is not followed.
+        # The source has no path of its own, so that a thin archive in it has no directory and is not read.
         around = self._archive.source
         name = VirtualName(f"{around.name}({member.title})")
         return open_source(path, name=name, may_close=True, budget=around.budget).view()
@@ -100,13 +100,13 @@ class ThinArchiveFiles:
 
 
 def _folder(archive: View) -> str | None:
-    """Return the real path of the directory an archive lies in; None when it is not a file we know the path of."""
+    """Return the real path of an archive's directory; None if the path of its file is not known."""
     source = archive.source
     descriptor = source.fileno()
     if descriptor is None or not source.name:
         return None
     try:
-        # A source may be called anything ("<stdin>"): the name counts only if it leads to this very file.
+        # A source may have any name ("<stdin>"): it is used only if it is the path of this very file.
         if not os.path.samestat(os.stat(source.name), os.fstat(descriptor)):
             return None
     except (OSError, ValueError):
@@ -114,7 +114,7 @@ def _folder(archive: View) -> str | None:
     return os.path.realpath(os.path.dirname(source.name))
 
 
-# Which byte of an archive is what.
+# Byte map
 
 _CONTENTS = {
     "file": "the file's bytes",
@@ -125,7 +125,7 @@ _CONTENTS = {
 
 
 def label_archive(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers field by field, contents whole, the rest of a damaged archive as one."""
+    """Yield a label for every byte: fields of headers, contents as a whole, the rest of a damaged archive as one."""
     magic = view.head(0, MAGIC_SIZE)
     yield Label(view.span(0, len(magic)), "magic", repr(magic)[2:-1])
     at = MAGIC_SIZE
@@ -157,15 +157,13 @@ def _entry(view: View, number: int, entry: ArchiveMember, is_thin: bool) -> Iter
         yield Label(span, "padding", "newline", "makes the next header start at an even offset", "padding")
 
 
-# The symbol tables of an archive against its members: linkers take the member that a name leads to, unread.
-#
-# A table that was not renewed when members were exchanged makes links fail with symbols that nothing defines, or takes
-# another member than is meant.
+# Checks of symbol tables. Linkers use the member to which a table refers, without reading its symbols. A table that was
+# not updated when members were replaced makes links fail with undefined symbols, or links another member.
 
-#: kinds of tables whose names follow the offsets, one for each
+#: kinds of tables with one name per offset, after the offsets
 _GNU = (b"/", b"/SYM64/")
 
-#: section of objects that GCC wrote for link-time optimisation: a plugin of ar lists symbols that no table has
+#: section of GCC's objects for link-time optimisation: a plugin of ar lists symbols that are in no symbol table
 _PLUGIN = b".gnu.lto_"
 
 #: LIMIT: symbols that a finding names
@@ -173,10 +171,10 @@ _SHOWN = 3
 
 
 def check_symbol_tables(view: View) -> Iterator[int | Finding]:
-    """Yield what is wrong with symbol tables, and at last how many names were followed; nothing for thin archives.
+    """Yield the errors of symbol tables, and finally the number of checked names; nothing for thin archives.
 
-    Every offset leads to the header of a member. In GNU's tables the member defines the symbol, where its symbols can
-    be read: not those of Mach-O and WebAssembly, and not what GCC's plugin lists.
+    Every offset must be that of a member's header. In GNU tables the member must define the symbol, if its symbols can
+    be read: not for Mach-O and WebAssembly, and not for symbols from GCC's plugin.
     """
     if view.head(0, MAGIC_SIZE) == THIN:
         return
@@ -200,7 +198,7 @@ def check_symbol_tables(view: View) -> Iterator[int | Finding]:
 def _undefined(
     view: View, entry: ArchiveMember, table: ArchiveSymbolTable, files: dict[int, ArchiveMember]
 ) -> Iterator[Finding]:
-    """Yield a finding for each member that does not define what the table says."""
+    """Yield a finding for each member that does not define a symbol of the table."""
     wanted: dict[int, set[bytes]] = {}
     start = table.at + len(table.numbers) * (8 if entry.name == b"/SYM64/" else 4)
     names = table.content.read(start, len(table.content) - start).split(b"\0")
@@ -217,7 +215,7 @@ def _undefined(
             found = archive_symbols(data)
             lost = listed.difference(found or ())
         except (FormatError, Unsupported):
-            continue  # not read here, or told where the member is scanned
+            continue  # not supported, or reported when the member is scanned
         if lost and data.source.find(_PLUGIN, data.start, data.end) < 0:
             shown = ", ".join(printable(name.decode("utf-8", "replace")) for name in sorted(lost)[:_SHOWN])
             more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""

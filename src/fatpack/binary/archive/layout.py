@@ -1,10 +1,10 @@
-"""The header offsets that symbol tables hold, and the same table with other offsets.
+"""Byte layouts of archives, and symbol tables with other offsets.
 
-The names in a table and their number stay as they are when members grow or shrink, so no member has to be read to
-rewrite it: every offset of a header is exchanged for the new offset of the same header.
+The names in a table do not change when members grow or shrink, so it is rewritten without reading any member: every
+offset of a header is replaced by the new offset of the same header.
 
-QUIRK(BSD ar, llvm-ar): a BSD table is in the byte order of the members' target, which is stated nowhere; the order in
-which all numbers fit is the right one.
+QUIRK(BSD ar, llvm-ar): a BSD table is in the byte order of the members' target, which is not stated; the order in which
+all numbers are valid is used.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# The member header of ``ar`` archives, and the reserved names that are no files.
+# Member headers, and the reserved names that are no files
 
 FORMAT = "archive"
 
-#: The first 8 bytes. Members of a thin archive are other files; AIX "big" archives share nothing but the idea.
+#: The first 8 bytes. Members of a thin archive are other files; AIX "big" archives have a different layout.
 REGULAR, THIN, BIG = magic_numbers.ARCHIVE, magic_numbers.THIN_ARCHIVE, magic_numbers.BIG_ARCHIVE
 MAGIC_SIZE = 8
 
-#: What every member header ends with.
+#: The end of every member header.
 TERMINATOR = b"`\n"
 
 
@@ -54,8 +54,8 @@ HEADER = Layout(
     ),
 )
 
-#: How the symbol tables that we can rewrite keep their header offsets: name → (byte order, struct code).
-#: "?" is the byte order of the target, which BSD tables do not state; "second" is Microsoft's, behind the first.
+#: Encoding of the header offsets in symbol tables that can be rewritten: name → (byte order, struct code).
+#: "?" is the byte order of the target, which BSD tables do not state; "second" is Microsoft's second table.
 SYMBOL_TABLES = {
     b"/": (">", "I"),
     b"/SYM64/": (">", "Q"),
@@ -70,9 +70,9 @@ LONG_NAMES = b"//"
 
 
 class ArchiveSymbolTable(Record):
-    """Where a table keeps its offsets: every ``stride``-th of the ``numbers`` starting ``at`` bytes into ``content``.
+    """The location of offsets in a table: every ``stride``-th of the ``numbers`` from ``at`` on in ``content``.
 
-    ``code`` is the struct code of one number, byte order first.
+    ``code`` is the struct code of one number, with byte order.
     """
 
     content: View
@@ -87,7 +87,7 @@ class ArchiveSymbolTable(Record):
         return self.numbers[self.stride - 1 :: self.stride]
 
     def moved(self, new_offsets: Mapping[int, int]) -> bytes:
-        """Return the whole table with other offsets. Raises HostError when one does not fit."""
+        """Return the whole table with other offsets. Raises HostError if one is too large."""
         new = [new_offsets[offset] for offset in self.offsets]
         if max(new, default=0) >> 8 * struct.calcsize(self.code):
             raise HostError(
@@ -103,7 +103,7 @@ class ArchiveSymbolTable(Record):
 
 
 def find_symbol_table(view: View, member: ArchiveMember, headers: frozenset[int]) -> ArchiveSymbolTable:
-    """Return a symbol table whose offsets all are ``headers`` of files. Raises BadValue if none fits."""
+    """Return a symbol table whose offsets are all in ``headers``. Raises BadValue if it is in no byte order."""
     order, letter = SYMBOL_TABLES[member.name]
     content = view.slice(member.data_at, member.size, member.title)
     for code in (f"{order}{letter}",) if order != "?" else (f"<{letter}", f">{letter}"):
@@ -123,7 +123,7 @@ def find_symbol_table(view: View, member: ArchiveMember, headers: frozenset[int]
 def _read(content: View, code: str, kind: bytes) -> ArchiveSymbolTable | None:
     """Return the table if it is inside its member.
 
-    GNU: count, offsets, names. Microsoft's second: the same, little-endian, and then symbols. BSD: size in bytes of
+    GNU: count, offsets, names. Microsoft's second: the same in little-endian, and then symbols. BSD: size in bytes of
     (name, offset) pairs, and the pairs.
     """
     width = struct.calcsize(code)

@@ -1,10 +1,10 @@
-"""The members of an archive in file order: pure header arithmetic, no content is read.
+"""The members of an archive in file order: only headers are read.
 
 QUIRK(all writers): member data is padded to an even length with a newline that no header counts; a last member of odd
 length may come without it.
-QUIRK(BSD): ``#1/<length>`` puts the name in front of the data, counts it in the size, and pads it with NULs.
+QUIRK(BSD): ``#1/<length>`` stores the name before the data, includes it in the size, and pads it with NULs.
 QUIRK(MSVC lib, llvm-lib): names in the ``//`` table end with a NUL; GNU's end with a slash and a newline.
-QUIRK(GNU ar 2.19 and newer): a thin archive made from a regular one names that one's members
+QUIRK(GNU ar 2.19 and newer): a thin archive made from a regular one names the members of that one
 ``/<name>:<header offset in that archive>``.
 """
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-#: LIMIT: bytes of one member name, the longest path of common systems. Without it, thousands of headers pointing into
-#: one long string would make thousands of copies of it; all names together are bounded by ``limits.STRING_RATIO``.
+#: LIMIT: bytes of a member name, the longest path of common systems. Without it, thousands of headers that refer to one
+#: long string would make thousands of copies of it; ``limits.STRING_RATIO`` bounds the total size of names.
 MAX_NAME_SIZE = 4096
 
 
 class ArchiveMember(Record):
     """One entry of an archive; positions are relative to the archive's first byte.
 
-    ``kind`` is ``file``, ``symbols``, ``names`` (the ``//`` table) or ``reserved`` (tables of Microsoft's that we
-    leave alone). ``number`` counts the files from 0, None for the others. ``name`` are the bytes of the name, without
-    the padding and slash of its spelling; of a symbol table, its key in ``SYMBOL_TABLES``. ``size`` is that of the
-    content, which starts at ``data_at`` and in a thin archive lies in another file. ``end`` is where the next header
-    starts. ``origin`` is the header offset inside the archive that a thin archive names, else None.
+    ``kind``: ``file``, ``symbols``, ``names`` (the ``//`` table) or ``reserved`` (tables of Microsoft that are not
+    read). ``number`` counts the files from 0, None for the others. ``name``: the bytes of the name, without padding and
+    slash; of a symbol table, its key in ``SYMBOL_TABLES``. ``size`` is that of the content, which starts at ``data_at``
+    and in a thin archive is in another file. ``end`` is the position of the next header. ``origin``: the header offset
+    inside the archive that a thin archive names, else None.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class ArchiveMember(Record):
 
 
 def read_members(view: View) -> Iterator[ArchiveMember]:
-    """Yield every entry, tables included. Raises FormatError where the chain of headers breaks."""
+    """Yield every entry, tables included. Raises FormatError at the first damaged header."""
     magic = view.head(0, MAGIC_SIZE)
     if magic not in (REGULAR, THIN):
         raise BadMagic(
@@ -85,7 +85,7 @@ def read_members(view: View) -> Iterator[ArchiveMember]:
 
 
 class DamagedMember(Record):
-    """Bytes of an archive that no member header leads through: why, where they start, and where the next header is.
+    """Bytes of an archive that belong to no member: the error, their position, and that of the next header.
 
     Positions are relative to the archive's first byte.
     """
@@ -96,9 +96,9 @@ class DamagedMember(Record):
 
 
 def read_intact_members(view: View) -> Iterator[ArchiveMember | DamagedMember]:
-    """Yield every entry that can be read; where the chain of headers breaks, the damage, and the entries behind it.
+    """Yield every entry that can be read; for a damaged header, the damage and the entries after it.
 
-    Raises FormatError for what is no archive. Numbers count the files that were read.
+    Raises FormatError for bytes that are no archive. Numbers count the files that were read.
     """
     reader = _MemberReader(view, view.head(0, MAGIC_SIZE) == THIN)
     at, last, count = MAGIC_SIZE, None, 0
@@ -117,22 +117,22 @@ def read_intact_members(view: View) -> Iterator[ArchiveMember | DamagedMember]:
         at, last = member.end, member
 
 
-#: A header as every archiver writes it: name, date, owners, mode, size, terminator.
+#: A header in the form of all archivers: name, date, owners, mode, size, terminator.
 _LIKELY = rb"[^\0\n]{16}[-0-9 ]{12}[-0-9 ]{6}[-0-9 ]{6}[0-7 ]{8}[0-9][0-9 ]{9}`\n"
 
-#: LIMIT: headers inside the last member that are tried before those behind it.
+#: LIMIT: headers inside the last member that are tried before those after it.
 _TRIED = 4
 
-#: LIMIT: damaged headers of an archive behind which the next one is searched. Each search may read a block.
+#: LIMIT: damaged headers of an archive after which the next one is searched. Each search may read a block.
 _MOST_DAMAGED = 16
 
 
 def _next_header(view: View, at: int, last: ArchiveMember | None) -> int:
-    """Return where the next header is that makes sense, behind ``at``, where none is; the end if there is none.
+    """Return the position of the next plausible header after ``at``, the end of the archive if there is none.
 
-    If the size of the last member is too large, its bytes hold the headers that follow it: they are believed if they
-    lead to the end of the archive. A member that is an archive holds headers of its own. None is searched in a thin
-    archive, whose members have no bytes there.
+    If the size of the last member is too large, its bytes include the headers after it: they are used if they lead to
+    the end of the archive. A member that is an archive contains headers too. A thin archive is not searched, because
+    its members have no bytes there.
     """
     if view.head(0, MAGIC_SIZE) == THIN:
         return len(view)
@@ -150,9 +150,9 @@ def _next_header(view: View, at: int, last: ArchiveMember | None) -> int:
 
 
 def _likely_headers(view: View, start: int, end: int) -> Iterator[int]:
-    """Yield the even positions in a range where a member header may be whose member lies in the archive.
+    """Yield the even positions in a range with a possible header whose member is inside the archive.
 
-    The terminator is looked for first, which costs a hundredth of looking for the whole; no header begins in a hole.
+    The terminator is searched first, which costs a hundredth of searching the whole header; holes are skipped.
     """
     import re
 
@@ -172,7 +172,7 @@ def _likely_headers(view: View, start: int, end: int) -> Iterator[int]:
 
 
 def _end_of(view: View, at: int) -> int:
-    """Return where the member ends whose header is at a position, by its size alone; past the end if that is none."""
+    """Return the end of the member with a header at a position, by its size; past the end if that is invalid."""
     digits = HEADER.named(view, at)["size"].rstrip(b" ")
     size = int(digits) if digits.isdigit() else len(view)
     end = at + HEADER.size + size
@@ -191,7 +191,7 @@ def _leads_to_the_end(view: View, at: int) -> bool:
 
 
 class _MemberReader:
-    """Reads one header after the other, and remembers what later names refer to."""
+    """Reads headers in order, and stores tables that later names refer to."""
 
     def __init__(self, view: View, is_thin: bool) -> None:
         self._view = view
@@ -202,7 +202,7 @@ class _MemberReader:
         self._name_bytes_left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
 
     def read(self, at: int) -> ArchiveMember:
-        """Return the entry whose header is at a position. Raises FormatError."""
+        """Return the entry with the header at a position. Raises FormatError."""
         view = self._view
         field, _date, _user, _group, _mode, size_field, terminator = HEADER.read(view, at)
         if terminator != TERMINATOR:
@@ -256,7 +256,7 @@ class _MemberReader:
         return ("reserved" if name.startswith(b"/<") else "file"), name
 
     def _file_name(self, name: bytes, at: int, is_inline: bool) -> tuple[bytes, int | None, tuple[Finding, ...]]:
-        """Return a file's name without the marks of its spelling, its origin, and what is wrong with the name."""
+        """Return a file's plain name, its origin, and the error of the name."""
         if is_inline:
             return name, None, ()
         number, colon, origin_digits = name[1:].partition(b":")
@@ -276,7 +276,7 @@ class _MemberReader:
         return text[: min(ends)].removesuffix(b"/"), origin, ()
 
     def _spend(self, size: int, at: int) -> None:
-        """Count the bytes of a name. Raises LimitExceeded when headers share so many that copies would fill memory."""
+        """Count the bytes of a name. Raises LimitExceeded if headers share so many that copies would fill memory."""
         self._name_bytes_left -= size
         if self._name_bytes_left < 0:
             raise LimitExceeded(

@@ -1,10 +1,11 @@
-"""Archives with other member contents: headers, order and symbol tables stay, only sizes and offsets change.
+"""Writing archives: with other contents of members, and new ones from files.
 
-The result is what ``llvm-ar`` makes of the changed members (checked for its GNU, BSD and COFF archives), except that
-dates and owners stay those of the input. The new symbol tables need no symbol to be read; see ``symbols``.
+Rewriting keeps headers, order and symbol tables; only sizes and offsets change. The result equals that of ``llvm-ar``
+for the changed members (tested for its GNU, BSD and COFF archives), except that dates and owners are those of the
+input. No symbols have to be read; see ``layout``.
 
-QUIRK(llvm-ar, Darwin ar): names in front of data are padded so that the data starts at a multiple of 8; an archive
-that keeps this rule keeps it after rewriting.
+QUIRK(llvm-ar, Darwin ar): names before data are padded so that the data starts at a multiple of 8; rewriting preserves
+this alignment.
 QUIRK(Darwin): Mach-O members are padded with newlines to a multiple of 8, and the size counts the padding.
 """
 
@@ -36,38 +37,36 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-# Archives made anew from files: what ``llvm-ar --format=gnu qcD`` makes of them, byte for byte.
-#
-# ::
+# New archives, equal to the output of ``llvm-ar --format=gnu qcD``::
 #
 #     "!<arch>\n"
 #     /                symbols: count, the member's header offset for each, names with NULs; u32 or u64, big-endian
-#     //               names of 16 bytes and more, or with a slash: each once, ended by "/\n"
-#     member …         in the order given, names may repeat; dates and owners 0, mode 644
+#     //               names of 16 bytes and more, or with a slash: each once, followed by "/\n"
+#     member …         in the given order, names may repeat; dates and owners 0, mode 644
 #
-# LLVM's own writers of archives of device code (clang-offload-bundler -type=a, llvm-offload-binary --archive) make the
-# same on systems other than Darwin, whatever the members are; ``llvm-ar`` without ``--format`` chooses another flavour
-# when the first member is a COFF, Mach-O or XCOFF file, or bitcode for such.
+# LLVM's writers of archives of device code (clang-offload-bundler -type=a, llvm-offload-binary --archive) write the
+# same on systems other than Darwin, for any members; ``llvm-ar`` without ``--format`` selects another kind if the first
+# member is a COFF, Mach-O or XCOFF file, or bitcode for such.
 #
 # QUIRK(LLVM 22): an archive with objects that define nothing gets a table with no symbols and three NULs for names, for
 # old tools of Solaris; one without objects gets none.
 
-#: When the last header is at this offset or behind, the table of symbols holds 64-bit offsets.
+#: If the last header is at this offset or after it, the symbol table has 64-bit offsets.
 LARGEST_OFFSET = 1 << 32
 
-#: With its slash, a name fills the 16 bytes of the header's field.
+#: Longest short name; with its slash it fills the 16 bytes of the header's field.
 _SHORT_NAME = 15
 
-#: Ten digits
+#: Largest number of ten digits
 _LARGEST_SIZE = 10**10 - 1
 
 
 def build_gnu_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
-    """Return a GNU archive of the members (name and bytes) in that order, as pieces; names are stored as they are.
+    """Return a GNU archive of the members (name and bytes) in that order, as pieces; names are stored as given.
 
-    Symbol tables of members are read, their other bytes are not. Raises FormatError for an object whose symbols
-    cannot be read, Unsupported for formats whose symbols fatpack does not know, UsageError for a name that no archive
-    can hold, HostError for a member that is too large for one.
+    Symbol tables of members are read, their other bytes are not. Raises FormatError for an object whose symbols cannot
+    be read, Unsupported for formats whose symbols are not supported, UsageError for a name that no archive can contain,
+    HostError for a member that is too large.
     """
     fields, long_names = _names(members)
     counts, symbol_names = _symbols(members)
@@ -84,7 +83,7 @@ def build_gnu_archive(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
 
 
 def _names(members: Sequence[tuple[bytes, View]]) -> tuple[list[bytes], bytes]:
-    """Return how headers spell the names, and the table of long names. Raises UsageError, HostError."""
+    """Return the names in the spelling of headers, and the table of long names. Raises UsageError, HostError."""
     table = bytearray()
     fields: dict[bytes, bytes] = {}
     for name, data in members:
@@ -100,7 +99,7 @@ def _names(members: Sequence[tuple[bytes, View]]) -> tuple[list[bytes], bytes]:
 
 
 def _symbols(members: Sequence[tuple[bytes, View]]) -> tuple[list[int], bytes]:
-    """Return how many symbols each member has, and all their names."""
+    """Return the number of symbols of each member, and all their names."""
     names = bytearray()
     counts = []
     has_objects = False
@@ -120,9 +119,9 @@ def _symbols(members: Sequence[tuple[bytes, View]]) -> tuple[list[int], bytes]:
 def _table(
     ahead: int, members: Sequence[tuple[bytes, View]], counts: Sequence[int], names: bytes, code: str
 ) -> list[Piece]:
-    """Return the table of symbols, with numbers of a struct code; none if they cannot hold the last member's offset.
+    """Return the symbol table with numbers of a struct code; none if the last member's offset is too large for them.
 
-    ``ahead`` are the bytes before the first member without the table.
+    ``ahead``: number of bytes before the first member, without the table.
     """
     width = struct.calcsize(code)
     size = width * (1 + sum(counts)) + len(names)
@@ -140,20 +139,20 @@ def _table(
 
 
 def _entry_size(content: Piece) -> int:
-    """Return the bytes of an entry, header and padding included."""
+    """Return the bytes of an entry with header and padding."""
     return HEADER.size + len(content) + len(content) % 2
 
 
 def _gnu_header(field: bytes, number: bytes, mode: bytes, size: int) -> bytes:
-    """Return a member header; ``number`` stands for date and owners."""
+    """Return a member header; ``number`` is used for date and owners."""
     return b"%-16s%-12s%-6s%-6s%-8s%-10d" % (field, number, number, number, mode, size) + TERMINATOR
 
 
-#: The first bytes of Mach-O files, both word sizes and byte orders.
+#: Magics of Mach-O, in both word sizes and byte orders.
 
 
 class _PlacedMember(Record):
-    """An entry at its new place: the bytes between header and content (a BSD name), its content, and padding."""
+    """An entry in the new archive: the bytes between header and content (a BSD name), its content, and padding."""
 
     entry: ArchiveMember
     at: int
@@ -168,10 +167,10 @@ class _PlacedMember(Record):
 
 
 def rewrite_members(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
-    """Return the archive with the contents of some members exchanged; keys are member numbers as in ``Site.index``.
+    """Return the archive with the contents of some members replaced; keys are member numbers, ``CodeSection.index``.
 
     Raises HostError for archives that cannot be written (thin, AIX, with ARM64EC tables), FormatError for damaged ones,
-    UsageError for a number that no member has.
+    UsageError for an unknown number.
     """
     entries = _checked(view)
     headers = frozenset(entry.header_at for entry in entries if entry.kind == "file")
@@ -204,7 +203,7 @@ def _place(
         end = at + HEADER.size + len(name) + sum(map(len, content))
         padding: Piece = b"\n" * (end % 2)
         if new is None:
-            # As it was: also a last newline that was never there stays missing.
+            # Unchanged, even if the newline after the last member is missing.
             data_end = entry.data_at + entry.size
             padding = view.slice(data_end, entry.end - data_end)
         yield _PlacedMember(entry, at, name, content, padding)
@@ -243,13 +242,13 @@ def _checked(view: View) -> list[ArchiveMember]:
 
 
 def _has_aligned_names(entries: Sequence[ArchiveMember]) -> bool:
-    """Say whether all names in front of data are padded as little as makes the data start at a multiple of 8."""
+    """Return whether all names before data have the smallest padding that aligns the data to a multiple of 8."""
     named = [entry for entry in entries if entry.kind == "file" and _name_size(entry)]
     return bool(named) and all(entry.data_at % 8 == 0 and _name_size(entry) - len(entry.name) < 8 for entry in named)
 
 
 def _header(view: View, item: _PlacedMember) -> Piece:
-    """Return the header as it was, but for the size and the length of a name in front of the data."""
+    """Return the old header with another size and length of the name before the data."""
     entry = item.entry
     if item.size >= 10**10:
         raise HostError(f"member {entry.title} would be larger than an archive can say", chain=view.chain)
@@ -263,7 +262,7 @@ def _header(view: View, item: _PlacedMember) -> Piece:
 
 
 def verify_members(before: View, after: View) -> None:
-    """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
+    """Raise HostError unless both archives have the same members and symbols; contents may differ."""
     old, new = (list(read_members(view)) for view in (before, after))
     if [_identity(before, entry) for entry in old] != [_identity(after, entry) for entry in new]:
         raise HostError("the rewritten archive has other members", chain=after.chain)
@@ -277,6 +276,6 @@ def verify_members(before: View, after: View) -> None:
 
 
 def _identity(view: View, entry: ArchiveMember) -> tuple[str, bytes, bytes]:
-    """Return what must stay of an entry: its kind and name; date, owners and mode."""
+    """Return the properties of an entry that must not change: its kind and name; date, owners and mode."""
     start, end = HEADER.field_offset("date"), HEADER.field_offset("size")
     return entry.kind, entry.name, view.read(entry.header_at + start, end - start)

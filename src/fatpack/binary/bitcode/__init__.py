@@ -6,13 +6,13 @@
     wrapped  DE C0 17 0B, version u32, offset u32, size u32, CPU type u32; raw bitcode lies at the offset
 
 clang puts each container into a private global ``llvm.embedded.object`` in the section ``.llvm.offloading``, as an
-array of bytes. In the stream that is a record of 8-bit numbers which starts at any *bit*, so that a search for bytes
-finds nothing. HIP and CUDA without relocatable device code do the same in ``.hip_fatbin`` and ``.nv_fatbin``.
+array of bytes. In the stream that is a record of 8-bit numbers that starts at any *bit*, so searching for bytes finds
+nothing. HIP and CUDA without relocatable device code do the same in ``.hip_fatbin`` and ``.nv_fatbin``.
 
-How we know: ``llvm/docs/BitCodeFormat.rst`` and the reader and writer in ``llvm/lib/Bitcode``; what is found in
-modules of clang 22 (plain, thin and full link-time optimisation, wrapped, several modules) is compared with what
-llvm-offload-binary extracts in the reference tests. LLVM takes globals listed in the metadata
-``llvm.embedded.objects``; we take those in sections of device code, which finds the same and HIP's and CUDA's as well.
+Sources: ``llvm/docs/BitCodeFormat.rst`` and the reader and writer in ``llvm/lib/Bitcode``. The reference tests compare
+the results for modules of clang 22 (plain, thin and full link-time optimisation, wrapped, several modules) with those
+of llvm-offload-binary. LLVM uses globals listed in the metadata ``llvm.embedded.objects``; we use those in sections of
+device code, which finds the same ones and HIP's and CUDA's as well.
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ WRAPPER = Layout(
 )
 LAYOUTS = (WRAPPER,)
 
-#: LIMIT: bytes of device code listed per byte of bitcode. Globals with equal contents share one constant, and each is
-#: listed; a hostile file could have thousands of them.
+#: LIMIT: bytes of device code per byte of bitcode. Globals with equal contents share one constant, and each is yielded;
+#: a hostile file could have thousands of them.
 _SHARING = 16
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as bitcode or its wrapper does."""
+    """Return whether the bytes start with the magic of bitcode or of its wrapper."""
     return view.head(0, 4) in (BITCODE, WRAPPED_BITCODE)
 
 
 def _stream(view: View) -> View:
-    """Return the bitcode itself. Raises FormatError if the wrapper leads nowhere."""
+    """Return the bitcode without its wrapper. Raises FormatError if the wrapper is wrong."""
     if view.head(0, 4) != WRAPPED_BITCODE:
         return view
     _, _, offset, size, _ = WRAPPER.read(view, 0)
@@ -94,7 +94,7 @@ def _stream(view: View) -> View:
 def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the globals in sections of device code, module by module; ``index`` is the number of the global variable.
 
-    Their bytes are shifted into place when they are read; nothing is held in memory.
+    Their bytes are shifted into place when they are read, and not kept in memory.
     """
     from fatpack.binary.bitcode.globals import read_modules
 
@@ -136,7 +136,7 @@ def _damage(view: View, error: FormatError) -> Finding:
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: the wrapper field by field, and the stream, whose parts are no bytes, whole."""
+    """Yield a label for every byte: the fields of the wrapper, and the stream as a whole, as its parts are no bytes."""
     from fatpack.model import fill_gaps
 
     at = 0
@@ -152,22 +152,22 @@ def labels(view: View) -> Iterator[Label]:
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 
 def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view)
 
 

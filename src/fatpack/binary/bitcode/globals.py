@@ -1,12 +1,12 @@
-"""The globals of bitcode modules that lie in sections of device code, and where their bytes are in the stream.
+"""Globals of bitcode modules in sections of device code, and the location of their bytes in the stream.
 
-Only what leads there is read: the names of sections, the global variables, and of the constants no more than is needed
-to count them, and only in modules that have such globals. Everything else is skipped block by block.
+Only the necessary records are read: names of sections, global variables, and constants as far as they must be counted,
+and only in modules with such globals. All other blocks are skipped.
 
-How values are numbered (``llvm/lib/Bitcode/Writer/ValueEnumerator.cpp``): global variables, functions, aliases and
-ifuncs in the order of their records, then the constants of the module, one per record except those that set the type.
-A global variable names its initialiser by that number plus one. Equal initialisers are one constant, so several
-globals may share one.
+Values are numbered (``llvm/lib/Bitcode/Writer/ValueEnumerator.cpp``) in this order: global variables, functions,
+aliases and ifuncs in the order of their records, then the constants of the module, one per record except those that set
+the type. A global variable refers to its initialiser by that number plus one. Equal initialisers are one constant, so
+several globals may share one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from fatpack.codecs.bitstream import Abbreviation, ArrayRun
 
 
-# The bytes of a constant, which start at any bit of the stream and may be packed: read as if they lay in a file.
+# Constants, whose bytes start at any bit of the stream and may be packed, as sources
 
 
 class ShiftedSource(Source):
-    """Bytes that start between two bytes of a view: shifted into place when they are read, never held."""
+    """Bytes that start between two bytes of a view; they are shifted into place when they are read."""
 
     def __init__(self, view: View, first_bit: int, size: int, name: str) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class ShiftedSource(Source):
         self._shift = first_bit & 7
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, in memory a few times that for a moment."""
+        """Return ``size`` bytes at ``offset``; temporarily takes several times their memory."""
         if size > limits.CHUNK:
             return b"".join(bytes(piece) for piece in self.pieces(offset, size))
         stored = self._view.head(self._first + offset, size + 1)
@@ -50,9 +50,9 @@ class ShiftedSource(Source):
 
 
 def constant_view(stream: View, run: ArrayRun, has_nul: bool, name: str) -> View:
-    """Return the bytes of a constant as a view; its chain says where in the stream they are.
+    """Return the bytes of a constant as a view; its chain states their location in the stream.
 
-    Bytes that are stored whole and start at a byte are a view of the file itself.
+    Bytes that are stored unpacked and start at a byte are a view of the file itself.
     """
     first, shift = run.at >> 3, run.at & 7
     if run.is_bytes and not has_nul and not shift:
@@ -70,7 +70,7 @@ def constant_view(stream: View, run: ArrayRun, has_nul: bool, name: str) -> View
 
 
 def _decoded(stream: View, run: ArrayRun, has_nul: bool) -> bytearray:
-    """Return the bytes of an array in another encoding. Raises BadValue for a number that is no byte."""
+    """Return the bytes of an array in another encoding. Raises BadValue for a number that does not fit into a byte."""
     data = bytearray()
     for value in BitReader(stream).elements(run):
         if value > 0xFF:
@@ -89,7 +89,7 @@ def _decoded(stream: View, run: ArrayRun, has_nul: bool) -> bytearray:
 #: Block IDs
 _BLOCKINFO, _MODULE, _CONSTANTS = 0, 8, 11
 
-#: Record codes of modules; old and new aliases count alike
+#: Record codes of modules; old and new aliases are equivalent
 _VERSION, _SECTION_NAME, _GLOBAL = 1, 5, 7
 _OTHER_VALUES = (8, 9, 14, 15)
 #: Record codes of constants
@@ -97,21 +97,21 @@ _SET_TYPE, _STRING, _CSTRING, _DATA = 1, 8, 9, 22
 #: Record code of block information
 _SET_BLOCK = 1
 
-#: From this version of a module on, records of globals start with the place of their name.
+#: From this module version on, records of globals start with the offset of their name.
 _VERSION_WITH_NAMES = 2
 
 #: LIMIT: characters of a section name.
 _LONGEST_NAME = 256
 
-#: Sections of device code besides ``.llvm.offloading…``; in Mach-O a segment and a comma come first.
+#: Sections of device code besides ``.llvm.offloading…``; in Mach-O a segment and a comma precede the name.
 _SECTIONS = (".hip_fatbin", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_relfatbin")
 
 
 class DeviceGlobal(Record):
     """A global variable in a section of device code; ``number`` counts the global variables of its module from 0.
 
-    ``initialiser`` is the number of a constant, ``run`` its bytes in the stream: None if it is no array of bytes.
-    ``has_nul`` says that a NUL belongs behind them, which the stream leaves out.
+    ``initialiser`` is the number of a constant, ``run`` the location of its bytes: None if it is no array of bytes.
+    ``has_nul``: a NUL follows the bytes, which the stream omits.
     """
 
     number: int
@@ -122,8 +122,8 @@ class DeviceGlobal(Record):
 
 
 def read_modules(bits: BitReader) -> Iterator[ModuleReader]:
-    """Yield a reader for every module of a stream, to be used before the next is asked for. Raises FormatError."""
-    bits.at = 32  # behind the magic
+    """Yield a reader for every module of a stream, valid until the next is requested. Raises FormatError."""
+    bits.at = 32  # after the magic
     stream_end = bits.end
     # Wrappers and archivers pad a stream with zeros; less than 64 bits cannot be a block (LLVM's own rule).
     while stream_end - bits.at >= 64:
@@ -149,7 +149,7 @@ def _is_device_section(name: str) -> bool:
 
 
 class ModuleReader:
-    """Reads one module. ``globals`` are those found, also after an error: then as far as reading came."""
+    """A reader of one module. ``globals`` are those found; after an error, those before it."""
 
     def __init__(self, bits: BitReader, width: int) -> None:
         self._bits = bits
@@ -159,12 +159,12 @@ class ModuleReader:
         self._value_count = 0
         self._global_count = 0
         self._information: dict[int, list[Abbreviation]] = {}
-        #: initialiser → positions in ``globals`` that wait for it
+        #: initialiser → indices in ``globals`` that refer to it
         self._wanted: dict[int, list[int]] = {}
         self.globals: list[DeviceGlobal] = []
 
     def read(self) -> None:
-        """Read the module. Raises FormatError where it is damaged."""
+        """Read the module. Raises FormatError if it is damaged."""
         for abbreviation in self._bits.records(self._width, enter=self._block):
             self._record(abbreviation)
 
@@ -179,7 +179,7 @@ class ModuleReader:
         bits.at, bits.end = end, module_end
 
     def _block_information(self, width: int) -> None:
-        """Read abbreviations that blocks of some kind have from the start."""
+        """Read the abbreviations that all blocks of a kind have."""
         bits = self._bits
         current: list[Abbreviation] | None = None
         while bits.at < bits.end:
@@ -227,7 +227,7 @@ class ModuleReader:
         self._global_count += 1
 
     def _constants(self, width: int) -> None:
-        """Count constants until every initialiser that somebody waits for is found."""
+        """Count constants until all requested initialisers are found."""
         bits = self._bits
         for abbreviation in bits.records(width, self._information.get(_CONSTANTS, ())):
             code = bits.code(abbreviation)
@@ -242,7 +242,7 @@ class ModuleReader:
 
     def _found(self, code: int, run: ArrayRun | None, abbreviation: Abbreviation | None) -> None:
         is_whole = abbreviation is None or not abbreviation.values
-        # An array of numbers is as good if they are stored as bytes.
+        # An array of numbers is equivalent if they are stored as bytes.
         is_bytes = code in (_STRING, _CSTRING) or (code == _DATA and run is not None and run.is_bytes)
         for position in self._wanted.pop(self._value_count):
             if run is not None and is_whole and is_bytes:

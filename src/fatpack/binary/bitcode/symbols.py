@@ -1,4 +1,4 @@
-"""The symbols of LLVM bitcode: read from the table that LLVM writes behind the modules, or from the modules themselves.
+"""The symbols of LLVM bitcode, from the table that LLVM writes after the modules, or from the modules themselves.
 
 ::
 
@@ -7,13 +7,12 @@
     SYMTAB       version, producer, modules, comdats, symbols, …   u32 each; a range is a place and a count
     symbol       name at, size; name in the module at, size; comdat; flags                          24 bytes
 
-LLVM's archiver always counts the symbols in the modules. The table was made by the same code (``IRSymtab.cpp``,
-``ModuleSymbolTable.cpp``, LLVM 22.1) and says the same, with names mangled and symbols of inline assembly resolved.
-Where it is missing (llvm-cat leaves it out, llvm-as too if there is inline assembly), ``bitcode_module`` reads the
-modules.
+LLVM's archiver always reads the symbols of the modules. The table was made by the same code (``IRSymtab.cpp``,
+``ModuleSymbolTable.cpp``, LLVM 22.1) and has the same symbols, with mangled names and those of inline assembly. Without
+it (llvm-cat omits it, and llvm-as if there is inline assembly), the modules are read.
 
 QUIRK(LLVM 22): a file whose size is no multiple of 4, and any that cannot be read, is archived without symbols and
-without an error: it may be of a future LLVM.
+without an error, because a future LLVM may have written it.
 """
 
 from __future__ import annotations
@@ -34,45 +33,43 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# The symbols of a bitcode module, from the records of its functions, variables, aliases and ifuncs.
+# Symbols of a module, from the records of its functions, variables, aliases and ifuncs, for modules without LLVM's
+# table. ``ModuleSymbolTable::getSymbolFlags`` decides which of them count, ``Mangler::getNameWithPrefix`` how objects
+# spell their names (LLVM 22.1).
 #
-# The way for modules without LLVM's own table of symbols. Which of them count is ``ModuleSymbolTable::getSymbolFlags``,
-# how their names are spelled in an object ``Mangler::getNameWithPrefix`` of LLVM 22.1.
-#
-# LIMIT: symbols of inline assembly are not known, functions of i386 Windows that take their arguments off the stack
-# (stdcall, fastcall, vectorcall) come without the marks of that, and modules older than LLVM 5, which keep names
-# elsewhere, list nothing.
+# LIMIT: symbols of inline assembly are unknown; functions of i386 Windows with callee cleanup (stdcall, fastcall,
+# vectorcall) have no decoration; modules older than LLVM 5, which store names elsewhere, have no symbols.
 
 #: Record codes
 _VERSION, _DATA_LAYOUT, _SECTION_NAME, _VARIABLE, _FUNCTION, _ALIAS, _IFUNC = 1, 3, 5, 7, 8, 14, 15
 
-#: From this version of a module on, records start with the place and size of their name.
+#: From this module version on, records start with offset and size of their name.
 _VERSION_WITH_NAMES = 2
 
-#: Record code → where, behind the name, it says that there is a body or an initialiser, and which value denies it
+#: Record code → index, after the name, of the value that states a body or initialiser, and the value for none
 _BODIES = {_FUNCTION: (2, 1), _VARIABLE: (2, 0)}
 _LINKAGE = 3
 
-#: Numbers of linkages: none of these makes a definition that others see
+#: Numbers of linkages without a definition for other files
 _LOCAL = frozenset((3, 9, 13, 14))
 _AVAILABLE_EXTERNALLY = 12
 
-#: A variable's section, and the one whose variables LLVM leaves out
+#: Index of a variable's section, and the section whose variables LLVM omits
 _SECTION, _METADATA = 5, b"llvm.metadata"
 
 #: LIMIT: characters of a data layout and of a section's name.
 _LONGEST_TEXT = 1024
 
-#: Ways of mangling, as data layouts name them, that put an underscore before every name
+#: Manglings in data layouts that put an underscore before every name
 _UNDERSCORED = ("o", "x")
-#: … and that leave C++ names of Microsoft's as they are
+#: … and those that do not change Microsoft's C++ names
 _MICROSOFT = ("w", "x")
 
 
 class BitcodeModule(Record):
     """A module of a ``stream``: its content is from bit ``at`` to ``end``, its names are in ``strings``.
 
-    ``width`` is that of the IDs of its abbreviations.
+    ``width`` is that of its abbreviation IDs.
     """
 
     stream: View
@@ -94,7 +91,7 @@ def module_symbols(module: BitcodeModule) -> Iterator[bytes]:
 
 
 class _ModuleSymbolReader:
-    """Reads the records of one module. ``found`` are the values of those that may count, by record code."""
+    """A reader of the records of one module. ``found``: values of the candidates, by record code."""
 
     def __init__(self, module: BitcodeModule) -> None:
         self._module = module
@@ -144,7 +141,7 @@ class _ModuleSymbolReader:
         return bytes(value & 0xFF for value in BitReader(self._module.stream).elements(short))
 
     def mangled(self, name: bytes) -> bytes:
-        """Return a name as an object spells it."""
+        """Return a name in the spelling of objects."""
         if not name:
             self._unnamed += 1
             name = b"__unnamed_%d" % self._unnamed
@@ -159,18 +156,18 @@ _WRAPPER_SIZE = 20
 #: Block IDs
 _MODULE, _STRTAB, _SYMTAB = 8, 23, 25
 
-#: LLVM looks for no block in the last bytes: archivers pad files.
+#: LLVM reads no block in the last bytes: archivers pad files.
 _TAIL_BITS = 64
 
-#: Versions of the table that have the layout above
+#: Versions of the table with the layout above
 _VERSIONS = range(1, 5)
-#: version, place and count of modules, of symbols
+#: version, offset and count of modules, of symbols
 _HEADER = struct.Struct("<I8xII8xII")
-#: place and size of the name, flags
+#: offset and size of the name, flags
 _SYMBOL = struct.Struct("<II12xI")
 _UNDEFINED, _GLOBAL, _FORMAT_SPECIFIC = 1 << 3, 1 << 10, 1 << 11
 
-#: Symbols read at a time
+#: Symbols per read
 _ROWS = 4096
 
 
@@ -190,7 +187,7 @@ def bitcode_symbols(view: View) -> list[bytes] | None:
 
 
 def symbol_table_names(view: View) -> Iterator[tuple[bytes, int]]:
-    """Yield the names and flags of the global symbols in LLVM's table, those that are undefined too.
+    """Yield the names and flags of the global symbols in LLVM's table, including undefined ones.
 
     Raises FormatError for damage, LimitExceeded, and Unsupported for bitcode without such a table.
     """
@@ -222,7 +219,7 @@ def _stream(view: View) -> View | None:
 def _walk(stream: View) -> tuple[list[BitcodeModule], View | None]:
     """Return the modules and the table of symbols. Raises FormatError.
 
-    A string table belongs to the modules before it that have none yet: files can be concatenated.
+    A string table belongs to all modules before it without one: files can be concatenated.
     """
     bits = BitReader(stream)
     bits.at = 32
@@ -246,7 +243,7 @@ def _walk(stream: View) -> tuple[list[BitcodeModule], View | None]:
 
 
 def _blob(bits: BitReader, width: int, end: int) -> View | None:
-    """Return the bytes that are the only content of a block; the position is at the block's content, and moves."""
+    """Return the only blob in a block whose content is at the current position; moves the position."""
     whole, bits.end = bits.end, end
     found = None
     for abbreviation in bits.records(width):
@@ -260,7 +257,7 @@ def _blob(bits: BitReader, width: int, end: int) -> View | None:
 
 
 def _stored(table: View, modules: list[BitcodeModule]) -> Iterator[bytes] | None:
-    """Return the symbols of the table that LLVM wrote; None if it is of a version or of files we do not know."""
+    """Return the symbols of LLVM's table; None for an unsupported version or file type."""
     rows = _rows(table, modules)
     return None if rows is None else _counting(rows, modules[-1].strings)
 
@@ -276,7 +273,7 @@ def _rows(table: View, modules: list[BitcodeModule]) -> View | None:
 
 
 def _flagged(rows: View) -> Iterator[tuple[int, int, int]]:
-    """Yield place and size of the name, and the flags, of each symbol."""
+    """Yield offset and size of the name, and the flags, of each symbol."""
     step = _ROWS * _SYMBOL.size
     for first in range(0, len(rows), step):
         yield from _SYMBOL.iter_unpack(rows.head(first, step))

@@ -6,13 +6,13 @@
           big: 00 00 FF FF, version u16, machine u16, time u32, class id, 16 zero bytes, sections, symbols at, records
     0x14  (big: 0x38) section headers, 40 bytes each: name, sizes, offsets of contents and relocations, flags
     ....  contents and relocations
-    ....  symbols, 18 bytes each (big: 20); behind them the string table: its size u32, then names with NULs
+    ....  symbols, 18 bytes each (big: 20); after them the string table: its size u32, then names with NULs
 
 Device code is in sections named ``.llvm.offloading…`` (LLVM), ``__CLANG_OFFLOAD_BUNDLE__…`` (bundler), ``.hip_fatbin``
 and ``.nv_fatbin`` (HIP and CUDA without relocatable device code), ``__nv_relfatbin``. All are longer than 8 bytes, so
 their names are in the string table.
 
-How we know: the layout is Microsoft's PE/COFF specification; the big one follows LLVM's ``BigObjHeader``. Where clang
+Sources: the layout is Microsoft's PE/COFF specification; the big one follows LLVM's ``BigObjHeader``. Where clang
 22 puts device code, and that lld-link makes the same programs of edited objects, is checked in the reference tests for
 x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a COFF object.
 """
@@ -62,7 +62,7 @@ DOC = FormatInfo(
     ),
     limitations=(
         "Objects that hold the compiler's intermediate code (/GL) are recognised, but not read.",
-        "Objects with COFF line numbers, with bytes behind the string table, or in another order than compilers write, "
+        "Objects with COFF line numbers, with bytes after the string table, or in another order than compilers write, "
         "are not edited.",
         "Removing leaves an empty section and its name behind. If that would be an empty image of a fat object, the "
         "section is renamed to .removed.",
@@ -79,7 +79,7 @@ LAYOUTS = (HEADER, BIG_HEADER, SECTION, SYMBOL, BIG_SYMBOL, SECTION_DEFINITION, 
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes are a COFF object. There is no magic: header and section headers must make sense."""
+    """Return whether the bytes are a COFF object. There is no magic: header and section headers must make sense."""
     return coff_kind(view) is not None
 
 
@@ -91,7 +91,7 @@ def labels(view: View) -> Iterator[Label]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, number) of every section with bytes; if tables are damaged, of the readable ones."""
     from fatpack.binary.coff.reader import sections
 
     return sections(view)
@@ -110,7 +110,7 @@ def embed(view: View, content: Sequence[Piece], *, name: str = ".llvm.offloading
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
     """Return the object with other contents in the section of number ``index`` (from 1 on), as pieces.
 
-    Raises HostError naming what stands in the way, FormatError for a damaged object.
+    Raises HostError that names the obstacle, FormatError for a damaged object.
     """
     from fatpack.binary.coff.editor import replace_section
 

@@ -1,7 +1,7 @@
-"""COFF objects that may be edited: everything inside the file, in the usual order, and known who refers to what.
+"""Checks of COFF objects before an edit: everything is inside the file, in the usual order, and all references known.
 
-The order every compiler writes is: header, section table, contents and relocations of the sections, symbols, strings,
-end. Only such objects are edited. A cut object fails these checks too: without them it would look whole.
+All compilers write the same order: header, section table, contents and relocations of the sections, symbols, strings.
+Only such objects are edited. Truncated objects fail these checks; an edit would hide that they are truncated.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     CoffPart = tuple[int, int, int, bool]
 
-#: Records read at a time.
+#: Records per read.
 _RECORDS = 4096
 
-#: What cannot be edited → why and what would work
+#: Kinds of objects that cannot be edited → reason and alternative
 _REFUSED = {
     "import": ("this is an import object, which has no sections", "edit the objects of the library itself"),
     "anonymous": (
@@ -40,7 +40,7 @@ _REFUSED = {
     ),
 }
 
-#: machine → relocation type → bytes of the place it patches, for types whose addend is those bytes and nothing else
+#: machine → relocation type → size of the patched bytes, for types whose whole addend is in them
 _PLAIN_RELOCATIONS: Mapping[int, Mapping[int, int]] = {
     0x8664: {1: 8, 2: 4, 3: 4, 4: 4, 10: 2, 11: 4},
     0x014C: {6: 4, 7: 4, 10: 2, 11: 4, 20: 4},
@@ -61,16 +61,16 @@ class DefinedCoffSymbol(Record):
 
     @property
     def is_section_definition(self) -> bool:
-        """Whether it only describes the section: compilers write one for each, used or not."""
+        """Whether it only describes the section: compilers write one such symbol for each section."""
         return self.storage_class == STATIC and self.value == 0 and self.aux_count > 0
 
 
-#: where DPC++ notes the symbols of a fat object's images
+#: the section with DPC++'s symbols of a fat object's images
 _SYMBOLS = b".tgtsym"
 
 
 class EditableObject(CoffObject):
-    """A COFF object that passed the checks. Raises HostError when it must not be edited, FormatError when damaged."""
+    """A COFF object that passed the checks. Raises HostError if it must not be edited, FormatError if it is damaged."""
 
     def __init__(self, view: View) -> None:
         what = coff_kind(view)
@@ -79,22 +79,22 @@ class EditableObject(CoffObject):
             raise HostError(problem, hint=hint, chain=view.chain)
         super().__init__(view)
         self.headers = list(self.rows())
-        #: Where the contents of sections end: at the symbols, or at the end of an object without any.
+        #: End of the contents of sections: start of the symbols, or end of an object without any.
         self.body_end = self.symbol_offset or len(view)
         self._check_symbols()
-        #: The bytes of all sections: (start, size, section number, whether they are relocations)
+        #: The ranges of all sections: (start, size, section number, whether they are relocations)
         self.parts: list[CoffPart] = []
         for number, row in enumerate(self.headers, 1):
             self._add_parts(CoffSection(number, *row))
 
     @property
     def body_start(self) -> int:
-        """The first position that belongs to a section: what lies between it and the section table is free."""
+        """The first position of a section's bytes; bytes between it and the section table are free."""
         return min((part[0] for part in self.parts), default=self.body_end)
 
     @property
     def part_ends(self) -> list[int]:
-        """Where the section table and the parts of sections end, in order."""
+        """The end of the section table, and the ends of the sections' parts in order."""
         return sorted((self.table_end, *(start + size for start, size, _, _ in self.parts)))
 
     def header(self, number: int) -> CoffSection:
@@ -102,7 +102,7 @@ class EditableObject(CoffObject):
         return CoffSection(number, *self.headers[number - 1])
 
     def section_name(self, number: int) -> bytes:
-        """Return a section's name; as it is stored where it cannot be looked up."""
+        """Return a section's name; the stored bytes if it cannot be resolved."""
         stored = self.headers[number - 1][0]
         try:
             return self.name(stored, self.strings())
@@ -110,31 +110,31 @@ class EditableObject(CoffObject):
             return stored
 
     def title(self, number: int) -> str:
-        """Return a section's number and name for messages."""
+        """Return a section's number and name for errors."""
         return f"section {number} ({self.section_name(number).decode('utf-8', 'backslashreplace')})"
 
     def is_device(self, number: int) -> bool:
-        """Say whether a section is named as device code, or as what a fat object notes about it."""
+        """Return whether a section's name is that of device code, or of its description in a fat object."""
         stored = self.headers[number - 1][0]
         if stored.rstrip(b"\0") == _SYMBOLS:
             return True
-        # All other such names are longer than the 8 bytes of a short one.
+        # All other such names are longer than the 8 bytes of a short name.
         if not stored.startswith(b"/"):
             return False
         name = self.section_name(number)
         return is_device_name(name) or name.startswith(SIZES_PREFIX)
 
-    def section(self, number: int, *, goes: bool = False) -> CoffSection:
-        """Return the section of that number, if it holds device code that can be exchanged. Raises HostError.
+    def section(self, number: int, *, is_removed: bool = False) -> CoffSection:
+        """Return the section of that number if its device code can be replaced. Raises HostError.
 
-        One that ``goes`` may be empty, as images of fat objects may be.
+        With ``is_removed`` it may be empty, as images of fat objects may be.
         """
         if not 1 <= number <= len(self.headers):
             raise HostError(f"no section {number}; the object has {len(self.headers)}", chain=self.view.chain)
         if not self.is_device(number):
             raise HostError(f"{self.title(number)} is no section of device code", chain=self.view.chain)
         section = self.header(number)
-        if (not section.raw_size and not goes) or section.flags & UNINITIALIZED:
+        if (not section.raw_size and not is_removed) or section.flags & UNINITIALIZED:
             raise HostError(
                 f"{self.title(number)} has no contents", hint="embed a new section instead", chain=self.view.chain
             )
@@ -147,7 +147,7 @@ class EditableObject(CoffObject):
         return section
 
     def check_alone(self, numbers: Collection[int]) -> None:
-        """Raise BadValue if the contents of one of some sections share bytes with anything else in use."""
+        """Raise BadValue if contents of one of the sections share bytes with anything else."""
         end, owner = 0, 0
         for start, size, number, _ in sorted(self.parts):
             if start < end and (owner in numbers or number in numbers):
@@ -184,7 +184,7 @@ class EditableObject(CoffObject):
                     continue
                 stored, value, section, _, storage_class, skip = row
                 if index + skip >= self.symbol_count:
-                    raise self._bad("symbol table", f"the records of symbol {index} go on behind its end")
+                    raise self._bad("symbol table", f"the records of symbol {index} continue after its end")
                 if section in numbers:
                     at = self.symbol_offset + index * layout.size
                     found.append(
@@ -203,7 +203,7 @@ class EditableObject(CoffObject):
             )
 
     def check_addends(self, symbols: Collection[DefinedCoffSymbol]) -> None:
-        """Raise HostError unless every reference to one of the symbols leads to its first byte."""
+        """Raise HostError unless every reference to one of the symbols is to its first byte."""
         by_index = {symbol.index: symbol for symbol in symbols}
         for number, address, type, symbol in self._relocations(by_index):
             section, name = self.header(number), by_index[symbol].name
@@ -222,14 +222,14 @@ class EditableObject(CoffObject):
                 )
 
     def _relocations(self, symbols: Mapping[int, DefinedCoffSymbol]) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (section number, address, type, symbol) for every relocation that refers to one of the symbols."""
+        """Yield (section number, address, type, symbol) of every relocation that refers to one of the symbols."""
         if not symbols:
             return
         for start, size, number, is_relocations in self.parts:
             if not is_relocations:
                 continue
             total = size // RELOCATION.size
-            # An overflowed count is the first record, which refers to nothing.
+            # If the count overflowed, the first record has it and is no relocation.
             skipped = int(total != self.headers[number - 1][7])
             for first in range(skipped, total, _RECORDS):
                 count = min(_RECORDS, total - first)
@@ -257,7 +257,7 @@ class EditableObject(CoffObject):
         if end != len(self.view):
             raise HostError(
                 f"{len(self.view) - end} bytes follow the string table, where an object ends",
-                hint="remove them if nobody needs them",
+                hint="remove them if they are not needed",
                 chain=self.view.chain,
             )
 

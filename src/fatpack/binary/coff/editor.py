@@ -1,4 +1,4 @@
-"""Editing COFF objects: bytes are inserted, exchanged or cut, and every pointer behind them moves along.
+"""Editing COFF objects: bytes are inserted, replaced or removed, and all offsets after them are changed.
 
 ::
 
@@ -6,9 +6,9 @@
     embed   header │ table, new header │ contents and relocations … │ new contents │ symbols │ strings, new name
     remove  header │ table │ contents and relocations without it … │ symbols │ strings
 
-Section numbers never change: a new header comes last, and a removed section keeps its header, name and flags with no
-contents ("tombstone"), except a last one without a symbol, whose header goes too. So symbols, COMDATs and associative
-sections keep their meaning. Linkers make the same image of the result as of the object before (checked with lld-link).
+Section numbers never change: a new header is added at the end, and a removed section keeps its header, name and flags
+without contents, except a last one without a symbol, whose header is removed too. So symbols, COMDATs and associative
+sections keep their meaning. Linkers make the same image of the result as of the object before (tested with lld-link).
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-# Whether one COFF object is a sound edit of another: only device code, and what describes it, may differ.
+# Verification: only device code, and its descriptions, may differ
 
 
 def verify_edit(before: View, after: View) -> None:
     """Raise HostError unless ``after`` is ``before`` with other device code.
 
     Every other section must have the same header and, byte for byte, the same contents and relocations; symbols and
-    strings must be the same but for the descriptions of edited sections, and names at the end that only added or
-    removed sections have. Reads both objects once.
+    strings must be equal, except descriptions of edited sections, and names at the end that only added or removed
+    sections have. Reads both objects once.
     """
     try:
         problem = _problem(EditableObject(before), EditableObject(after))
@@ -87,13 +87,13 @@ def _problem(old: EditableObject, new: EditableObject) -> str | None:
 
 
 def _fixed(row: SectionRow) -> tuple[object, ...]:
-    """Return what every edit of a header keeps: all but sizes and the places in the file."""
+    """Return the fields of a header that edits keep: all except sizes and offsets."""
     name, _, address, _, _, _, _, relocation_count, _, flags = row
     return name, address, relocation_count, flags
 
 
 def _part_problem(old: EditableObject, new: EditableObject, edited: set[int]) -> str | None:
-    """Compare contents and relocations of all other sections, siblings that moved together in one go."""
+    """Compare contents and relocations of all other sections; adjacent ones that moved together are one range."""
     pairs = [[part for part in coff.parts if part[2] not in edited] for coff in (old, new)]
     pairs[1] = [part for part in pairs[1] if part[2] <= old.section_count]
     if [part[1:] for part in pairs[0]] != [part[1:] for part in pairs[1]]:
@@ -119,7 +119,7 @@ def _same(one: View, other: View) -> bool:
 
 
 def _symbol_problem(old: EditableObject, new: EditableObject, edited: set[int]) -> str | None:
-    """Compare symbols and strings; the descriptions of edited sections may differ."""
+    """Compare symbols and strings; descriptions of edited sections may differ."""
     if old.symbol_count != new.symbol_count:
         return "number of symbols"
     width = old.symbol_layout.size
@@ -144,7 +144,7 @@ def _symbol_problem(old: EditableObject, new: EditableObject, edited: set[int]) 
     return None
 
 
-#: What clang aligns device code to; its place in the file needs no alignment, but mapped files like it.
+#: clang's alignment of device code; the offset in the file needs none, but it helps files that are mapped.
 _ALIGN = 8
 
 #: Every size and offset of a COFF object is 32 bits wide.
@@ -152,7 +152,7 @@ _LARGEST = 0xFFFFFFFF
 
 
 class _Change(Record):
-    """Bytes ``[start, end)`` of the old object give way to ``pieces``."""
+    """A change of the old object: the bytes ``[start, end)`` are replaced by ``pieces``."""
 
     start: int
     end: int
@@ -160,14 +160,14 @@ class _Change(Record):
 
     @property
     def growth(self) -> int:
-        """By how many bytes what follows moves."""
+        """The number of bytes by which later bytes move."""
         return sum(map(len, self.pieces)) - (self.end - self.start)
 
 
 def embed_section(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -> list[Piece]:
     """Return the object with one more section, as pieces; bulk data is neither read nor copied.
 
-    Raises HostError when the object must not be edited, FormatError when it is damaged, UsageError without content.
+    Raises HostError if the object must not be edited, FormatError if it is damaged, UsageError without content.
     """
     coff = EditableObject(view)
     size = sum(map(len, content))
@@ -179,10 +179,10 @@ def embed_section(view: View, content: Sequence[Piece], name: bytes = OFFLOADING
             hint="compile it with /bigobj",
             chain=view.chain,
         )
-    # What verification looks at is looked at first: there, damage would be blamed on the edit.
+    # Check first what verification reads later, so that it does not report old damage as an error of the edit.
     if device := {number for number in range(1, coff.section_count + 1) if coff.is_device(number)}:
         coff.symbols_in(device)
-    # Some objects leave room behind the section table; then nothing has to move.
+    # Some objects have free space after the section table; then nothing has to move.
     room = view.head(coff.table_end, min(SECTION.size, coff.body_start - coff.table_end))
     free = SECTION.size if room == bytes(SECTION.size) else 0
     place = coff.body_end + SECTION.size - free
@@ -196,25 +196,24 @@ def embed_section(view: View, content: Sequence[Piece], name: bytes = OFFLOADING
 
 
 def replace_section(view: View, number: int, content: Sequence[Piece]) -> list[Piece]:
-    """Return the object with other contents in one section of device code, as pieces. Raises as :func:`edit` does."""
+    """Return the object with other contents in one section, as pieces. Raises the errors of :func:`edit`."""
     return edit_sections(view, {number: content})
 
 
 def remove_sections(view: View, numbers: Sequence[int]) -> list[Piece]:
-    """Return the object without the contents of some sections, as pieces. Raises as :func:`edit` does."""
+    """Return the object without the contents of some sections, as pieces. Raises the errors of :func:`edit`."""
     return edit_sections(view, dict.fromkeys(numbers))
 
 
 def edit_sections(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
-    """Return the object with the contents of sections of device code exchanged, or taken out (None), as pieces.
+    """Return the object with the contents of sections of device code replaced, or removed (None), as pieces.
 
-    Contents can be exchanged when nothing refers to their inside: the section's symbols are at its start, and
-    relocations through them have no addend. They can be taken out when the linker drops the section and nothing refers
-    to it. Raises HostError naming what stands in the way, FormatError for a damaged object, UsageError for nothing to
-    put into a section.
+    Contents can be replaced if nothing refers to their inside: the section's symbols are at its start, and relocations
+    through them have no addend. They can be removed if the linker drops the section and nothing refers to it. Raises
+    HostError that names the obstacle, FormatError for a damaged object, UsageError for empty content.
     """
     coff = EditableObject(view)
-    sections = [coff.section(number, goes=changes[number] is None) for number in sorted(changes)]
+    sections = [coff.section(number, is_removed=changes[number] is None) for number in sorted(changes)]
     coff.check_alone(set(changes))
     symbols = coff.symbols_in(set(changes))
     _check_replaced(coff, [symbol for symbol in symbols if changes[symbol.section] is not None])
@@ -232,11 +231,11 @@ def edit_sections(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> 
     with_symbol = {symbol.section for symbol in symbols}
     dropped = 0
     for section in reversed(removed):
-        # An object without any section is none, so the last one stays.
+        # An object needs at least one section, so the last one stays.
         is_last = section.number == coff.section_count - dropped > 1
         dropped += is_last and section.number not in with_symbol
     parts += _names_left(coff, dropped)
-    # An image of a fat object may be empty, so that its section must not be left with its name.
+    # An empty image of a fat object is valid, so a removed one must not keep its name.
     images = (number for number in changes if coff.section_name(number).startswith(BUNDLE_PREFIX))
     left = frozenset(number for number in images if changes[number] is None)
     return _assemble(coff, parts, sizes=sizes, dropped=dropped, nameless=left)
@@ -303,7 +302,7 @@ def _exchange(
 
 
 def _cut(coff: EditableObject, section: CoffSection, ends: Sequence[int]) -> _Change:
-    """Return the removal of contents together with the zeros that aligned them, as embedding puts them there."""
+    """Return the removal of contents with the zeros that align them, as embedding adds them."""
     start, end = section.raw_offset, section.raw_offset + section.raw_size
     used = ends[bisect_right(ends, start) - 1]
     gap = start - used
@@ -312,7 +311,7 @@ def _cut(coff: EditableObject, section: CoffSection, ends: Sequence[int]) -> _Ch
 
 
 def _named(coff: EditableObject, name: bytes) -> tuple[int, tuple[Piece, ...]]:
-    """Return where a name is in the string table, and the new table if it has to be added, else nothing."""
+    """Return the offset of a name in the string table, and the new table if the name has to be added, else nothing."""
     old = coff.strings()
     stored = name + b"\0"
     if old is None:
@@ -320,7 +319,7 @@ def _named(coff: EditableObject, name: bytes) -> tuple[int, tuple[Piece, ...]]:
     at = old.find(stored, 4)
     if at >= 0:
         return at, ()
-    # Without its last NUL the table's last name would run into the new one.
+    # Without its last NUL, the table's last name would continue into the new one.
     if len(old) > 4 and old.read(len(old) - 1, 1) != b"\0":
         stored = b"\0" + stored
     size = len(old) + len(stored)
@@ -330,7 +329,7 @@ def _named(coff: EditableObject, name: bytes) -> tuple[int, tuple[Piece, ...]]:
 
 
 def _definition(coff: EditableObject, symbol: DefinedCoffSymbol, size: int, content: Iterable[Piece]) -> _Change:
-    """Return the change of a section's own description to a new size, and a new checksum if it had one."""
+    """Return the change of a section's description to a new size, and to a new checksum if it has one."""
     at = symbol.at + coff.symbol_layout.size
     _, relocations, lines, checksum, number, selection = SECTION_DEFINITION.read(coff.view, at)
     checksum = _checksum(content) if checksum else 0
@@ -351,7 +350,7 @@ def _checksum(content: Iterable[Piece]) -> int:
 
 
 class _Mover:
-    """Tells where old positions are afterwards: ``growth`` bytes of headers more, and all changes before them."""
+    """Translates old positions to new ones: ``growth`` additional bytes of headers, and all changes before them."""
 
     def __init__(self, coff: EditableObject, changes: Sequence[_Change], growth: int) -> None:
         self._body = range(coff.table_end, coff.body_end + 1)
@@ -360,14 +359,14 @@ class _Mover:
         self._growths = list(accumulate((change.growth for change in changes), initial=growth))
 
     def behind(self, at: int) -> int:
-        """Return the new place of a position, behind what is inserted there."""
+        """Return the new position of an old one, after bytes that are inserted there."""
         number = bisect_right(self._ends, at)
         return at + self._growths[number]
 
     def before(self, at: int) -> int:
-        """Return the new place of a position, before what is inserted there; inside changed bytes, where they start.
+        """Return the new position of an old one, before bytes that are inserted there; the start of changed bytes.
 
-        A pointer to no contents (0, or anything in the header of an empty section) stays as it is.
+        A pointer to no contents (0, or any offset in the header of an empty section) does not change.
         """
         if at not in self._body:
             return at
@@ -389,11 +388,11 @@ def _assemble(
     sizes: Mapping[int, int] = {},
     nameless: frozenset[int] = frozenset(),
 ) -> list[Piece]:
-    """Return the object with changes made, section headers added or dropped, and every pointer moved.
+    """Return the object with changes, added or removed section headers, and new offsets.
 
-    ``free`` bytes behind the section table give way to added headers; ``sizes`` are new sizes of contents by number,
-    ``nameless`` sections that no longer are what their name says.
-    ``symbol_offset`` is where the symbols start then (default: behind the contents as they are now).
+    Added headers use the ``free`` bytes after the section table. ``sizes``: new sizes of contents by number;
+    ``nameless``: sections whose name no longer applies; ``symbol_offset``: the old position at which symbols start
+    (default: after the contents).
     """
     view = coff.view
     changes = sorted(changes, key=lambda change: (change.start, change.end))
@@ -419,7 +418,7 @@ def _assemble(
 
 
 def _moved(row: SectionRow, move: _Mover, size: int) -> SectionRow:
-    """Return a section header with moved pointers and the contents' new size; without contents it points nowhere."""
+    """Return a section header with new offsets and size; without contents it has no offset."""
     name, virtual_size, address, old_size, raw, relocations, lines, relocation_count, line_count, flags = row
     # QUIRK(llvm-objcopy): it sets the size in memory in objects too.
     virtual_size = size if virtual_size == old_size else virtual_size
@@ -429,7 +428,7 @@ def _moved(row: SectionRow, move: _Mover, size: int) -> SectionRow:
 
 
 def _moved_pointer(at: int, move: _Mover) -> int:
-    """Return where a pointer leads afterwards; one to nothing may hold any number, also one too large to move."""
+    """Return the new value of a pointer; one to nothing may have any value, even one too large to move."""
     moved = move.before(at)
     return moved if moved <= _LARGEST else at
 

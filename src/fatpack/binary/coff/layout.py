@@ -1,7 +1,7 @@
-"""The two records that COFF objects and PE images share: the file header and the section header.
+"""Byte layouts of COFF objects and PE images, and their constants.
 
-Names of sections are 8 bytes. A longer one is ``/`` and a decimal offset into the string table behind the symbols, or,
-from 10,000,000 on, ``//`` and the offset as six base64 digits, most significant first.
+Section names have 8 bytes. A longer one is ``/`` and a decimal offset into the string table after the symbols, or, from
+10,000,000 on, ``//`` and the offset as six base64 digits, most significant first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     """The fields of a section header."""
 
 
-#: Machine → what LLVM calls it. COFF has no magic, so this is the first of several checks.
+#: Machine → LLVM's name. COFF has no magic, so this is the first of several checks.
 MACHINES = {
     0x014C: "i386",
     0x01C0: "arm",
@@ -36,7 +36,7 @@ MACHINES = {
     0xAA64: "arm64",
 }
 
-#: Section flags (IMAGE_SCN_…) that decide something here
+#: Section flags (IMAGE_SCN_…) that are used here
 UNINITIALIZED, REMOVED_BY_LINKER, OVERFLOWED_RELOCATIONS = 0x80, 0x800, 0x01000000
 _FLAGS = {
     0x20: "code",
@@ -56,32 +56,32 @@ _ALIGN_SHIFT, _ALIGN_MASK = 20, 0xF
 
 #: Digits of offsets in ``//`` names, in order of their values
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-#: The last offset that fits seven decimal digits
+#: The largest offset with seven decimal digits
 _LARGEST_DECIMAL = 9_999_999
 
 
 def named_number(names: Mapping[int, str], number: int) -> str:
-    """Return the name a table has for a number with the number, or the number as unknown."""
+    """Return a number with its name from a table, or the number as unknown."""
     return f"{names[number]} ({number:#x})" if number in names else f"{number:#x} (unknown)"
 
 
 def machine_name(number: int) -> str:
-    """Return a machine in words."""
+    """Return a machine as text."""
     return named_number(MACHINES, number)
 
 
 def read_machine(view: View, host: str) -> int:
-    """Return the machine of a COFF object, classic or big, or of a PE image (``pe``); 0 where the bytes end before."""
+    """Return the machine of a COFF object, classic or big, or of a PE image (``pe``); 0 if the bytes end before it."""
     at = 0
     if host == "pe":
         at = int.from_bytes(view.head(0x3C, 4), "little") + len(magic_numbers.PE)
     elif view.head(0, 4) == magic_numbers.ANONYMOUS_COFF:
-        at = 6  # behind the version
+        at = 6  # after the version
     return int.from_bytes(view.head(at, 2), "little")
 
 
 def section_flag_words(flags: int) -> str:
-    """Return section flags in words; the alignment in bytes where it is stated."""
+    """Return section flags as text; with the alignment in bytes if it is stated."""
     words = [name for bit, name in _FLAGS.items() if flags & bit]
     align = flags >> _ALIGN_SHIFT & _ALIGN_MASK
     words += [f"align {1 << align - 1}"] if align else []
@@ -93,7 +93,7 @@ def _short_name(stored: bytes) -> str:
 
 
 def file_header_layout(format: str) -> Layout:
-    """Return the file header's layout, under the name of the format that uses it."""
+    """Return the file header's layout for a format, which labels name."""
     return Layout(
         format,
         "file header",
@@ -110,7 +110,7 @@ def file_header_layout(format: str) -> Layout:
 
 
 class CoffSection(Record):
-    """A section header by name; ``number`` counts from 1, as symbols do."""
+    """A section header; ``number`` counts from 1, as symbols do."""
 
     number: int
     stored_name: bytes
@@ -127,11 +127,11 @@ class CoffSection(Record):
     @property
     def row(self) -> SectionRow:
         """The fields in stored order."""
-        return self._values()[1:]  # type: ignore[return-value]  # the fields behind the number
+        return self._values()[1:]  # type: ignore[return-value]  # without the number
 
 
 def section_header_layout(format: str) -> Layout:
-    """Return the section header's layout, under the name of the format that uses it."""
+    """Return the section header's layout for a format, which labels name."""
     return Layout(
         format,
         "section header",
@@ -151,9 +151,9 @@ def section_header_layout(format: str) -> Layout:
 
 
 def name_offset(stored: bytes) -> int | None:
-    """Return where in the string table a stored name refers to; None for a name that refers to nothing.
+    """Return the offset in the string table that a stored name refers to; None for a short name.
 
-    A reference that is no number gives -1, which no table holds.
+    A reference that is no number gives -1, which is outside any table.
     """
     if not stored.startswith(b"/"):
         return None
@@ -170,13 +170,13 @@ def name_offset(stored: bytes) -> int | None:
 
 
 def name_reference(offset: int) -> bytes:
-    """Return the 8 bytes that stand for a name at an offset of the string table (below 2**32)."""
+    """Return the 8 bytes of a name at an offset of the string table (below 2**32)."""
     if offset <= _LARGEST_DECIMAL:
         return (b"/%d" % offset).ljust(8, b"\0")
     return b"//" + bytes(_BASE64[offset >> shift & 63] for shift in range(30, -1, -6))
 
 
-# The records of COFF objects, classic and big, and the numbers that this room gives a name to.
+# COFF objects, classic and big
 
 FORMAT = "coff"
 
@@ -221,7 +221,7 @@ def _symbol(section: str, name: str) -> Layout:
 SYMBOL = _symbol("i16", "symbol")
 BIG_SYMBOL = _symbol("i32", "big object symbol")
 
-#: Follows the symbol of a section (static, value 0); the rest of a record up to 18 or 20 bytes is unused.
+#: Auxiliary record of a section's symbol (static, value 0); the rest of a record up to 18 or 20 bytes is unused.
 SECTION_DEFINITION = Layout(
     FORMAT,
     "section definition",
@@ -247,32 +247,32 @@ RELOCATION = Layout(
 
 STATIC = 3
 
-#: The most sections a classic object may have (0xFEFF): higher numbers are special in symbols (LLVM review D5349).
+#: Largest section count of a classic object (0xFEFF): higher numbers are reserved in symbols (LLVM review D5349).
 MAX_SECTIONS = 65279
 
-#: What clang gives a section of device code: removed by the linker, aligned to 8, discardable.
+#: clang's flags of a section of device code: removed by the linker, aligned to 8, discardable.
 OFFLOADING_NAME = b".llvm.offloading"
 OFFLOADING_FLAGS = 0x02400800
 
-#: LLVM looks for sections whose name starts so (``OffloadBinary.cpp``, COFF has no section types), then come the
-#: bundler's, HIP's and CUDA's.
+#: Names of device code: LLVM uses this prefix (``OffloadBinary.cpp``; COFF has no section types); then the bundler's,
+#: HIP's and CUDA's.
 BUNDLE_PREFIX = magic_numbers.BUNDLE
 PREFIXES = (OFFLOADING_NAME, BUNDLE_PREFIX)
 DEVICE_SECTION_NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
 
-#: Sections that say something about device code elsewhere: where it is, how much of it, what is in it.
+#: Sections that describe device code elsewhere: location, size, content.
 TABLES = (b".hipFatBinSegment", b".nvFatBinSegment", b".nvFatBinSegmentAlt", b"__nv_module_id", b".tgtimg", b".tgtsym")
 SIZES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
-#: what the section of an image is called when nothing but its header is left: numbers of sections must not change
+#: name of an image's section of which only the header remains: section numbers must not change
 REMOVED_NAME = b".removed"
 
 
 def is_device_name(name: bytes) -> bool:
-    """Return whether a section of this name is expected to hold device code; ``$`` and what follows only sort."""
+    """Return whether a section of this name should contain device code; a suffix from ``$`` on only orders sections."""
     return name.startswith(PREFIXES) or name.partition(b"$")[0] in DEVICE_SECTION_NAMES
 
 
 def is_table_name(name: bytes) -> bool:
-    """Return whether a section of this name says something about device code elsewhere."""
+    """Return whether a section of this name describes device code elsewhere."""
     return name.startswith(SIZES_PREFIX) or name.partition(b"$")[0] in TABLES

@@ -1,10 +1,9 @@
-"""COFF objects as they would lie in memory, for x86-64 and AArch64: what the ELF room does, for Windows."""
+"""COFF objects in memory, for x86-64 and AArch64; the counterpart of ``binary.elf.object_memory`` for Windows."""
 
 from __future__ import annotations
 
 from fatpack.binary.coff.layout import RELOCATION, UNINITIALIZED
 from fatpack.binary.coff.reader import CoffObject
-from fatpack.binary.elf.symbols import section_budget
 from fatpack.binary.memory import (
     CALL,
     PAGE_OFFSET,
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.binary.memory import Relocation
     from fatpack.io.source import View
 
-#: Machine → type of a relocation → what it makes (PE Format, "COFF Relocations": IMAGE_REL_AMD64_…, IMAGE_REL_ARM64_…,
+#: Machine → type of a relocation → its effect (PE Format, "COFF Relocations": IMAGE_REL_AMD64_…, IMAGE_REL_ARM64_…,
 #: IMAGE_REL_I386_…)
 _WAYS = {
     0x14C: {6: POINTER, 20: RELATIVE},
@@ -37,7 +36,7 @@ _MACHINES = {0x8664: ("x86-64", 8), 0xAA64: ("aarch64", 8), 0x14C: ("i386", 4)}
 _GAP, _STEP = 64, 16
 _CODE, _FUNCTION, _STATIC, _IMPORT = 0x20, 0x20, 3, "__imp_"
 
-#: what sections of pointers to constructors start with: those of Microsoft's runtime, and those of MinGW
+#: prefixes of sections with pointers to constructors: those of Microsoft's runtime, and those of MinGW
 _CONSTRUCTORS = (".CRT$XC", ".CRT$XI", ".ctors")
 #: digits of a priority in such a name
 _DIGITS = 5
@@ -50,7 +49,7 @@ class CoffObjectMemory(ObjectMemory):
         coff = CoffObject(view)
         self._coff, self._ways = coff, _WAYS.get(coff.machine, {})
         self._headers: dict[int, Row] = {}
-        self._left = section_budget(view)
+        self._left = 2 * len(view)  # sections of a hostile file overlap, and are longer than it together
         self._addresses: list[int | None] = []
         sections, slots = self._laid_out(), set[int]()
         symbols = self._symbols(sections, slots)
@@ -69,7 +68,7 @@ class CoffObjectMemory(ObjectMemory):
             try:
                 name = coff.name(row.stored_name, strings).decode("utf-8", "backslashreplace")
             except FormatError:
-                name = ""  # the host has reported it
+                name = ""  # locate() reports it
             data = coff.view.slice(row.raw_offset if stored else 0, stored)
             found.append(MemorySection(row.number, name, at, row.raw_size, data, bool(row.flags & _CODE)))
             self._headers[row.number] = row
@@ -122,10 +121,10 @@ class CoffObjectMemory(ObjectMemory):
         try:
             count = coff.relocation_count(row)
         except FormatError:
-            return  # the host has reported it
+            return  # locate() reports it
         size = count * RELOCATION.size
         if size > self._left:
-            return  # headers share tables: only hostile ones take more bytes together than there are
+            return  # headers share tables, which only hostile ones do to this extent
         self._left -= size
         data = coff.view.head(row.relocation_offset, size)
         for place, symbol, type in RELOCATION.struct.iter_unpack(data[: len(data) - len(data) % RELOCATION.size]):
@@ -138,7 +137,7 @@ class CoffObjectMemory(ObjectMemory):
                 yield at, way, address, None
 
     def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main, in the order of the sections that name them."""
+        """Return the functions that run before main, in the order of the sections with their pointers."""
         found = []
         for section in self.sections:
             if section.name.startswith(_CONSTRUCTORS):

@@ -1,4 +1,4 @@
-"""Pointers in COFF objects: through the relocations of their section."""
+"""Pointers in COFF objects, from the relocations of their section."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
 
-#: Machine → bytes of a pointer, and the type of relocation that fills one (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
+#: Machine → bytes of a pointer, and its relocation type (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
 _POINTERS = {0x8664: (8, 1), 0x14C: (4, 6), 0xAA64: (8, 14), 0xA641: (8, 14), 0xA64E: (8, 14), 0x1C4: (4, 1)}
 
 
 class CoffPointers:
-    """Reads pointers of a COFF object. Raises FormatError for a damaged header."""
+    """A reader of pointers in a COFF object. Raises FormatError for a damaged header."""
 
     order: ByteOrder = "little"
     is_linked = False
@@ -32,7 +32,7 @@ class CoffPointers:
         self.word, self._type = _POINTERS.get(self._coff.machine, (8, -1))
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        """Return the targets of the pointers at some offsets of a table, which the caller has checked."""
         wanted, found = set(offsets), {}
         sections = self._sections()
         if table.index is not None and table.index <= len(sections):
@@ -56,15 +56,15 @@ class CoffPointers:
         return 0
 
     def at(self, address: int) -> Pointer:
-        """Return nothing known, as for all addresses."""
+        """Return an unknown pointer for each address: objects have none."""
         return UNKNOWN_POINTER
 
     def values_at(self, places: Sequence[int]) -> list[Pointer]:
-        """Return nothing known, as for all addresses."""
+        """Return an unknown pointer for each address: objects have none."""
         return [UNKNOWN_POINTER] * len(places)
 
     def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
-        """Return none, as for all addresses."""
+        """Return an empty search: objects have no addresses."""
         return PointerSearch({})
 
     def _sections(self) -> list[CoffSection]:
@@ -73,7 +73,7 @@ class CoffPointers:
             for section in self._coff.sections():
                 sections.append(section)
         except FormatError:
-            pass  # the host has reported it
+            pass  # locate() reports it
         return sections
 
     def _relocations(self, section: CoffSection) -> list[tuple[int, int, int]]:

@@ -1,6 +1,6 @@
-"""Reading COFF objects: header, section table and names, as far as the bytes go.
+"""Reader of COFF objects: header, section table, names, and sections of device code; damaged objects too.
 
-A damaged object still gives what is intact; what an edit needs to be whole is checked in ``editable``.
+Of a damaged object the intact parts are read; ``editable`` has the stricter checks for edits.
 
 QUIRK(several assemblers): a string table whose size field is below 4 is an empty one.
 QUIRK(llvm-objcopy): sections it adds have VirtualSize and VirtualAddress set although the file is an object.
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-#: Headers read at a time: 160 KiB.
+#: Headers per read: 160 KiB.
 _ROWS = 4096
 
-#: LIMIT: section headers that detection looks at; a file that is no object fails at the first.
+#: LIMIT: section headers that detection reads; a file that is no object fails at the first.
 _DETECTED_ROWS = 64
 
-#: LIMIT: bytes of one section name. Bundle IDs reach 150; without a limit, thousands of headers pointing into one long
+#: LIMIT: bytes of a section name. Bundle IDs reach 150; without a limit, thousands of headers that refer to one long
 #: string would make thousands of copies of it.
 LONGEST_NAME = 1024
 
 
 class CoffObject:
-    """The header of a classic or big object, and access to its sections. Raises FormatError if it is neither."""
+    """The header of a classic or big object, and its sections. Raises FormatError if it is neither."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -81,11 +81,11 @@ class CoffObject:
 
     @property
     def symbol_end(self) -> int:
-        """Where the symbols end and the string table starts; the same as their start if there are none."""
+        """The end of the symbols and start of the string table; the start of the symbols if there are none."""
         return self.symbol_offset + self.symbol_count * self.symbol_layout.size
 
     def strings(self) -> View | None:
-        """Return the string table with its size field; None if the object has none or it is cut off."""
+        """Return the string table with its size field; None if the object has none or it is truncated."""
         if not self.symbol_offset:
             return None
         field = self.view.head(self.symbol_end, 4)
@@ -95,7 +95,7 @@ class CoffObject:
         return self.view.slice(self.symbol_end, size)
 
     def rows(self) -> Iterator[SectionRow]:
-        """Yield the section headers as tuples. Raises Truncated behind the last whole one."""
+        """Yield the section headers as tuples. Raises Truncated after the last complete one."""
         present = min(self.section_count, max(len(self.view) - self.table_offset, 0) // SECTION.size)
         for first in range(0, present, _ROWS):
             count = min(_ROWS, present - first)
@@ -113,12 +113,12 @@ class CoffObject:
             )
 
     def sections(self) -> Iterator[CoffSection]:
-        """Yield the section headers in order. Raises Truncated behind the last whole one."""
+        """Yield the section headers in order. Raises Truncated after the last complete one."""
         for number, row in enumerate(self.rows(), 1):
             yield CoffSection(number, *row)
 
     def name(self, stored: bytes, strings: View | None) -> bytes:
-        """Return the name that 8 stored bytes stand for. Raises BadValue if it cannot be read."""
+        """Return the name for 8 stored bytes. Raises BadValue if it cannot be read."""
         place = name_offset(stored)
         if place is None:
             return stored.rstrip(b"\0")
@@ -137,7 +137,7 @@ class CoffObject:
         return text[:end]
 
     def relocation_count(self, section: CoffSection) -> int:
-        """Return how many relocation records a section has. Raises Truncated if the first, which says so, is gone."""
+        """Return the number of a section's relocations. Raises Truncated if the record with the count is missing."""
         if section.relocation_count == 0xFFFF and section.flags & OVERFLOWED_RELOCATIONS:
             return int(RELOCATION.read(self.view, section.relocation_offset)[0])
         return section.relocation_count
@@ -146,7 +146,7 @@ class CoffObject:
 def coff_kind(view: View) -> str | None:
     """Return ``classic``, ``big``, ``import`` or ``anonymous``, or None if the bytes are no COFF object.
 
-    COFF has no magic: a classic object is one whose header and first section headers all make sense.
+    COFF has no magic: in a classic object, the header and the first section headers are plausible.
     """
     head = view.head(0, BIG_HEADER.size)
     if head.startswith(magic_numbers.ANONYMOUS_COFF):
@@ -155,7 +155,7 @@ def coff_kind(view: View) -> str | None:
         return None
     machine, count, _, symbol_offset, symbol_count, optional_size, flags = HEADER.struct.unpack(head[: HEADER.size])
     table_end = HEADER.size + count * SECTION.size
-    # Flag 2 is set in linked images only. No producer gives objects an optional header.
+    # Flag 2 is set only in linked images. No producer gives objects an optional header.
     if machine not in MACHINES or not 0 < count <= MAX_SECTIONS or optional_size or flags & 2:
         return None
     if (symbol_offset or symbol_count) and symbol_offset < table_end:
@@ -167,7 +167,7 @@ def coff_kind(view: View) -> str | None:
 
 
 def _anonymous_kind(head: bytes) -> str | None:
-    """Tell anonymous objects apart: import objects are version 0, big ones have a class, others hold something else."""
+    """Return the kind of an anonymous object: import objects have version 0, big ones a known class ID."""
     version, machine = int.from_bytes(head[4:6], "little"), int.from_bytes(head[6:8], "little")
     if len(head) < HEADER.size or machine not in MACHINES:
         return None
@@ -187,7 +187,7 @@ def _is_plausible(section: CoffSection, table_end: int) -> bool:
     )
 
 
-# Which byte of a COFF object is what.
+# Byte map
 
 
 def label_coff(view: View) -> Iterator[Label]:
@@ -213,13 +213,13 @@ def _parts(coff: CoffObject) -> Iterator[Label]:
         for section in coff.sections():
             yield from _section_parts(coff, section, strings)
     except FormatError:
-        pass  # a table that is cut: what its whole headers describe is labelled
+        pass  # the table is truncated: the intact headers are labelled
     if coff.symbol_offset and coff.symbol_count:
         size = coff.symbol_end - coff.symbol_offset
         span = coff.view.span(coff.symbol_offset, size)
         yield Label(span, "symbols", f"{coff.symbol_count} records", "the symbol table", "data")
     if strings is not None:
-        span, doc = coff.view.span(coff.symbol_end, len(strings)), "long names, behind their total size"
+        span, doc = coff.view.span(coff.symbol_end, len(strings)), "long names, after their total size"
         yield Label(span, "strings", f"{len(strings)} bytes", doc, "data")
 
 
@@ -241,20 +241,20 @@ def _section_parts(coff: CoffObject, section: CoffSection, strings: View | None)
         yield Label(span, f"{prefix}.relocations", f"{name}, {count} relocations", "places to patch", "data")
 
 
-# Where device code may lie in a COFF object: by section name, for lack of section types.
+# Sections of device code, by name, because COFF has no section types
 
 _NEEDLES = (*PREFIXES, *DEVICE_SECTION_NAMES, *TABLES, SIZES_PREFIX)
 _LONGEST_NEEDLE = max(map(len, _NEEDLES)) + 1
 
-#: What of it fits into the 8 bytes of a section header; all other names are in the string table.
+#: The names that fit into the 8 bytes of a section header; all others are in the string table.
 _SHORT = tuple(name.ljust(8, b"\0") for name in _NEEDLES if len(name) <= 8)
 
 
 def locate(view: View) -> Iterator[CodeSection | Finding]:
-    """Yield the sections that hold containers, in the order of the section table; ``index`` counts them from 1.
+    """Yield the sections with device code, in the order of the section table; ``index`` counts them from 1.
 
-    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
-    A section outside the file, a name that cannot be read and a table that is cut are findings too.
+    Sections do not overlap: of several with the same bytes the first is yielded, the others become findings.
+    A section outside the file, an unreadable name and a truncated table are findings too.
     """
     what = coff_kind(view)
     if what == "import":
@@ -270,7 +270,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
     places = list(_places(CoffObject(view)))
     names = {place.section or "" for place in places if isinstance(place, CodeSection)}
     if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
-        # The wrapper's object, which a linker puts into a program: its sections hold several images, as in there.
+        # The wrapper's object, which a linker adds to a program: its sections have several images, as in programs.
         places = [
             place.replace(content=IMAGES) if isinstance(place, CodeSection) and place.content == IMAGE else place
             for place in places
@@ -279,7 +279,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, number) of every section with bytes; if tables are damaged, of the readable ones."""
     rows: list[tuple[int, int, str, int]] = []
     if coff_kind(view) not in ("classic", "big"):
         return rows
@@ -292,7 +292,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
                 name = coff.name(section.stored_name, strings).decode("utf-8", "backslashreplace")
                 rows.append((section.raw_offset, end, name, section.number))
     except FormatError:
-        pass  # what the rest is called is not known
+        pass  # names of other sections are unknown
     return rows
 
 
@@ -334,7 +334,7 @@ def _site(view: View, section: CoffSection, name: str) -> Iterator[CodeSection |
         text = f"{title} ends at {end:#x}, the object at {len(view):#x}"
         yield finding("FP2201", span, text, "the file looks cut short")
     elif section.raw_size or name.startswith(BUNDLE_PREFIX.decode()):
-        # Without content it is what removing leaves behind, but for an image of a fat object, which may be empty.
+        # Removing leaves an empty section. An image of a fat object may really be empty.
         expects = IMAGE if name.startswith(BUNDLE_PREFIX.decode()) else CONTAINER
         if is_table_name(name.encode("utf-8", "backslashreplace")):
             expects = TABLE

@@ -87,13 +87,13 @@ DOC = FormatInfo(
         "bytes, only device code gets another address, and what makes room for a program header: the name of the "
         "interpreter, notes, tables that the loader finds by the dynamic table.",
         "A linked file gets smaller by whole pages. It keeps zeros instead if data follows the ELF image, segments "
-        "overlap, the section is written to at run time, a symbol names its end, or no room can be made behind the "
+        "overlap, the section is written to at run time, a symbol names its end, or no room can be made after the "
         "program headers. A part of an executable segment that is split stays executable, without code too.",
         "Linked files with relocations of pointers in CREL or Android's packed encoding, or of MIPS with addends, are "
         "not made smaller.",
-        "If the section table is gone or damaged, the device code is found that records of CUDA and HIP point to. If "
-        "they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
-        "Core files are not edited. Files with data behind the ELF image (signatures, AppImages) are not edited "
+        "If the section table is missing or damaged, the device code is found that records of CUDA and HIP point to. "
+        "If they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
+        "Core files are not edited. Files with data after the ELF image (signatures, AppImages) are not edited "
         "either, but that loaded device code can become zeros; from Python, `fatpack.binary.elf.embed` adds to them "
         "with `keep_trailing=True`.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
@@ -111,7 +111,7 @@ def detect(view: View) -> bool:
 
 
 def locate(view: View) -> DeviceSections:
-    """Return an iterator over the sections where device code may lie, in file order; see ``sites.Sites``."""
+    """Return an iterator over the sections that may contain device code; see ``device_sections.DeviceSections``."""
     from fatpack.binary.elf.device_sections import DeviceSections
 
     return DeviceSections(view)
@@ -125,16 +125,16 @@ def labels(view: View) -> Iterator[Label]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, index) of every section with bytes; if tables are damaged, of the readable ones."""
     from fatpack.binary.elf import device_sections
 
     return device_sections.list_sections(view)
 
 
 def divided_sections(view: View, places: DeviceSections | None = None) -> SectionSplit:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
 
-    ``places`` are those that :func:`locate` gave: the tables are not read again then.
+    ``places`` is the result of :func:`locate`, whose tables are then not read again.
     """
     return (places or locate(view)).division()
 
@@ -150,11 +150,11 @@ def embed(
     unique: bool = False,
     keep_trailing: bool = False,
 ) -> list[Piece]:
-    """Return the file with one section added, as pieces: by default what clang makes for an offload binary.
+    """Return the file with one section added, as pieces; the defaults are clang's for an offload binary.
 
-    Type and alignment are by name those that compilers use; whatever the name, linkers drop the section and ``ld -r``
-    keeps it. ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image.
-    For several sections at once see ``editing.append.embed_sections``, which also lists the errors.
+    The name determines type and alignment, as in compilers; linkers drop the section, and ``ld -r`` keeps it.
+    ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes after the ELF image. For
+    several sections at once see ``editor.append.embed_sections``, which also lists the errors.
     """
     from fatpack.binary.elf.editor import append
 
@@ -168,18 +168,18 @@ def embed(
 
 
 def grow(view: View, content: Sequence[Piece], *, name: str) -> list[Piece]:
-    """Return what ``embed`` does, with nothing of the old file cut: the file can be edited in place by growing."""
+    """Return the result of ``embed`` without any change of old bytes: the file can be edited in place by appending."""
     from fatpack.binary.elf.editor import append
 
     return append.embed_sections(view, [_section(content, name)], only_growing=True)
 
 
 def _section(content: Sequence[Piece], name: str) -> NewSection:
-    """Return a section as clang makes one for an offload binary, or under another name as other compilers do."""
+    """Return a section as clang makes it for an offload binary, or as other compilers do for another name."""
     from fatpack.binary.elf.editor.append import NewSection
 
     kind = layout.OFFLOADING if name == ".llvm.offloading" else layout.PROGBITS
-    # HIP's runtime wants its bundles at multiples of a page.
+    # HIP's runtime requires bundles at multiples of a page.
     return NewSection(content, name, kind, layout.EXCLUDE, 4096 if name == ".hip_fatbin" else 8)
 
 
@@ -208,7 +208,7 @@ def remove(view: View, indices: Sequence[int]) -> list[Piece]:
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
-    """Return the file with several sections exchanged or taken out; see ``editing.rewrite.edit``."""
+    """Return the file with several sections replaced or removed; see ``editor.rewrite.edit``."""
     from fatpack.binary.elf.editor import rewrite
 
     return rewrite.edit_sections(view, changes)
@@ -217,13 +217,13 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
 def shrink(view: View, change: ShrinkRequest, *, mode: ShrinkMode = "auto") -> ShrinkResult:
     """Return a linked file with other bytes in loaded sections; see
     :func:`fatpack.binary.elf.shrinker.shrink.shrink_elf`."""
-    from fatpack.binary.elf.shrinker import shrink as shrinker_shrink
+    from fatpack.binary.elf.shrinker.shrink import shrink_elf
 
-    return shrinker_shrink.shrink_elf(view, change, mode=mode)
+    return shrink_elf(view, change, mode=mode)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
-    """Raise HostError unless ``after`` is a sound edit of ``before``; see ``editing.check.verify``."""
+    """Raise HostError unless ``after`` is a valid edit of ``before``; see ``editing.check.verify``."""
     from fatpack.binary.elf.editor import check
 
     check.verify_edit(before, after, edited=edited)

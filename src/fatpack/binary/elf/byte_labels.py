@@ -1,8 +1,8 @@
 """The byte map of an ELF file: a label for every byte, once.
 
-The ELF header, the program headers and the section table are labelled field by field, sections as a whole; what a
-section holds is for the rooms of the formats to say. Where parts overlap, the tables win and then whoever starts
-first; the rest of the other part is labelled without its fields.
+The ELF header, the program headers and the section table are labelled field by field, sections as a whole; readers of
+formats label the content of sections. If parts overlap, tables have precedence, then the part that starts first; the
+rest of the other part is labelled without its fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def label_elf(view: View) -> Iterator[Label]:
     """Yield labels that cover every byte of an ELF file once, in file order. Raises FormatError for a damaged header.
 
-    Contents are not read, only gaps between parts, in bounded pieces, to tell padding from unknown bytes.
+    Contents are not read, except gaps between parts, in bounded pieces, to tell padding from unknown bytes.
     """
     elf = ElfFile(view)
     contents = _contents(elf)
@@ -37,7 +37,7 @@ def label_elf(view: View) -> Iterator[Label]:
 
 
 def _tables(elf: ElfFile) -> list[tuple[int, int, str, Layout | None]]:
-    """Return (start, end, name of one record, layout) of the tables that lie in the file and over no earlier one."""
+    """Return (start, end, name of one record, layout) of the tables that are in the file and overlap no earlier one."""
     layouts = elf.layouts
     candidates: list[tuple[int, int, str, Layout | None]] = [(0, layouts.header.size, "header", layouts.header)]
     if elf.header.program_entry_size == layouts.program.size:
@@ -61,7 +61,7 @@ def _table_labels(elf: ElfFile, start: int, end: int, name: str, layout: Layout)
 
 
 def _contents(elf: ElfFile) -> list[Label]:
-    """Return the labels of the sections that have bytes in the file, as they claim to lie."""
+    """Return the labels of the sections with bytes in the file, at their stated offsets."""
     strings, found = _strings(elf), []
     for section in elf.sections():
         if section.stored_size and section.offset < len(elf.view):

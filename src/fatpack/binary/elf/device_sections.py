@@ -1,14 +1,14 @@
-"""Where device code may lie in an ELF file: by section type as LLVM does it, then by name.
+"""Sections of device code in an ELF file: by section type as in LLVM, then by name.
 
-LLVM 15 and newer look at the type only (``llvm/lib/Object/OffloadBinary.cpp``, ``extractOffloadFiles``): a section
-of type 0x6FFF4C0B is found whatever its name. Names are what is left for everything else: sections whose type GNU
-objcopy could not set, bundles, and the sections of CUDA and HIP.
+LLVM 15 and newer use only the type (``llvm/lib/Object/OffloadBinary.cpp``, ``extractOffloadFiles``): a section of type
+0x6FFF4C0B is found for any name. Names identify everything else: sections whose type GNU objcopy could not set,
+bundles, and the sections of CUDA and HIP.
 
-Beside them lie sections that say something about device code and hold none: ``.hipFatBinSegment`` points to HIP's
-bundles, ``.nvFatBinSegment`` to CUDA's fat binaries, ``__nv_module_id`` names their units, ``.tgtimg`` points to SYCL's
-images, ``.tgtsym`` names their symbols, ``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` sizes. ``.rocm_kpack_ref`` names the
-archives to which HIP's code was moved: what is left of ``.hip_fatbin`` has no bytes then. Not listed: ``.llvm.lto``,
-which holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
+Other sections describe device code: ``.hipFatBinSegment`` points to HIP's bundles, ``.nvFatBinSegment`` to CUDA's fat
+binaries, ``__nv_module_id`` names their units, ``.tgtimg`` points to SYCL's images, ``.tgtsym`` names their symbols,
+``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` states sizes. ``.rocm_kpack_ref`` names the archives to which HIP's code was
+moved; ``.hip_fatbin`` then has no bytes. ``.llvm.lto`` is not listed: it has the host's bitcode with a second copy of
+the content of ``.llvm.offloading``.
 """
 
 from __future__ import annotations
@@ -33,21 +33,19 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-# What the names of sections say, remembered for the objects after this one; and the division of sections by that.
-#
-# Every object of an archive is asked. Its members come from one compiler, and most have the same sections: the table of
-# their names and where in it each name starts are the same bytes. An object of a large C++ library has tens of
-# thousands of sections of one kind: names are built of few sections only.
+# A cache for section names. Every object of an archive is read; they come from one compiler, and most have the same
+# sections, with equal bytes of the name table and name offsets. An object of a large C++ library has tens of thousands
+# of sections of one kind, so only the names of a few are decoded.
 
-#: LIMIT: bytes of a table of names, and tables, that are remembered: 4 MB at most with what is said of them.
+#: LIMIT: size of a cached name table, and number of tables: 4 MB at most with their results.
 _SIZE, _COUNT = 4096, 64
 
-#: bytes of a table of names in which the quick way looks; names behind are looked up one by one
+#: bytes of a name table that the fast path covers; names after them are looked up one by one
 _NAMES_SIZE = 64 << 20
 
 _WITHOUT_BYTES = (layout.NULL, layout.NOBITS)
 
-#: The first bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.binary.known_sections`).
+#: First bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.binary.known_sections`).
 _MANY = {
     b".text.": ".text",
     b".data.": ".data",
@@ -62,26 +60,26 @@ _MANY = {
 
 
 def section_names_key(elf: ElfFile, names_at: Sequence[int]) -> Key | None:
-    """Return what the names of all sections are known by, None for tables that are too large to be remembered.
+    """Return the cache key of all section names, None if the tables are too large for the cache.
 
-    Raises BadValue when the file has no table of names, or one that lies outside.
+    Raises BadValue if the file has no table of names, or it is outside the file.
     """
     names = elf.names_table()
     return (names.tobytes(), tuple(names_at)) if len(names) <= _SIZE and len(names_at) <= _SIZE // 8 else None
 
 
 def remember(known: dict[Key, T], key: Key, value: T) -> None:
-    """Keep what was found out for a key; too many of them are forgotten together."""
+    """Store a result for a key; if there are too many, all are dropped."""
     if len(known) >= _COUNT:
         known.clear()
     known[key] = value
 
 
 def split_elf_sections(view: View, elf: ElfFile | None) -> SectionSplit:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
 
-    Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. ``elf`` is
-    the file as it was read already, if it could be. Of a damaged file it is what can be read of it.
+    Bytes after the ELF image are one of the others: AppImages and installers have a file system there. ``elf`` is
+    the parsed file, if it could be parsed. Of a damaged file, returns the readable sections.
     """
     from fatpack.binary.known_sections import SectionSplit, is_host_data_section, may_hold_anything
 
@@ -107,16 +105,16 @@ def split_elf_sections(view: View, elf: ElfFile | None) -> SectionSplit:
         if reached < present:
             unusual.append((reached, present))
     except FormatError:
-        pass  # the host has reported it
+        pass  # locate() reports it
     return SectionSplit(unusual, opened, data)
 
 
-#: names of sections and where each starts → their stems
+#: section names with their offsets → their stems
 _KINDS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
 
 
 def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
-    """Return the stems of the names of all sections, "" for unusual ones. Raises BadValue when there are no names."""
+    """Return the stems of all section names, "" for unknown ones. Raises BadValue if there are no names."""
     key = section_names_key(elf, names_at)
     found = _KINDS.get(key) if key else None
     if found is None:
@@ -134,22 +132,22 @@ def _kind(name: str) -> str:
     return section_name_stem(name) if is_known_section(name) else ""
 
 
-#: The section of LLVM's offload binaries, and what ``clang -r --offload-link`` calls it afterwards.
+#: The section of LLVM's offload binaries, and its name after ``clang -r --offload-link``.
 OFFLOADING_NAMES = (".llvm.offloading", ".llvm.offloading.relocatable")
 
-#: What newer DPC++ calls the section of all device images of a program.
+#: The section of all device images of a program, in newer DPC++.
 IMAGES_NAME = "OFFLOAD_DEVICE_CODE"
 
 _HIP = ".hip_fatbin"
 
-#: Names that mean device code whatever the section's type.
+#: Names of sections with device code, for any section type.
 DEVICE_SECTION_NAMES = (*OFFLOADING_NAMES, _HIP, ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
 
 #: clang-offload-bundler makes one section per target, ``<prefix><bundle ID>``.
 BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
-#: Sections that say where device code is, how much of it, or what is in it. DPC++ of 2019 and 2020 made one of sizes
-#: per target, named ``<prefix><bundle ID>``.
+#: Sections with the location, size or description of device code. DPC++ of 2019 and 2020 made one of sizes per target,
+#: named ``<prefix><bundle ID>``.
 KPACK_NAME = ".rocm_kpack_ref"
 TABLES = (
     ".hipFatBinSegment",
@@ -163,10 +161,10 @@ TABLES = (
 SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 #: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
-#: holds the image without a container.
+#: contains the image without a container.
 RAW_IMAGE_PREFIX = ".llvm.offloading."
 
-#: Any of the names contains one of these; searched in the table of names instead of building 70,000 of them.
+#: Every name above contains one of these; they are searched in the name table, instead of decoding 70,000 names.
 _NEEDLES = (
     b".llvm.offloading",
     b"__CLANG_OFFLOAD_BUNDLE_",
@@ -185,29 +183,29 @@ _LONGEST = max(map(len, _NEEDLES))
 
 _BLOCK = 1 << 20
 
-#: LIMIT: writable segments that are looked through. Linkers make one to three.
+#: LIMIT: writable segments that are searched. Linkers make one to three.
 _MOST_SEGMENTS = 64
 
 
 def is_device_name(name: str) -> bool:
-    """Return whether a section of this name is expected to hold device code."""
+    """Return whether a section of this name should contain device code."""
     return name in DEVICE_SECTION_NAMES or name.startswith((BUNDLE_PREFIX, RAW_IMAGE_PREFIX))
 
 
 def is_table_name(name: str) -> bool:
-    """Return whether a section of this name says something about device code elsewhere."""
+    """Return whether a section of this name describes device code elsewhere."""
     return name in TABLES or name.startswith(SIZES_PREFIX)
 
 
 class DeviceSections:
-    """The sections of an ELF file that hold containers, in the order of their bytes: an iterator.
+    """An iterator over the sections of device code in an ELF file, in the order of their bytes.
 
-    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings. A
-    section that lies outside the file, or that cannot be read as it is, is a finding too. Of a program without a
-    section table the writable segments are listed, somewhere in which are the records that lead to device code.
+    Sections do not overlap: of several with the same bytes the first is yielded, the others become findings. A section
+    that is outside the file, or cannot be read, is a finding too. For a program without a section table, its writable
+    segments are yielded, which contain the records that point to device code.
 
-    Iterating raises FormatError for a damaged header or section table, and, after everything that could be found
-    without them, for damaged section names.
+    Iterating raises FormatError for a damaged header or section table, and for damaged section names after everything
+    that could be found without them.
     """
 
     def __init__(self, view: View) -> None:
@@ -235,7 +233,7 @@ class DeviceSections:
             raise
         if not elf.section_count:
             text = "the file has no section table, by which device code is found"
-            # Device code may be where no record of CUDA or HIP leads to.
+            # Device code may be in places to which no record of CUDA or HIP points.
             deeper = f"{cli_or_api('--deep', 'deep=True')} looks for device code in all of the file"
             yield finding("FP1006", view.span(0, elf.layouts.header.size), text, deeper)
             yield from _segments(elf)
@@ -244,7 +242,7 @@ class DeviceSections:
         if chosen:
             is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
             is_moved = any(name == KPACK_NAME and section.stored_size for section, name in chosen)
-            # An empty section is what removing leaves behind, but for an image of a fat object, which may be empty.
+            # Removing leaves an empty section. An image of a fat object may really be empty.
             places = [
                 _site(elf, section, name, _expects(section, name, is_fat))
                 for section, name in chosen
@@ -258,7 +256,7 @@ class DeviceSections:
 
 
 def _segments(elf: ElfFile) -> Iterator[CodeSection | Finding]:
-    """Yield the parts of a program that have the records of CUDA and HIP in them, for lack of sections."""
+    """Yield the segments of a program without sections that contain the records of CUDA and HIP."""
     from fatpack.binary.elf import segments
 
     writable = [segment for segment in segments.loaded_segments(elf) if segment.is_writable]
@@ -274,7 +272,7 @@ def _segments(elf: ElfFile) -> Iterator[CodeSection | Finding]:
 
 
 def list_sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, index) of every section with bytes; if tables are damaged, of the readable ones."""
     rows = []
     try:
         elf = ElfFile(view)
@@ -283,12 +281,12 @@ def list_sections(view: View) -> list[tuple[int, int, str, int]]:
             if section.stored_size and section.end <= len(view):
                 rows.append((section.offset, section.end, elf.string(strings, section.name_offset), section.index))
     except FormatError:
-        pass  # where device code lies is known all the same; what the place is called is not
+        pass  # device code is found without names
     return rows
 
 
 def _choose(elf: ElfFile) -> tuple[list[tuple[ElfSection, str]], FormatError | None]:
-    """Return the sections of device code with their names, and what was wrong with the table of names."""
+    """Return the sections of device code with their names, and the error of the name table."""
     name_offsets, types = elf.columns("name_offset", "type")
     error = None
     names: dict[int, str] = {}
@@ -308,12 +306,12 @@ def _choose(elf: ElfFile) -> tuple[list[tuple[ElfSection, str]], FormatError | N
     return chosen, error
 
 
-#: names of sections and where each starts → where those start that tell of device code, and the names
+#: section names with their offsets → offsets of names of device code, and these names
 _TELLING: dict[tuple[bytes, tuple[int, ...]], dict[int, str]] = {}
 
 
 def _telling(elf: ElfFile, name_offsets: Sequence[int]) -> dict[int, str]:
-    """Return the names that tell of device code by where they start in the table. Raises FormatError."""
+    """Return the names of device code by their offsets in the name table. Raises FormatError."""
     key = section_names_key(elf, name_offsets)
     found = _TELLING.get(key) if key else None
     if found is None:
@@ -326,7 +324,7 @@ def _telling(elf: ElfFile, name_offsets: Sequence[int]) -> dict[int, str]:
 
 
 def _marked(name_offsets: Sequence[int], types: Sequence[int], names: Collection[int]) -> list[int]:
-    """Return the indices of the sections that have the type, or one of the names."""
+    """Return the indices of the sections with the type, or with one of the names."""
     if not names and layout.OFFLOADING not in types:
         return []
     return [
@@ -337,7 +335,7 @@ def _marked(name_offsets: Sequence[int], types: Sequence[int], names: Collection
 
 
 def _hits(strings: View, used: set[int]) -> Iterator[int]:
-    """Yield where in a table of names a section's name starts with one of the needles; memory stays bounded."""
+    """Yield the offsets in a name table at which a name starts with one of the needles, in bounded memory."""
     for start in range(0, len(strings), _BLOCK):
         block = strings.head(start, _BLOCK + _LONGEST - 1)
         for needle in _NEEDLES:
@@ -353,15 +351,15 @@ def _position(place: CodeSection | Finding) -> int:
 
 
 def _expects(section: ElfSection, name: str, is_fat: bool) -> SectionContent:
-    """Return what a section holds; ``is_fat``: one of its siblings stands for the host, as fat objects have it."""
+    """Return the content of a section; ``is_fat``: another section represents the host, as in fat objects."""
     if is_table_name(name):
         return TABLE
     if name == IMAGES_NAME:
         return IMAGES
     if not name.startswith(BUNDLE_PREFIX):
         return CONTAINER
-    # Of a program's section the names are alike, but it is loaded. The bundler of DPC++ of 2019 and 2020 made loaded
-    # sections too; what it made has a section for the host.
+    # In a program the names are alike, but the sections are loaded. DPC++'s bundler of 2019 and 2020 made loaded
+    # sections too; its fat objects have a section for the host.
     return IMAGES if section.flags & layout.ALLOC and not is_fat else IMAGE
 
 

@@ -1,9 +1,9 @@
 """Byte layouts of ELF files: one table of fields per record, for 32 and 64 bits in either byte order.
 
-:func:`layouts` chooses word size and byte order once; no line that reads a record asks for them again. A field's
-document starts with its name in the ELF gABI (``https://gabi.xinuos.com``, revision of 2025). ``word`` in the tables
-below is a number of the file's word size. In symbols and program headers the order of the fields differs between 32
-and 64 bits, so those are read by :meth:`Layout.position <fatpack.layout.Layout.position>` or by name, never by place.
+:func:`elf_layouts` selects word size and byte order once per file. A field's documentation starts with its name in the
+ELF gABI (``https://gabi.xinuos.com``, revision of 2025). ``word`` in the tables below is a number of the file's word
+size. In symbols and program headers the order of the fields differs between 32 and 64 bits, so those are read by
+:meth:`Layout.position <fatpack.layout.Layout.position>` or by name, never by index.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from fatpack.layout import ByteOrder
 
 
-# The numbers of ELF files that this room gives a name to, and their names for people.
-#
-# Names are those of the ELF gABI and of ``llvm/include/llvm/BinaryFormat/ELF.h`` without their prefixes. Unknown
-# numbers are fine everywhere: they are printed as numbers.
+# Constants with the names of the ELF gABI and of ``llvm/include/llvm/BinaryFormat/ELF.h``, without their prefixes, and
+# their text for people. Unknown numbers are allowed everywhere, and printed as numbers.
 
 MAGIC = magic_numbers.ELF
 
@@ -50,7 +48,7 @@ MACHINES = {
     258: "loongarch",
 }
 
-#: Section types. OFFLOADING is what LLVM 15 and newer mark device code with, whatever the section is called.
+#: Section types. LLVM 15 and newer mark device code with OFFLOADING, for any name of the section.
 NULL, PROGBITS, SYMTAB, STRTAB, RELA, NOBITS, REL, DYNSYM = 0, 1, 2, 3, 4, 8, 9, 11
 GROUP, SYMTAB_SHNDX, RELR, CREL = 17, 18, 19, 0x40000014
 ANDROID_REL, ANDROID_RELA, OFFLOADING = 0x60000001, 0x60000002, 0x6FFF4C0B
@@ -84,7 +82,7 @@ SECTION_TYPES = {
     0x6FFFFFFF: "gnu_versym",
 }
 
-#: Section flags, with the letters readelf prints
+#: Section flags, with the letters that readelf prints
 ALLOC, MERGE, STRINGS, INFO_LINK, GROUPED, COMPRESSED, EXCLUDE = 0x2, 0x10, 0x20, 0x40, 0x200, 0x800, 0x80000000
 FLAG_LETTERS = {
     0x1: "W",
@@ -101,15 +99,15 @@ FLAG_LETTERS = {
     EXCLUDE: "E",
 }
 
-#: Numbers from here on are no section indices where a 16-bit field names one (gABI, "Special Section Indexes").
+#: Section indices from here on are reserved in 16-bit fields (gABI, "Special Section Indexes").
 FIRST_RESERVED = 0xFF00
 #: A 16-bit index field with this value refers to a wider field elsewhere (SHN_XINDEX; PN_XNUM for segments).
 ESCAPED = 0xFFFF
 
 SECTION_SYMBOL = 3
 
-#: e_machine → types of dynamic relocations: the base address is added, and a whole pointer to a symbol (32 and 64
-#: bits); from the processors' own documents
+#: e_machine → types of dynamic relocations: add the base address; whole pointer to a symbol (32 and 64 bits); from the
+#: processors' ABI documents
 POINTER_RELOCATIONS = {
     MACHINE_386: (8, 1, 1),
     20: (22, 1, 1),
@@ -122,7 +120,7 @@ POINTER_RELOCATIONS = {
     258: (3, 1, 2),
 }
 
-#: Segment types: what a loader looks at.
+#: Segment types.
 LOAD, DYNAMIC, INTERPRETER, NOTE, PROGRAM_HEADERS, PROPERTIES = 1, 2, 3, 4, 6, 0x6474E553
 RELRO = 0x6474E552
 SEGMENT_TYPES = {
@@ -153,7 +151,7 @@ def section_flag_letters(flags: int) -> str:
 
 
 def named_number(names: dict[int, str], number: int) -> str:
-    """Return the name a table has for a number with the number, or the number as unknown."""
+    """Return a number with its name from a table, or the number as unknown."""
     return f"{names[number]} ({number:#x})" if number in names else f"{number:#x} (unknown)"
 
 
@@ -197,7 +195,7 @@ _SECTION = (
     Field("entry_size", "word", "sh_entsize: bytes of one entry of a table, else 0"),
 )
 
-#: Where each field is in a section header as a tuple, for those who go through whole tables of them.
+#: Index of each field in the tuple of a section header.
 SH_NAME, SH_TYPE, SH_FLAGS, SH_ADDR, SH_OFFSET, SH_SIZE, SH_LINK, SH_INFO, SH_ADDRALIGN, SH_ENTSIZE = range(10)
 
 _PROGRAM = (
@@ -233,7 +231,7 @@ _ADDEND = Field("addend", "signed", "r_addend: what is added to the symbol's val
 
 _INDEX = (Field("section_index", "u32", "index of a section"),)
 
-#: Order of the fields where 64-bit files have another one than the tables above, which show 32 bits.
+#: Order of the fields in 64-bit records that differ from the tables above, which show 32 bits.
 _PROGRAM_64 = ("type", "flags", "offset", "address", "physical_address", "file_size", "memory_size", "align")
 _SYMBOL_64 = ("name_offset", "info", "other", "section_index", "value", "size")
 
@@ -241,8 +239,8 @@ _SYMBOL_64 = ("name_offset", "info", "other", "section_index", "value", "size")
 class ElfLayouts(Record):
     """The records of one word size (``bits``) and byte ``order``.
 
-    ``index`` is one word of a group or of a symtab_shndx section. ``symbol_shift`` is how far right the ``info`` of
-    a relocation is shifted to give the symbol's number; ``type_mask`` leaves the relocation's type.
+    ``index`` is a word of a group or symtab_shndx section. ``info >> symbol_shift`` of a relocation is the symbol's
+    number; ``type_mask`` selects the relocation's type.
     """
 
     bits: int
@@ -259,12 +257,12 @@ class ElfLayouts(Record):
 
     @property
     def word(self) -> int:
-        """The number of bytes in an address, which is also how the section table is aligned."""
+        """The number of bytes in an address, which is also the alignment of the section table."""
         return self.bits // 8
 
     @property
     def largest(self) -> int:
-        """The largest offset or size that the file's fields can hold."""
+        """The largest offset or size that fits into the file's fields."""
         return (1 << self.bits) - 1
 
 

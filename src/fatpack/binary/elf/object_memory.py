@@ -1,4 +1,4 @@
-"""ELF objects as they would lie in memory: every loaded section at an invented address, and what is undefined too."""
+"""ELF objects in memory: loaded sections and undefined symbols get invented addresses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.binary.memory import Relocation
     from fatpack.io.source import View
 
-#: e_machine → type of a relocation → what it makes (System V ABI for AMD64, 1.0; ELF for the Arm 64-bit Architecture)
+#: e_machine → type of a relocation → its effect (System V ABI for AMD64, 1.0; ELF for the Arm 64-bit Architecture)
 _WAYS: dict[int, dict[int, str]] = {
     3: {1: POINTER, 2: RELATIVE, 4: RELATIVE},
     62: {
@@ -42,12 +42,12 @@ _WAYS: dict[int, dict[int, str]] = {
 }
 _MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
 
-#: Sections are laid out this far apart at least, and undefined symbols behind them all.
+#: Smallest distance between sections; undefined symbols follow them.
 _GAP, _STEP = 64, 16
 
 _EXECUTABLE, _FUNCTION, _LOCAL, _WEAK, _TLS = 4, 2, 0, 2, 0x400
 
-#: what sections of pointers to constructors are called; a number behind a dot is a priority
+#: names of sections with pointers to constructors; a number after a dot is a priority
 _CONSTRUCTORS = (".init_array", ".ctors")
 
 
@@ -86,7 +86,7 @@ class ElfObjectMemory(ObjectMemory):
         return found, addresses
 
     def _symbols(self, above: int) -> tuple[list[int | None], list[MemorySymbol]]:
-        """Return the address of each symbol by number (None: of no section), and those that have names."""
+        """Return the address of each symbol by number (None: of no section), and the named symbols."""
         elf = self._elf
         (types,) = elf.columns("type")
         table = next((elf.section(number) for number, type in enumerate(types) if type == elf_layout.SYMTAB), None)
@@ -99,7 +99,7 @@ class ElfObjectMemory(ObjectMemory):
         symbols: list[MemorySymbol] = []
         above += -above % (1 << 20) + (1 << 20)
         rows = layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size))
-        budget = 4 * len(strings) + (1 << 20)  # only hostile names share their bytes so often
+        budget = 4 * len(strings) + (1 << 20)  # only names in hostile files overlap that much
         for number, row in enumerate(rows):
             place, kind = row[index], row[info] & 15
             if place == 0:
@@ -143,7 +143,7 @@ class ElfObjectMemory(ObjectMemory):
                 yield row[0], way, address, row[2] if len(row) > 2 else None
 
     def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main, in the order of the sections that name them."""
+        """Return the functions that run before main, in the order of the sections with their pointers."""
         found = []
         for section in self.sections:
             name = next((name for name in _CONSTRUCTORS if section.name.startswith(name)), None)

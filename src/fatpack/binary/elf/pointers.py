@@ -1,9 +1,9 @@
 """Pointers in ELF files: through the relocations of objects, and the addresses of programs.
 
-A linker writes an address in place where it is final. In a library or a position-independent program it is a RELATIVE
-relocation that holds it: ld.lld then leaves zeros in place, GNU ld writes the address there too, and with ``.relr.dyn``
-the address is in place only. So what is in place is believed unless it is zero. A pointer to a symbol that other files
-may replace is a relocation against that symbol. (gABI, "Relocation"; the processors' own documents for the types.)
+A linker writes a final address in place. In a library or a position-independent program it is a RELATIVE relocation
+with the address: ld.lld then leaves zeros in place, GNU ld writes the address there too, and with ``.relr.dyn`` it is
+only in place. So the value in place is used unless it is zero. A pointer to a symbol that another file may replace is a
+relocation against that symbol. (gABI, "Relocation"; the processors' ABI documents for the types.)
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.file import ElfSection
     from fatpack.io.source import View
 
-#: Relocations are read this many bytes at a time, a multiple of every record's size.
+#: Bytes of relocations that are read at a time, a multiple of every record's size.
 _BLOCK = 24 * 16 * 2048
 _SMALL = 24 * 16 * 64
 
-#: e_type of what the loader may put anywhere
+#: e_type of files that can be loaded anywhere
 _DYN = 3
 
 _UNDEFINED = 0
 
-#: Types of tables whose relocations add to the word in place, and of such that are not read here.
+#: Types of tables whose relocations add to the word in place, and of unsupported tables.
 _IN_PLACE = (elf_layout.REL, elf_layout.RELR)
 _UNREAD = (elf_layout.CREL, elf_layout.ANDROID_REL, elf_layout.ANDROID_RELA)
 
@@ -56,7 +56,7 @@ _CODE = 0x4
 
 
 class _PointerRelocation(Record):
-    """A relocation of a pointer: its type, the number of its symbol, and the addend (None: it is in place)."""
+    """A relocation of a pointer: its type, symbol number, and addend (None: it is in place)."""
 
     type: int
     symbol: int
@@ -65,9 +65,9 @@ class _PointerRelocation(Record):
 
 
 class ElfPointers:
-    """Reads pointers of an ELF file. Raises FormatError for a damaged header.
+    """A reader of pointers in an ELF file. Raises FormatError for a damaged header.
 
-    Of a file whose section table is gone or damaged the program headers tell what is where.
+    If the section table is missing or damaged, the program headers are used.
     """
 
     def __init__(self, view: View) -> None:
@@ -84,7 +84,7 @@ class ElfPointers:
         self.is_linked = self._elf.is_linked
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        """Return the targets of the pointers at some offsets of a table, which the caller has checked."""
         section = self._elf.section(table.number)
         stored = [self._word(table.data.read(offset, self.word)) for offset in offsets]
         if not self._elf.is_linked:
@@ -98,7 +98,7 @@ class ElfPointers:
         return self._held([section.address + offset for offset in offsets], stored)
 
     def values_at(self, places: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some addresses of a program lead to."""
+        """Return the targets of the pointers at some addresses of a program."""
         found = [self.at(place) for place in places]
         stored = [
             self._word(self.view.read(place.position, self.word)) if place.room >= self.word else 0 for place in found
@@ -108,7 +108,7 @@ class ElfPointers:
     def _held(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
         empty = {place for place, value in zip(places, stored, strict=True) if not value}
         found = self._relocations(None, empty) if empty else {}
-        # Packed relocations are not read: what they leave empty in the file may lead anywhere.
+        # Packed relocations are not read: words that they change may point anywhere.
         nothing = UNKNOWN_POINTER if empty and not self._kinds().isdisjoint(_UNREAD) else NULL_POINTER
         return [
             self._in_program(found[place], value) if place in found else self.at(value) if value else nothing
@@ -122,9 +122,9 @@ class ElfPointers:
     def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in a program's data whose value lies between two, both included.
 
-        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
-        In a program whose addresses the loader chooses, and whose relocations all state what they lead to, no other
-        word is a pointer: its data is not read.
+        Sections that start between the two are targets of pointers, and searched only if ``everywhere`` is true.
+        In a position-independent program whose relocations all contain their targets, no other word is a pointer, so
+        its data is not read.
         """
         data = (
             (section.address, self.view.slice(section.offset, section.size))
@@ -152,12 +152,12 @@ class ElfPointers:
         return found
 
     def _kinds(self) -> set[int]:
-        """Return the types of sections that are loaded."""
+        """Return the types of the loaded sections."""
         types, flags = self._elf.columns("type", "flags")
         return {type for type, flag in zip(types, flags, strict=True) if flag & elf_layout.ALLOC}
 
     def _has_relocations(self) -> bool:
-        """Return whether the tables of relocations that are read here are all that the program has."""
+        """Return whether the program has no other relocation tables than the supported ones."""
         return (
             self._relative >= 0
             and self._kinds().isdisjoint(_UNREAD)
@@ -165,13 +165,13 @@ class ElfPointers:
         )
 
     def _has_pointers_in_place(self) -> bool:
-        """Return whether relocations lead to where the words that they change say, as REL and RELR do."""
+        """Return whether relocations use the value in place as target, as REL and RELR do."""
         return bool(self._kinds() & {*_IN_PLACE})
 
     def _in_place(self) -> Iterator[int]:
-        """Yield the addresses of the words that are relocated in place: those of REL, and of RELR.
+        """Yield the addresses of words that are relocated in place, by REL and RELR.
 
-        RELR: an even word is an address, and each bit of an odd one stands for a word behind it (gABI, "Relative
+        RELR: an even word is an address, and each bit of an odd one represents a word after it (gABI, "Relative
         Relocation Table").
         """
         for section in self._relocation_sections(None):
@@ -192,7 +192,7 @@ class ElfPointers:
                     following += (8 * self.word - 1) * self.word
 
     def _stated(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yield place and addend of the relative relocations that lead between two addresses, both included."""
+        """Yield place and addend of the relative relocations whose target is between two addresses, both included."""
         layouts = self._elf.layouts
         for words in self._blocks(section):
             addends = words[2::3]
@@ -204,14 +204,14 @@ class ElfPointers:
                     yield places[number], addend
 
     def _blocks(self, section: ElfSection) -> Iterator[array[int] | memoryview]:
-        """Yield the words of a table of relocations, in blocks of whole ones."""
+        """Yield the words of a relocation table, in blocks of whole words."""
         layouts = self._elf.layouts
         by_type = {elf_layout.RELA: layouts.rela.size, elf_layout.RELR: self.word}
         size = by_type.get(section.type, layouts.rel.size)
         view = self.view.slice(section.offset, section.size)
         kind = "Q" if layouts.word == 8 else "I"
         if len(view) <= _SMALL and layouts.order == sys.byteorder:
-            # Slower, but importing array takes longer than reading the table of an object.
+            # Slower, but importing array takes longer than reading an object's table.
             block = view.head(0, len(view) - len(view) % size)
             if block:
                 words_at_hand = memoryview(block)
@@ -230,11 +230,11 @@ class ElfPointers:
         return int.from_bytes(data, self.order)
 
     def at(self, address: int) -> Pointer:
-        """Return what an address of a program leads to."""
+        """Return the target of an address of a program."""
         return self._ranges().at(address) if address else NULL_POINTER
 
     def address_of(self, position: int) -> int:
-        """Return the address at which a program has the byte at a position of the view, 0 if it is not loaded."""
+        """Return the address of a position in the view, 0 if it is not loaded."""
         rows = self._ranges().rows
         return next((start + position - at for start, size, at, _ in rows if at <= position < at + size), 0)
 
@@ -259,7 +259,7 @@ class ElfPointers:
         try:
             found = segments.loaded_segments(self._elf)
         except FormatError:
-            return []  # the host has reported it
+            return []  # locate() reports it
         return [(each.address, each.size, each.offset, each.number) for each in found]
 
     def _in_program(self, relocation: _PointerRelocation, stored: int) -> Pointer:
@@ -292,7 +292,7 @@ class ElfPointers:
         return Pointer(INSIDE, at, section.offset + at, section.size - at, index)
 
     def _symbol(self, relocation: _PointerRelocation) -> tuple[str, int, int] | None:
-        """Return name, section and value of a symbol; None if that is not known."""
+        """Return name, section and value of a symbol; None if they are not known."""
         elf, layout = self._elf, self._elf.layouts.symbol
         if not 0 < relocation.symbols < elf.section_count:
             return None
@@ -325,7 +325,7 @@ class ElfPointers:
 
             yield from segments.relocation_tables(self._elf)
             return
-        # Only hostile files have more of them than bytes: thousands of sections over the same ones.
+        # Only hostile files have more relocations than bytes: thousands of sections over the same ones.
         left = len(self.view)
         types, infos, flags = self._elf.columns("type", "info", "flags")
         for index, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
@@ -337,9 +337,9 @@ class ElfPointers:
                     yield section
 
     def _rows(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int, int, int | None]]:
-        """Yield place, type, symbol and addend of the relocations whose places lie between two.
+        """Yield place, type, symbol and addend of the relocations whose places are between two.
 
-        Programs have millions of relocations and a handful that matter: blocks without any are passed by with two
+        Programs have millions of relocations, of which a handful is needed: blocks without any are skipped with two
         comparisons in C.
         """
         layouts = self._elf.layouts
@@ -356,7 +356,7 @@ class ElfPointers:
 
 
 def _bits(bits: int, place: int, word: int) -> Iterator[int]:
-    """Yield the address of the word that each bit stands for, the lowest for the one at an address."""
+    """Yield the address of the word that each set bit represents; the lowest bit is that of an address."""
     while bits:
         if bits & 1:
             yield place

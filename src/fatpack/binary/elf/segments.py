@@ -1,7 +1,7 @@
-"""Segments of ELF programs: what is loaded where, for files whose section table is gone or damaged.
+"""Segments of ELF programs, for files whose section table is missing or damaged.
 
-A program runs without its sections, and some tools take the table away (``llvm-objcopy --strip-sections``, packers).
-What is left are program headers; relocations are found through the dynamic table then. (gABI, "Program Loading".)
+A program runs without sections, and some tools remove the table (``llvm-objcopy --strip-sections``, packers). Program
+headers remain, and the dynamic table leads to relocations. (gABI, "Program Loading".)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WRITABLE = 2
 
-#: DT_RELA, DT_RELASZ and DT_REL, DT_RELSZ: type of a section of such relocations → tags of its address and size
+#: DT_RELA, DT_RELASZ and DT_REL, DT_RELSZ: section type of such relocations → tags of their address and size
 _TABLES = {layout.RELA: (7, 8), layout.REL: (17, 18)}
 
 #: DT_NEEDED, DT_STRTAB, DT_STRSZ and DT_SONAME
@@ -28,12 +28,12 @@ _NEEDED, _STRINGS, _STRINGS_SIZE, _SONAME = 1, 5, 10, 14
 #: LIMIT: libraries whose names are read, and bytes of a name.
 _MOST_NEEDED, _LONGEST_NAME = 1000, 256
 
-#: LIMIT: bytes of a dynamic table that are read. Real ones have some dozen entries of 16 bytes.
+#: LIMIT: bytes of a dynamic table. Real ones have some dozen entries of 16 bytes.
 _DYNAMIC_SIZE = 1 << 16
 
 
 class LoadedSegment(Record):
-    """A loaded part of a file: its ``number`` among the program headers, and the bytes that the file has of it."""
+    """A loaded segment: its ``number`` among the program headers, and its bytes in the file."""
 
     number: int
     address: int
@@ -43,7 +43,7 @@ class LoadedSegment(Record):
 
 
 def loaded_segments(elf: ElfFile) -> list[LoadedSegment]:
-    """Return the loaded segments that have bytes in the file. Raises FormatError for damaged program headers."""
+    """Return the loaded segments with bytes in the file. Raises FormatError for damaged program headers."""
     return _segments(elf, layout.LOAD)
 
 
@@ -65,7 +65,7 @@ def needed_libraries(elf: ElfFile) -> tuple[str, ...]:
 
 
 def shared_object_name(elf: ElfFile) -> str:
-    """Return the name by which programs ask for a library (DT_SONAME), "" for none."""
+    """Return the name by which programs refer to a library (DT_SONAME), "" if there is none."""
     return next(iter(_names(elf, _SONAME)), "")
 
 
@@ -90,7 +90,7 @@ def _names(elf: ElfFile, wanted_tag: int) -> tuple[str, ...]:
 
 
 def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
-    """Return the entries of the dynamic table, up to its end: tag and value. Raises FormatError as :func:`loaded`."""
+    """Return tag and value of the entries in the dynamic table. Raises the errors of :func:`loaded`."""
     word = "Q" if elf.layouts.word == 8 else "I"
     row = struct.Struct(("<" if elf.layouts.order == "little" else ">") + 2 * word)
     entries: list[tuple[int, int]] = []
@@ -104,7 +104,7 @@ def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
 
 
 def relocation_tables(elf: ElfFile) -> list[ElfSection]:
-    """Return the tables of relocations that the dynamic table names, as sections without a number; none if damaged."""
+    """Return the relocation tables in the dynamic table, as sections without a number; none if they are damaged."""
     try:
         segments, tags = loaded_segments(elf), dict(reversed(_dynamic(elf)))
     except FormatError:

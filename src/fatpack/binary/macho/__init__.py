@@ -14,13 +14,13 @@ All numbers are in the byte order of the magic. Device code is in sections, whic
 ``__NV_CUDA,__nv_fatbin``       CUDA fat binaries (clang; CUDA for macOS ended with 10.2)
 ``__NV_CUDA,__nv_relfatbin``    the same of relocatable device code
 ``__HIP,__hip_fatbin``          HIP's bundles, from LLVM 23 on
-``…,.llvm.offloading``          offload binaries that llvm-objcopy put there: the name has just 16 bytes
-``__LLVM,__offload``            the same under a name in the style of Mach-O
+``…,.llvm.offloading``          offload binaries added by llvm-objcopy: the name has exactly 16 bytes
+``__LLVM,__offload``            the same, with a name in the style of Mach-O
 ==============================  ==================================================================================
 
-How we know: ``mach-o/loader.h`` of Apple's cctools and ``llvm/include/llvm/BinaryFormat/MachO.h`` for the records. What
-clang 22 and 23 write for arm64, x86_64, i386, armv7 and arm64_32, and what ld64.lld 22 links, is compared with LIEF and
-llvm-readobj 22 in the reference tests.
+Sources: ``mach-o/loader.h`` of Apple's cctools and ``llvm/include/llvm/BinaryFormat/MachO.h`` for the records. The
+reference tests compare the results with LIEF and llvm-readobj 22, for output of clang 22 and 23 for arm64, x86_64,
+i386, armv7 and arm64_32, and of ld64.lld 22.
 
 QUIRK(clang 22 and 23): ``-fembed-offload-object`` and OpenMP offloading end in an error of the backend, since
 ``.llvm.offloading`` names no segment; HIP does so with clang 22 (LLVM pull request 183991).
@@ -86,7 +86,7 @@ LAYOUTS = tuple(
     layout for shape in LAYOUTS_BY_MAGIC.values() for layout in (shape.header, shape.segment, shape.section)
 )
 
-#: Why such a file is not edited, and what would work.
+#: Why Mach-O files cannot be edited, and an alternative.
 REFUSAL = (
     "Mach-O files are not edited: load commands, addresses and the code signature depend on what is there",
     "compile or link again; llvm-objcopy --add-section=SEGMENT,SECTION=FILE adds a section to an object",
@@ -94,12 +94,12 @@ REFUSAL = (
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as a Mach-O file of either word size and byte order does."""
+    """Return whether the bytes start with the magic of Mach-O in either word size and byte order."""
     return view.head(0, 4) in magic_numbers.MACH_O
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
+    """Yield a label for every byte: headers, segments and sections field by field, everything else as a whole."""
     from fatpack.binary.macho import reader
 
     return reader.label_macho(view)

@@ -1,7 +1,7 @@
-"""The records of Mach-O files in both word sizes and byte orders, and the numbers that this room gives a name to.
+"""Byte layouts of Mach-O files in both word sizes and byte orders, and their constants.
 
-The names of fields are those of ``loader.h``; offsets and sizes are in bytes, and count from the start of the file, or
-of the slice of a universal one.
+Fields have the names of ``loader.h``; offsets and sizes are in bytes, from the start of the file or of the slice of a
+universal file.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _COMMANDS = {
     0x80000035: "LC_FILESET_ENTRY",
 }
 
-#: Commands that are an offset and a size behind their header → what lies there
+#: Commands that are an offset and a size after their header → the content at that offset
 LINKEDIT = {
     0x1D: "code signature",
     0x1E: "segment split info",
@@ -92,7 +92,7 @@ LINKEDIT = {
 
 
 def command_name(command: int) -> str:
-    """Return the kind of a load command in words."""
+    """Return the kind of a load command as text."""
     return f"{_COMMANDS.get(command, 'unknown')} ({command:#x})"
 
 
@@ -105,7 +105,7 @@ def _text(stored: bytes) -> str:
 
 
 class MachOLayouts(Record):
-    """The layouts of one word size and byte order; ``segment_command`` is the load command that holds sections."""
+    """The layouts of one word size and byte order; ``segment_command`` is the load command with sections."""
 
     header: Layout
     command: Layout
@@ -125,7 +125,7 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
         Field("machine", "u32", "cputype: the instruction set", machine_name),
         Field("variant", "u32", "cpusubtype: a variant of it, and capabilities in the highest byte"),
         Field("file_type", "u32", "filetype: object, program, library, …", _file_type),
-        Field("command_count", "u32", "ncmds: load commands behind this header"),
+        Field("command_count", "u32", "ncmds: load commands after this header"),
         Field("commands_size", "u32", "sizeofcmds: bytes of all load commands"),
         Field("flags", "u32", "flags: properties of the file"),
         *wide,
@@ -143,7 +143,7 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
         Field("size_in_file", word, "filesize: bytes in the file; 0 for zeros and in files of debug symbols"),
         Field("most_protection", "u32", "maxprot: the most that may be done with it in memory"),
         Field("protection", "u32", "initprot: what may be done with it at first"),
-        Field("section_count", "u32", "nsects: section headers behind this record"),
+        Field("section_count", "u32", "nsects: section headers after this record"),
         Field("flags", "u32", "flags: properties of the segment"),
     )
     section = (

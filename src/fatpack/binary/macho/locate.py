@@ -1,4 +1,4 @@
-"""Where device code may lie in a Mach-O file: by the names of sections."""
+"""Sections of device code in a Mach-O file, by their names."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# What the names of Mach-O's sections say: where device code is, and what all files have anyway.
-#
-# The names of device code are those of clang (clang/lib/CodeGen/CGCUDANV.cpp: CUDA in LLVM 22.1, HIP from LLVM 23.1
-# on); the others those of LLVM's and Apple's compilers and linkers (llvm/lib/MC/MCObjectFileInfo.cpp and
-# lld/MachO/InputSection.h of LLVM 22.1). A name has 16 bytes at most.
+# Names of sections: device code as named by clang (clang/lib/CodeGen/CGCUDANV.cpp: CUDA in LLVM 22.1, HIP from LLVM
+# 23.1 on); the others as in LLVM's and Apple's compilers and linkers (llvm/lib/MC/MCObjectFileInfo.cpp and
+# lld/MachO/InputSection.h of LLVM 22.1). A name has at most 16 bytes.
 
-#: Sections of device code, whatever their segment is called: linkers rename segments.
+#: Sections of device code, for any segment name: linkers rename segments.
 _NAMES: dict[bytes, SectionContent] = {
     b"__nv_fatbin": CONTAINER,
     b"__nv_relfatbin": CONTAINER,
@@ -32,25 +30,25 @@ _NAMES: dict[bytes, SectionContent] = {
     b"__nv_module_id": TABLE,
 }
 
-#: A name that says enough in one segment only.
+#: A name that means device code in one segment only.
 _OFFLOAD = (b"__LLVM", b"__offload")
 
-#: Code and data of the host, in which anything may be.
+#: Code and data of the host, which may contain anything.
 _OPEN = frozenset(
     b"__text __const __data __cstring __ustring __StaticInit __textcoal_nt __const_coal __datacoal_nt __static_const"
     b" __static_data".split()
 )
 
-#: Of these what is code.
+#: Those of them that are code.
 _CODE = frozenset(b"__text __StaticInit __textcoal_nt".split())
 
-#: What has a form of its own, which leaves no place for a container.
+#: Sections with a format of their own, which cannot contain containers.
 _FORMED = frozenset(
-    # what the dynamic linker reads, and what programs start and end with
+    # data of the dynamic linker, start and end of programs
     b"__stubs __stub_helper __symbol_stub __symbol_stub1 __picsymbolstub1 __got __auth_got __auth_stubs __auth_ptr"
     b" __la_symbol_ptr __la_resolver __lazy_symbol __nl_symbol_ptr __pointers __jump_table __mod_init_func"
     b" __mod_term_func __init_offsets __constructor __destructor __chain_starts __interpose __dyld __program_vars"
-    # constants of one size, zeros, variables of threads
+    # constants of one size, zeros, thread-local variables
     b" __literal4 __literal8 __literal16 __bss __common __thread_vars __thread_ptrs __thread_data __thread_bss"
     b" __thread_init __thread_ptr __cfstring __ctf"
     # unwinding and exceptions
@@ -59,7 +57,7 @@ _FORMED = frozenset(
     b" __bitcode __cmdline __swift_cmdline __asm __bundle __fatbin __info_plist __entitlements".split()
 )
 
-#: Families of names: Objective-C, Swift, debuggers, sanitizers, coverage, probes.
+#: Prefixes of names: Objective-C, Swift, debugging, sanitizers, coverage, probes.
 _BEGINNINGS = (
     b"__objc_",
     b"__swift",
@@ -74,29 +72,29 @@ _BEGINNINGS = (
 
 
 def expected_content(segment: bytes, name: bytes) -> SectionContent | None:
-    """Return what a host expects in a section of that name; None where it says nothing about device code."""
+    """Return the content of a section of that name; None if the name does not mean device code."""
     return CONTAINER if (segment, name) == _OFFLOAD else _NAMES.get(name)
 
 
 def may_hold_anything(name: bytes) -> bool:
-    """Return whether anything may be in sections of this name: code and data of the host."""
+    """Return whether sections of this name are code and data of the host, which may contain anything."""
     return name in _OPEN
 
 
 def is_host_data_section(name: bytes) -> bool:
-    """Return whether sections of this name are data of the host, where libraries embed device code as well."""
+    """Return whether sections of this name are data of the host, in which libraries embed device code."""
     return name in _OPEN and name not in _CODE
 
 
 def is_known_section(name: bytes) -> bool:
-    """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
+    """Return whether a section of this name is a known one without device code."""
     return name in _OPEN or name in _FORMED or name.startswith(_BEGINNINGS)
 
 
 def locate(view: View) -> Iterator[CodeSection | Finding]:
     """Yield the sections that hold containers, in the order of the load commands; ``index`` counts them from 1.
 
-    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
+    Sections do not overlap: of several with the same bytes the first is yielded, the others become findings.
     A section outside the file, and load commands that are damaged or cut, are findings too.
     """
     yield from without_overlaps(list(_places(view)))
@@ -132,7 +130,7 @@ def _damage(view: View, error: FormatError) -> Finding:
 
 
 def _whole_sections(view: View) -> Iterator[MachOSection]:
-    """Yield the sections that have bytes in the file, as far as the tables can be read."""
+    """Yield the sections with bytes in the file; if tables are damaged, the readable ones."""
     try:
         file = MachOFile(view)
     except FormatError:
@@ -145,14 +143,14 @@ def _whole_sections(view: View) -> Iterator[MachOSection]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    """Return (start, end, name, number) of every section with bytes; if tables are damaged, of the readable ones."""
     return [(section.offset, section.end, section.title, section.number) for section in _whole_sections(view)]
 
 
 def divided_sections(view: View, _places: object = None) -> SectionSplit:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
 
-    Bytes behind all that load commands lead to count as one of the others: installers have their contents there.
+    Bytes after everything that load commands refer to are one of the others: installers have their contents there.
     """
     from fatpack.binary.known_sections import SectionSplit
     from fatpack.binary.macho.reader import list_ranges

@@ -1,7 +1,7 @@
-"""Reading Mach-O files: header, load commands and the sections of their segments, as far as the bytes go.
+"""Reader of Mach-O files: header, load commands and the sections of their segments; damaged files too.
 
-A damaged file still gives what is intact: a wrong count of sections ends the segment that has it, a wrong size of a
-load command all commands behind it, since nothing else says where those start.
+Of a damaged file the intact parts are read: a wrong section count ends its segment, a wrong size of a load command ends
+the commands, since nothing else states their positions.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-#: LIMIT: bytes of load commands that are read. Programs with thousands of libraries have less than 1 MB.
+#: LIMIT: bytes of load commands. Programs with thousands of libraries have less than 1 MB.
 _COMMANDS = 16 << 20
 
 
 class LoadCommand(Record):
-    """A load command: its ``number`` from 0 on, where it starts in the file, what it says, and its size."""
+    """A load command: its ``number`` from 0 on, its position in the file, its kind and size."""
 
     number: int
     at: int
@@ -45,9 +45,9 @@ class LoadCommand(Record):
 
 
 class MachOSection(Record):
-    """A section header by name; ``number`` counts from 1, as symbols do. ``at`` is where the header is.
+    """A section header; ``number`` counts from 1, as symbols do. ``at`` is the header's position.
 
-    ``has_bytes`` says whether the section has its content in the file.
+    ``has_bytes``: the file contains the section's content.
     """
 
     number: int
@@ -62,17 +62,17 @@ class MachOSection(Record):
 
     @property
     def title(self) -> str:
-        """The name as LLVM's tools take it: segment and section, with a comma between."""
+        """The name in LLVM's tools: segment and section, with a comma between."""
         return b",".join((self.segment, self.name)).decode("utf-8", "backslashreplace")
 
     @property
     def end(self) -> int:
-        """Where the content ends in the file."""
+        """The end of the content in the file."""
         return self.offset + self.size
 
 
 class MachOFile:
-    """The header of a Mach-O file, and access to its load commands. Raises FormatError if it has none."""
+    """The header of a Mach-O file, and its load commands. Raises FormatError if there is no header."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -89,7 +89,7 @@ class MachOFile:
         self._table: bytes | None = None
 
     def table(self) -> bytes:
-        """Return the load commands as far as they are there. Raises LimitExceeded for more than any program has."""
+        """Return the load commands up to the end of the file. Raises LimitExceeded if there are too many."""
         if self._table is None:
             size = min(self.commands_end, len(self.view)) - self.commands_at
             if size > _COMMANDS:
@@ -100,7 +100,7 @@ class MachOFile:
         return self._table
 
     def commands(self) -> Iterator[LoadCommand]:
-        """Yield the load commands in order. Raises FormatError where their chain breaks."""
+        """Yield the load commands in order. Raises FormatError at the first damaged one."""
         table, layout = self.table(), self.shape.command
         at, size = 0, layout.size
         for number in range(self.command_count):
@@ -123,12 +123,12 @@ class MachOFile:
             at += length
 
     def record(self, command: LoadCommand, at: int, size: int) -> bytes:
-        """Return bytes of a load command, ``at`` counted from its start; fewer where it ends before."""
+        """Return bytes of a load command from the offset ``at`` on, fewer at its end."""
         start = command.at - self.commands_at
         return self.table()[start + at : start + min(at + size, command.size)]
 
     def sections(self) -> Iterator[MachOSection | FormatError]:
-        """Yield the sections of all segments in order, and what is wrong with the tables, where it is met."""
+        """Yield the sections of all segments in order, and errors of the tables between them."""
         number = 1
         try:
             for command in self.commands():
@@ -212,12 +212,12 @@ class MachOFile:
         )
 
 
-# What lies where in a Mach-O file by its load commands: contents, relocations, symbols, and what linkers add.
+# Parts of a Mach-O file that load commands refer to: contents, relocations, symbols, and linkers' tables
 
-#: What LC_DYLD_INFO leads to: five pairs of offset and size.
+#: Contents that LC_DYLD_INFO refers to: five pairs of offset and size.
 _DYLD = ("rebase info", "binding info", "weak binding info", "lazy binding info", "exports")
 
-#: Tables that LC_DYSYMTAB leads to: where offset and count are in the command, bytes of a row, and what it is.
+#: Tables that LC_DYSYMTAB refers to: position of offset and count in the command, size of a row, description.
 _DYNAMIC = (
     (32, 8, "table of contents"),
     (40, None, "modules"),
@@ -231,7 +231,7 @@ _RELOCATION_SIZE = 8
 
 
 class MachORange(Record):
-    """A part of the file: where it starts, its size, its name among labels, and what is there."""
+    """A part of the file: its position, size, label name, and description."""
 
     at: int
     size: int
@@ -241,7 +241,7 @@ class MachORange(Record):
 
 
 def list_ranges(file: MachOFile) -> Iterator[MachORange]:
-    """Yield what load commands say where it lies; a place may be outside of the file, and parts may overlap."""
+    """Yield the parts that load commands refer to; they may be outside the file, and overlap."""
     for section in file.sections():
         if isinstance(section, FormatError):
             continue
@@ -250,7 +250,7 @@ def list_ranges(file: MachOFile) -> Iterator[MachORange]:
         for command in file.commands():
             yield from _of_command(file, command)
     except FormatError:
-        pass  # what the whole commands describe is known
+        pass  # the intact commands are used
 
 
 def _of_section(section: MachOSection) -> Iterator[MachORange]:
@@ -284,16 +284,16 @@ def _of_command(file: MachOFile, command: LoadCommand) -> Iterator[MachORange]:
 
 
 def _numbers(file: MachOFile, command: LoadCommand, at: int, count: int) -> tuple[int, ...]:
-    """Return 32-bit numbers of a load command, zeros where it ends before them."""
+    """Return 32-bit numbers of a load command, zeros after its end."""
     stored = file.record(command, at, 4 * count).ljust(4 * count, b"\0")
     return struct.unpack(f"{'<' if file.shape.order == 'little' else '>'}{count}I", stored)
 
 
-# Which byte of a Mach-O file is what.
+# Byte map
 
 
 def label_macho(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: headers, segments and sections field by field, everything else whole."""
+    """Yield a label for every byte: headers, segments and sections field by field, everything else as a whole."""
     try:
         file = MachOFile(view)
     except FormatError:
@@ -308,7 +308,7 @@ def label_macho(view: View) -> Iterator[Label]:
                 yield label
             reached = command.at + command.size
     except FormatError:
-        pass  # where the chain of commands breaks, what is left of them has no fields
+        pass  # the damaged rest of the commands has no fields
     found = (
         Label(view.span(part.at, part.size), part.name, part.value, part.doc, "data") for part in list_ranges(file)
     )

@@ -1,4 +1,7 @@
-"""The slices of a universal file: pure arithmetic on its table, no content is read."""
+"""Universal files of macOS (fat Mach-O): the same program, library or archive for several processors in one file.
+
+Only the table is read, not the content of the slices.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,10 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# What processors are called in Mach-O: by objects and programs, and by the table of a universal file.
-#
-# The numbers are those of ``mach/machine.h``, the names those of ``lipo`` and of the option ``-arch``
-# (llvm/lib/Object/MachOObjectFile.cpp, LLVM 22.1).
+# Names of processors in Mach-O files and in the table of a universal file: numbers from ``mach/machine.h``, names from
+# ``lipo`` and the option ``-arch`` (llvm/lib/Object/MachOObjectFile.cpp, LLVM 22.1).
 
-#: cputype → its name, cpusubtype without capabilities → the architecture, as lipo and ``-arch`` spell them
+#: cputype → its name, cpusubtype without capabilities → the architecture, as spelled by lipo and ``-arch``
 _MACHINES: Mapping[int, tuple[str, Mapping[int, str]]] = {
     0x00000006: ("m68k", {}),
     0x00000007: ("i386", {}),
@@ -54,19 +55,19 @@ _CAPABILITIES = 0xFF000000
 
 
 def architecture_name(machine: int, variant: int) -> str:
-    """Return what lipo calls a processor: ``arm64``; ``cpu_0x63_0x1`` for one that it has no name for."""
+    """Return lipo's name of a processor: ``arm64``; ``cpu_0x63_0x1`` if it has none."""
     variant &= ~_CAPABILITIES
     name, variants = _MACHINES.get(machine, ("", {}))
     return variants.get(variant, name) or f"cpu_{machine:#x}_{variant:#x}"
 
 
 def machine_name(machine: int) -> str:
-    """Return a cputype in words."""
+    """Return a cputype as text."""
     name = _MACHINES.get(machine, ("unknown", {}))[0]
     return f"{name} ({machine:#x})"
 
 
-# The records of universal files: always big-endian, with offsets of 32 or 64 bits.
+# Byte layouts: always big-endian, with offsets of 32 or 64 bits.
 
 FORMAT = "universal"
 
@@ -75,7 +76,7 @@ HEADER = Layout(
     "header",
     (
         Field("magic", "bytes[4]", "magic: CA FE BA BE, or BF as the last byte for offsets of 64 bits"),
-        Field("slice_count", "u32", "nfat_arch: records behind this header"),
+        Field("slice_count", "u32", "nfat_arch: records after this header"),
     ),
     "big",
 )
@@ -105,16 +106,16 @@ SLICES: Mapping[bytes, Layout] = {
     magic_numbers.UNIVERSAL_MACH_O_64: _slice(64),
 }
 
-#: Java's classes start with the magic of 32 bits too; their version, at the count's place, is above 44.
+#: Java classes start with the 32-bit magic too; their version, in the place of the count, is above 44.
 MAX_SLICES = 44
 
 
-#: LIMIT: records that are read. There are less than 20 architectures.
+#: LIMIT: slices. There are fewer than 20 architectures.
 _MOST = 4096
 
 
 class Slice(Record):
-    """A record of the table: its ``number`` from 0 on, the architecture's name, and where the slice lies."""
+    """A record of the table: its ``number`` from 0 on, the architecture's name, and the slice's range."""
 
     number: int
     title: str
@@ -125,7 +126,7 @@ class Slice(Record):
 def read_slices(view: View) -> Iterator[Slice]:
     """Yield the records of the table in order.
 
-    Raises FormatError where the table ends before its count, and for none; LimitExceeded behind the most that are read.
+    Raises FormatError if the table ends before its count, or is empty; LimitExceeded if it has too many records.
     """
     layout, count = SLICES[view.head(0, 4)], HEADER.read(view, 0)[1]
     present = min(count, (len(view) - HEADER.size) // layout.size, _MOST)
@@ -158,10 +159,10 @@ def read_slices(view: View) -> Iterator[Slice]:
 
 
 def locate(view: View) -> Iterator[CodeSection | Finding]:
-    """Yield every slice as a file of its own, called by its architecture; ``index`` counts them from 0.
+    """Yield every slice as a file of its own, named by its architecture; ``index`` counts them from 0.
 
-    A slice that ends behind the file is listed as far as it goes, with a finding; one over the bytes of the table or of
-    a slice in front of it in the file is a finding only, so that no byte is read twice.
+    A slice that ends after the file is yielded up to the end of the file, with a finding; one that overlaps the table
+    or an earlier slice is only a finding, so that no byte is read twice.
     """
     found: list[Slice] = []
     problem: FormatError | None = None
@@ -202,11 +203,11 @@ def _place(view: View, item: Slice, owner: str) -> Iterator[CodeSection | Findin
         yield CodeSection(data, None, item.number, item.title, MEMBER)
 
 
-# Which byte of a universal file is what.
+# Byte map
 
 
 def label_universal(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: the table field by field, slices whole."""
+    """Yield a label for every byte: the fields of the table, and slices as a whole."""
     layout = SLICES.get(view.head(0, 4))
     if layout is None or len(view) < HEADER.size:
         yield from fill_gaps(view, [])
@@ -219,7 +220,7 @@ def label_universal(view: View) -> Iterator[Label]:
             span, text = view.span(item.offset, item.size), f"{item.title}, {item.size} bytes"
             found.append(Label(span, f"slice[{item.number}].data", text, "the slice's bytes", "data"))
     except FormatError:
-        pass  # a table that is cut: what its whole records describe is labelled
+        pass  # the intact records are labelled
     yield from fill_gaps(view, found, HEADER.size + len(found) * layout.size)
 
 
@@ -234,7 +235,7 @@ def label_universal(view: View) -> Iterator[Label]:
 # A slice is a file of its own, and is named as a member of an archive is, by the architecture: ``libx.dylib(arm64)``,
 # ``libx.a(arm64(a.o))``. Offsets count in the whole file.
 #
-# How we know: ``mach-o/fat.h`` of Apple's cctools; what llvm-lipo 22 writes, with offsets of 32 and 64 bits, is
+# Sources: ``mach-o/fat.h`` of Apple's cctools; what llvm-lipo 22 writes, with offsets of 32 and 64 bits, is
 # compared with LIEF, llvm-lipo and llvm-objdump in the reference tests. Java's classes start with the magic of 32 bits
 # too: they have a version of 45 or more where a universal file has the number of its slices
 # (``llvm/lib/BinaryFormat/Magic.cpp``).
@@ -271,7 +272,7 @@ REFUSAL = (
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as a universal file does, and not as a class of Java."""
+    """Return whether the bytes start as a universal file does, and not as a class of Java."""
     head = view.head(0, HEADER.size)
     if head[:4] not in SLICES or len(head) < HEADER.size:
         return False

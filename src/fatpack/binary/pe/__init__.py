@@ -1,4 +1,4 @@
-"""PE images (``.exe``, ``.dll``): linked programs for Windows and UEFI. Device code can be taken out of them.
+"""PE images (``.exe``, ``.dll``): linked programs for Windows and UEFI. Device code can be removed from them.
 
 ::
 
@@ -8,9 +8,9 @@
     ....       section headers, 40 bytes each; sizes in memory are exact, sizes in the file are rounded up
     ....       contents of the sections, each at a multiple of the file alignment; certificates of signed files last
 
-Linkers cut section names to 8 bytes or less, so a name says little, and what is in the section decides: LLVM's linker
-puts ``.llvm.offloading`` and the names of offload entries together into ``.llvm``. A container starts with its magic at
-a multiple of 8.
+Linkers cut section names to 8 bytes or less, so names are ambiguous, and the content is examined: LLVM's linker merges
+``.llvm.offloading`` and the names of offload entries into ``.llvm``. A container starts with its magic at a multiple of
+8.
 
 ==================  ===========  ===============
 section in objects  by lld-link  by GNU ld
@@ -23,8 +23,8 @@ __nv_relfatbin      __nv_rel
 __nv_module_id      __nv_mod
 ==================  ===========  ===============
 
-How we know: Microsoft's PE/COFF specification; the names were seen in what lld-link 22 and GNU ld 2.40 wrote. What
-Microsoft's linker does with long names was not checked.
+Sources: Microsoft's PE/COFF specification; names from output of lld-link 22 and GNU ld 2.40. Microsoft's linker was not
+tested with long names.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ DOC = FormatInfo(
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as DOS programs do and lead to a PE signature."""
+    """Return whether the bytes start like DOS programs and lead to a PE signature."""
     head = view.head(0, DOS_HEADER.size)
     if not head.startswith(magic_numbers.DOS) or len(head) < DOS_HEADER.size:
         return False
@@ -87,29 +87,29 @@ def detect(view: View) -> bool:
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    """Yield a label for every byte: file and section headers field by field, everything else as a whole."""
     from fatpack.binary.pe import reader
 
     return reader.label_pe(view)
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view, "no program and no tool looks for device code that was added to a linked image")
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view, "the sizes and addresses of its device code are part of the linked program")
 
 
 def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     raise _refusal(view, "the program's start-up code registers the device code where the linker put it")
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
-    """Refuse. Raises HostError with what would work."""
+    """Raise HostError with an alternative."""
     return remove(view, list(changes))
 
 

@@ -1,4 +1,4 @@
-"""Pointers in PE images: addresses in place, at which the image expects to be loaded."""
+"""Pointers in PE images: addresses in place, which include the image's preferred base."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: IMAGE_SCN_MEM_EXECUTE
 _CODE = 0x20000000
 
-#: A block of base relocations: the page, and the bytes of the block with this header; then 16 bits for each, of which
-#: the upper four say how a word is changed (Microsoft's PE format, "The .reloc Section").
+#: A block of base relocations: page, and size of the block with this header; then 16 bits for each relocation, whose
+#: upper four are the type (Microsoft's PE format, "The .reloc Section").
 _BLOCK = struct.Struct("<II")
 
 #: IMAGE_REL_BASED_HIGHLOW, IMAGE_REL_BASED_DIR64
@@ -37,7 +37,7 @@ _WHOLE_WORDS = (3, 10)
 
 
 class PePointers:
-    """Reads pointers of a PE image. Raises FormatError for a damaged header."""
+    """A reader of pointers in a PE image. Raises FormatError for a damaged header."""
 
     order: ByteOrder = "little"
     is_linked = True
@@ -56,20 +56,20 @@ class PePointers:
                 if not section.flags & _CODE:
                     self._data.append(rows[-1])
         except Truncated:
-            pass  # the host has reported it
+            pass  # locate() reports it
         self._loaded = LoadedRanges(rows, len(view))
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        """Return the targets of the pointers at some offsets of a table, which the caller has checked."""
         stored = [int.from_bytes(table.data.read(offset, self.word), "little") for offset in offsets]
         return [self.at(address) for address in stored]
 
     def at(self, address: int) -> Pointer:
-        """Return what an address leads to."""
+        """Return the target of an address."""
         return self._loaded.at(address) if address else NULL_POINTER
 
     def values_at(self, places: Sequence[int]) -> list[Pointer]:
-        """Return what the pointers at some addresses lead to."""
+        """Return the targets of the pointers at some addresses."""
         found = [self.at(place) for place in places]
         return [
             self.at(int.from_bytes(self.view.read(place.position, self.word), "little"))
@@ -85,7 +85,7 @@ class PePointers:
     def values_in(self, low: int, high: int, *, everywhere: bool = False) -> PointerSearch:
         """Return address → value of the pointers in the image's data whose value lies between two, both included.
 
-        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
+        Sections that start between the two are targets of pointers, and searched only if ``everywhere`` is true.
         """
         start, size = self._relocations
         if size:
@@ -98,7 +98,7 @@ class PePointers:
         return words_between(data, self.word, self.order, low, high)
 
     def _relocated(self, start: int, size: int) -> Iterator[int]:
-        """Yield the addresses of the words to which a loader adds what the image is away from its base."""
+        """Yield the addresses of the words that a loader relocates."""
         found = self._loaded.at(self._base + start)
         table = (
             self.view.slice(found.position, min(size, found.room)) if found.kind == INSIDE else self.view.slice(0, 0)

@@ -1,4 +1,4 @@
-"""Where device code may lie in a PE image: in sections that linkers name after it, from the first container on."""
+"""Reader of PE images: headers, sections, and sections of device code from their first container on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# Reading PE images: headers, the section table, and where the directories of the optional header are.
+# Headers, the section table, and the data directories of the optional header
 
 FORMAT = "pe"
 
@@ -35,7 +35,7 @@ DOS_HEADER = Layout(
     "DOS header",
     (
         Field("magic", "bytes[2]", "e_magic: MZ"),
-        Field("dos", "bytes[58]", "what DOS needs to start the program behind this header"),
+        Field("dos", "bytes[58]", "what DOS needs to start the program after this header"),
         Field("pe_offset", "u32", "e_lfanew: where the PE signature is"),
     ),
 )
@@ -45,22 +45,22 @@ LAYOUTS = (DOS_HEADER, HEADER, SECTION)
 
 SIGNATURE = magic_numbers.PE
 
-#: bytes of a section name that are read; real ones have a few dozen
+#: bytes of a section name; real ones have a few dozen
 _LONGEST_NAME = 256
 
 SYMBOL_SIZE = 18
 UNINITIALIZED = 0x80
 
-#: optional header's magic → where its data directories start
+#: optional header's magic → offset of its data directories
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
 _CERTIFICATES, _BASE_RELOCATIONS = 4, 5
 
-#: optional header's magic → bytes of an address, and where ImageBase is
+#: optional header's magic → bytes of an address, and offset of ImageBase
 _ADDRESSES = {b"\x0b\x01": (4, 28), b"\x0b\x02": (8, 24)}
 
 
 class PeFile:
-    """The headers of a PE image. Raises Truncated where they end early."""
+    """The headers of a PE image. Raises Truncated if they are incomplete."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -72,13 +72,13 @@ class PeFile:
         self.table_offset = self.optional_offset + self.optional_size
 
     def sections(self) -> Iterator[CoffSection]:
-        """Yield the section headers, numbered from 1 on. Raises Truncated behind the last whole one."""
+        """Yield the section headers, numbered from 1 on. Raises Truncated after the last complete one."""
         for number in range(self.section_count):
             row = SECTION.read(self.view, self.table_offset + number * SECTION.size)
             yield CoffSection(number + 1, *row)
 
     def name(self, stored: bytes) -> bytes:
-        """Return a section's name, or the start of a long one; the stored bytes where nothing can be looked up."""
+        """Return a section's name, or the start of a long one; the stored bytes if it cannot be resolved."""
         place = name_offset(stored)
         if place is None or place < 4 or not self.symbol_offset:
             return stored.rstrip(b"\0")
@@ -92,7 +92,7 @@ class PeFile:
 
     @property
     def base(self) -> int:
-        """ImageBase: the address at which the image expects to be loaded, and which pointers in it include."""
+        """ImageBase: the preferred load address, which pointers in the image include."""
         word, at = self._address()
         return int.from_bytes(self.view.head(self.optional_offset + at, word), "little")
 
@@ -100,7 +100,7 @@ class PeFile:
         return _ADDRESSES.get(self.view.head(self.optional_offset, 2), (8, 24))
 
     def certificates(self) -> tuple[int, int]:
-        """Return position and size of the certificate table: zeros in an image that is not signed."""
+        """Return position and size of the certificate table: zeros if the image is not signed."""
         return self._directory(_CERTIFICATES)
 
     def base_relocations(self) -> tuple[int, int]:
@@ -115,11 +115,11 @@ class PeFile:
         return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")
 
 
-# The byte map of a PE image: file and section headers field by field, everything else whole.
+# Byte map
 
 
 def label_pe(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    """Yield a label for every byte: file and section headers field by field, everything else as a whole."""
     try:
         image = PeFile(view)
     except Truncated:
@@ -162,7 +162,7 @@ def _whole_sections(image: PeFile) -> list[CoffSection]:
         for section in image.sections():
             sections.append(section)
     except Truncated:
-        pass  # what the whole headers describe is labelled
+        pass  # the intact headers are labelled
     return sections
 
 
@@ -173,7 +173,7 @@ def _part(image: PeFile, section: CoffSection) -> Label:
     return Label(span, f"section[{section.number}].data", f"{name}, {size} bytes", doc, "data")
 
 
-#: What device code may be called: cut by a linker, or whole where the image has a string table (MinGW).
+#: Names of device code: cut by a linker, or complete if the image has a string table (MinGW).
 _NAMES: dict[bytes, SectionContent] = {
     b".llvm": MIXED,
     b".llvm.of": CONTAINER,
@@ -199,10 +199,10 @@ _NAMES: dict[bytes, SectionContent] = {
     b".tgtsym": TABLE,
 }
 
-#: Whole names of the sections of SYCL's images end in what the images are for.
+#: Complete names of the sections of SYCL's images end in the target.
 _IMAGES_PREFIX = magic_numbers.BUNDLE
 
-#: What containers start with: all that a host may know of a format.
+#: First bytes of containers, the only knowledge of formats that a host may have.
 _MAGICS = (
     magic_numbers.OFFLOAD_BINARY,
     magic_numbers.BUNDLE,
@@ -215,11 +215,11 @@ _ALIGN = 8
 
 
 def locate(view: View) -> Iterator[CodeSection | Finding]:
-    """Yield the sections that hold containers, each from its first container on; ``index`` counts them from 1.
+    """Yield the sections with device code, each from its first container on; ``index`` counts them from 1.
 
-    A site that expects ``mixed`` has other data behind and between its containers; sections that are images, hold
-    images or are tables have no containers and are listed whole. The sites do not overlap: of sections that claim the
-    same bytes the first is listed.
+    A ``mixed`` section has other data after and between its containers; sections that are images, contain images or are
+    tables have no containers and are yielded as a whole. Sections do not overlap: of several with the same bytes the
+    first is yielded.
     """
     try:
         image = PeFile(view)
@@ -232,7 +232,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
             name = image.name(section.stored_name)
             expects = _NAMES.get(name)
             if name.startswith(_IMAGES_PREFIX):
-                # No linker leaves sections that it is told to remove: llvm-objcopy made a fat object of the image.
+                # No linker keeps sections with this flag: llvm-objcopy made a fat object of the image.
                 expects = IMAGE if section.flags & REMOVED_BY_LINKER else IMAGES
             if expects:
                 places += _place(view, section, name, expects)
@@ -246,7 +246,7 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
-    """Return (start, end, name, number) of every section that has bytes, as far as the table can be read."""
+    """Return (start, end, name, number) of every section with bytes; if the table is damaged, of the readable ones."""
     rows = []
     try:
         image = PeFile(view)
@@ -256,28 +256,28 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
                 name = image.name(section.stored_name).decode("utf-8", "backslashreplace")
                 rows.append((section.raw_offset, end, name, section.number))
     except Truncated:
-        pass  # what the rest is called is not known
+        pass  # names of other sections are unknown
     return rows
 
 
 def divided_sections(view: View, _places: object = None) -> SectionSplit:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
 
-    Bytes behind the last section count as one of the others: installers have their contents there.
+    Bytes after the last section are one of the others: installers have their contents there.
     """
     from fatpack.binary.known_sections import split_sections
 
     rows = sections(view)
     division = split_sections(rows)
     reached = max((end for _, end, _, _ in rows), default=len(view))
-    return division.replace(unusual=[*division.unusual, (reached, len(view))])
+    return division.replace(searched=[*division.searched, (reached, len(view))])
 
 
 def _place(view: View, section: CoffSection, stored: bytes, expects: SectionContent) -> Iterator[CodeSection | Finding]:
-    """Yield where a section's bytes are; what is in them is not looked at."""
+    """Yield the location of a section's bytes, without reading them."""
     start, number = section.raw_offset, section.number
     name = stored.decode("utf-8", "backslashreplace")
-    # The file's size is rounded up to the file alignment; what is beyond the size in memory is padding.
+    # raw_size is rounded up to the file alignment; bytes after virtual_size are padding.
     size = min(section.raw_size, section.virtual_size) if section.virtual_size else section.raw_size
     if section.flags & UNINITIALIZED or not (size or expects == IMAGE):
         return
@@ -289,7 +289,7 @@ def _place(view: View, section: CoffSection, stored: bytes, expects: SectionCont
 
 
 def _searched(site: CodeSection) -> Iterator[CodeSection | Finding]:
-    """Yield the part of a section from its first container on, or the finding that there is none."""
+    """Yield the part of a section from its first container on, or a finding if there is none."""
     data = site.data
     at = _find_container(data)
     if at >= 0:
@@ -300,7 +300,7 @@ def _searched(site: CodeSection) -> Iterator[CodeSection | Finding]:
 
 
 def _find_container(data: View) -> int:
-    """Return the first position of any magic at a multiple of 8, or -1; reads up to there, in bounded pieces."""
+    """Return the first position of any magic at a multiple of 8, or -1; reads up to it, in bounded pieces."""
     for start in range(0, len(data), limits.CHUNK):
         block = data.head(start, limits.CHUNK + _LONGEST_MAGIC - 1)
         hits = [hit for hit in (_find_aligned(block, magic) for magic in _MAGICS) if hit >= 0]

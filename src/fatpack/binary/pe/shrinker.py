@@ -1,6 +1,6 @@
-"""PE images as this edit sees them: headers, sections that change, and what forbids any change.
+"""Shrinking device code in PE images: headers and checks, cuts, pointers, checksum.
 
-Positions of numbers in the optional header are those of Microsoft's PE format specification, "Optional Header".
+Offsets of fields in the optional header are from Microsoft's PE format specification, "Optional Header".
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-# The checksum of a PE image: Windows asks for it of drivers, and of libraries that start early.
+# The checksum of a PE image, which Windows checks for drivers and for libraries that are loaded early
 
-#: Adding 16-bit words with their carries is counting modulo this.
+#: Adding 16-bit words with their carries is addition modulo this number.
 _MODULUS = 0xFFFF
 
 
 def compute_checksum(pieces: Iterable[Piece]) -> int:
     """Return the sum of the 16-bit words of a file, carries added, plus its size: CheckSumMappedFile of ImageHlp.
 
-    The field itself counts as zeros; the caller has zeros there. Reads every byte, and copies none.
+    The checksum field must be zeros. Reads every byte, and copies none.
     """
     total = size = 0
     for piece in pieces:
         for part in piece.pieces() if isinstance(piece, View) else (piece,):
-            # A part that starts in the middle of a word has its bytes in the other halves: 256 times as much.
+            # In a part that starts in the middle of a word, low and high bytes are swapped: multiply by 256.
             total += int.from_bytes(part, "little") % _MODULUS * (256 if size % 2 else 1)
             size += len(part)
     return ((total % _MODULUS or _MODULUS) + size) & 0xFFFFFFFF
 
 
-#: positions in the optional header
+#: offsets in the optional header
 INITIALIZED_SIZE, CHECKSUM = 8, 64
 _SECTION_ALIGN, _FILE_ALIGN = 32, 36
-#: optional header's magic → position of its data directories; their number stands before them
+#: optional header's magic → offset of its data directories, which follow their number
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
 
-#: numbers of data directories
+#: indices of data directories
 EXPORTS, CERTIFICATES, BASE_RELOCATIONS, DEBUG = 0, 4, 5, 6
-#: the highest number of those
+#: the highest of them
 _LAST = DEBUG
 
 _EXECUTED = 0x20000000
 
-#: A page of every system that loads such images.
+#: Page size of all systems that load such images.
 PAGE = 4096
 
 
 class ChangedPeSection(Record):
-    """A section that gets other contents: ``pieces`` of together ``size`` bytes."""
+    """A section with new contents: ``pieces`` with a total of ``size`` bytes."""
 
     section: CoffSection
     pieces: Sequence[Piece]
@@ -73,25 +73,25 @@ class ChangedPeSection(Record):
 
     @property
     def end(self) -> int:
-        """The position behind the section's bytes in the file."""
+        """The position after the section's bytes in the file."""
         return self.section.raw_offset + self.section.raw_size
 
     @property
     def start_address(self) -> int:
-        """The address of the section, from the image's base on."""
+        """The address of the section, relative to the image's base."""
         return self.section.virtual_address
 
     @property
     def end_address(self) -> int:
-        """The address behind the section, from the image's base on."""
+        """The address after the section, relative to the image's base."""
         section = self.section
         return section.virtual_address + max(section.virtual_size, section.raw_size)
 
 
 class LinkedPeImage(PeFile):
-    """An image, checked so far that contents of its sections can be exchanged in place.
+    """An image whose sections can get other contents in place.
 
-    Making one raises HostError for files that must not be edited, FormatError for damaged ones.
+    The constructor raises HostError for files that must not be edited, FormatError for damaged ones.
     """
 
     def __init__(self, view: View) -> None:
@@ -118,7 +118,7 @@ class LinkedPeImage(PeFile):
         return BadValue(problem, format=FORMAT, offset=self.view.offset(at), field=field, chain=self.view.chain)
 
     def refusal(self, problem: str, hint: str) -> HostError:
-        """Return the error for what cannot be done with this image."""
+        """Return the error for an edit that is impossible for this image."""
         return HostError(problem, hint=hint, chain=self.view.chain)
 
     def at(self, position: int) -> str:
@@ -126,17 +126,17 @@ class LinkedPeImage(PeFile):
         return format_hex(self.view.offset(position))
 
     def title(self, section: CoffSection) -> str:
-        """Return what errors call a section."""
+        """Return the words for a section in errors."""
         name = self.name(section.stored_name).decode("utf-8", "replace")
         return f"section {section.number} ({name}) at {self.at(section.raw_offset)}"
 
     def header_of(self, section: CoffSection) -> int:
-        """Return where the header of a section is."""
+        """Return the position of a section's header."""
         start: int = self.table_offset
         return start + SECTION.size * (section.number - 1)
 
     def directory_at(self, number: int) -> int | None:
-        """Return where the entry of a data directory is, None if the image has none of that number."""
+        """Return the position of a data directory's entry, None if the image has no such directory."""
         return self._directories[number] if number < len(self._directories) else None
 
     def directory(self, number: int) -> tuple[int, int]:
@@ -146,9 +146,9 @@ class LinkedPeImage(PeFile):
         return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")
 
     def position_of(self, address: int, size: int) -> int:
-        """Return where the file holds some bytes of memory, -1 if it does not hold them all.
+        """Return the position in the file of bytes in memory, -1 if the file does not contain all of them.
 
-        The address counts from the image's base.
+        The address is relative to the image's base.
         """
         number = bisect_right(self._addresses, address) - 1
         if number < 0:
@@ -158,7 +158,7 @@ class LinkedPeImage(PeFile):
         return section.raw_offset + inside if inside + size <= section.raw_size else -1
 
     def _check_sections(self) -> None:
-        """Raise FormatError for sections outside of the file, HostError for those over each other's bytes."""
+        """Raise FormatError for sections outside the file, HostError for overlapping ones."""
         end = 0
         for section in sorted((each for each in self.all if each.raw_size), key=lambda each: each.raw_offset):
             if section.raw_offset + section.raw_size > len(self.view):
@@ -169,7 +169,7 @@ class LinkedPeImage(PeFile):
             end = section.raw_offset + section.raw_size
 
     def changed(self, contents: Iterable[NewSectionContent]) -> list[ChangedPeSection]:
-        """Return the sections that change in the order of their bytes. Raises UsageError, HostError."""
+        """Return the sections that change, in the order of their bytes. Raises UsageError, HostError."""
         found: dict[int, ChangedPeSection] = {}
         for content in contents:
             index, size = content.index, sum(len(piece) for piece in content.pieces)
@@ -186,35 +186,35 @@ class LinkedPeImage(PeFile):
             if size > section.raw_size:
                 raise self.refusal(
                     f"{self.title(section)} would get {size} bytes, and has room for {section.raw_size}",
-                    "what is behind it cannot move; put less in it, or link the program again",
+                    "the bytes after it cannot move; make it smaller, or link the program again",
                 )
             found[index] = ChangedPeSection(section, content.pieces, size)
         return sorted(found.values(), key=lambda change: change.section.raw_offset)
 
 
-# What can be cut out of a PE image, and the numbers in it that say where things are in the file.
+# Cuts: ranges that can be removed, and the file offsets in headers.
 #
 # ::
 #
 #     old   headers │ section │ device code ▒▒▒▒▒▒▒▒ │ section │ … │ symbols, overlay │ certificates
 #     new   headers │ section │ device code │ section │ … │ symbols, overlay
 #
-# Addresses and sizes in memory stay; what a section has in memory beyond the file is zero. Only offsets change: of
-# sections, COFF symbols, line numbers and debug information.
+# Addresses and sizes in memory do not change; bytes of a section after its file content are zero. Only offsets change:
+# of sections, COFF symbols, line numbers and debug information.
 
 #: IMAGE_SCN_CNT_INITIALIZED_DATA: counts for SizeOfInitializedData
 _INITIALIZED = 0x40
 
-#: An entry of the debug directory: its bytes, and where it has size, address and position of what it describes.
+#: An entry of the debug directory: its size, and the offsets of size, address and position of its data.
 _DEBUG_SIZE, _DEBUG_LENGTH_AT, _DEBUG_POSITION_AT = 28, 16, 24
 
 
 class CannotShrinkPe(Exception):
-    """Nothing can be cut out of this file; the reason in words."""
+    """Raised if nothing can be cut out of the file; the reason in words."""
 
 
 class PeCut(Record):
-    """What goes of a changed section: the bytes from ``start`` to ``end`` of the old file."""
+    """The removed range of a changed section: the bytes from ``start`` to ``end`` of the old file."""
 
     changed: ChangedPeSection
     start: int
@@ -222,12 +222,12 @@ class PeCut(Record):
 
     @property
     def size(self) -> int:
-        """The number of bytes that go, a multiple of FileAlignment."""
+        """The number of removed bytes, a multiple of FileAlignment."""
         return self.end - self.start
 
 
 def find_cuts(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> list[PeCut]:
-    """Return what can be cut, in the order of the file. Raises Whole if the image has to keep its layout."""
+    """Return the possible cuts in the order of the file. Raises Whole if the image has to keep its layout."""
     align = image.file_align
     if align & align - 1 or not align or image.section_align < PAGE:
         raise CannotShrinkPe(
@@ -245,7 +245,7 @@ def find_cuts(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> list
 
 
 class _PeShift:
-    """Where positions of the old file are in the new one."""
+    """Translates positions in the old file to positions in the new one."""
 
     def __init__(self, image: LinkedPeImage, found: Sequence[PeCut]) -> None:
         self._image = image
@@ -254,7 +254,7 @@ class _PeShift:
         self._gone = [0, *accumulate(cut.size for cut in found)]
 
     def __call__(self, position: int, size: int, what: str) -> int:
-        """Return the new position of some bytes. Raises Whole for those that are cut."""
+        """Return the new position of a range. Raises Whole if it is cut."""
         number = bisect_right(self._ends, position)
         if number < len(self._starts) and position + size > self._starts[number]:
             raise CannotShrinkPe(f"{what} at {self._image.at(position)} lies in the bytes that would go")
@@ -262,9 +262,9 @@ class _PeShift:
 
 
 def header_patches(image: LinkedPeImage, found: Sequence[PeCut]) -> Iterator[tuple[int, bytes]]:
-    """Yield position and bytes of all numbers that change when something is cut.
+    """Yield position and bytes of all fields that a cut changes.
 
-    Raises Whole where one leads into what would go, FormatError for a damaged image.
+    Raises Whole if one refers to a range that would be cut, FormatError for a damaged image.
     """
     shift = _PeShift(image, found)
     if image.symbol_offset:
@@ -305,9 +305,9 @@ def _debug_patches(image: LinkedPeImage, shift: _PeShift) -> Iterator[tuple[int,
 
 
 def find_signature(image: LinkedPeImage, *, drop: bool) -> tuple[int, int]:
-    """Return where the certificates are that sign the image, an empty range for none.
+    """Return the range of the certificates that sign the image, an empty one if there are none.
 
-    Raises HostError for a signed image unless they are to be dropped, and where they are not at its end.
+    Raises HostError for a signed image unless the signature is to be dropped, and if certificates are not at its end.
     """
     start, size = image.directory(CERTIFICATES)
     if not start or not size:
@@ -328,31 +328,29 @@ def _word(number: int) -> bytes:
     return number.to_bytes(4, "little")
 
 
-# What in a PE image refers to device code: pointers, symbols, exports and base relocations.
-#
-# Pointers are addresses in place, with the image's base; a base relocation says where the loader must correct one, and
-# stays as it is.
+# References to device code: pointers, symbols, exports and base relocations. Pointers are addresses in place, with the
+# image's base; base relocations mark the pointers that the loader corrects, and do not change.
 
 _AGAIN = "link the program again without the device code that should go"
 
-#: A symbol: name, value, number of its section, type, class, number of records that belong to it and follow.
+#: A symbol: name, value, section number, type, class, number of auxiliary records.
 _SYMBOL = struct.Struct("<8sIhHBB")
 _VALUE_AT = 8
 
-#: Records, and words, that are read at a time.
+#: Records, and words, per read.
 _ROWS = 1 << 14
 
-#: Export directory: number of functions, and the address of the table of their addresses.
+#: Export directory: number of functions, and address of the table of their addresses.
 _FUNCTION_COUNT_AT, _FUNCTIONS_AT = 20, 28
 
-#: A block of base relocations: the page, and the bytes of the block with this header; then 16 bits for each.
+#: A block of base relocations: page, and size of the block with this header; then 16 bits for each relocation.
 _BLOCK = struct.Struct("<II")
 
 
 def pointer_patches(
     image: LinkedPeImage, changed: Sequence[ChangedPeSection], pointers: Mapping[int, int]
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield position and bytes of pointers that get other values. Raises HostError."""
+    """Yield position and bytes of pointers with new values. Raises HostError."""
     word, base = image.word, image.base
     inside = _Ranges(changed)
     for place, value in pointers.items():
@@ -376,20 +374,20 @@ class _Ranges:
         self._starts = [each.start_address for each in self._ordered]
 
     def number(self, address: int) -> int:
-        """Return the number of the section that an address lies in, -1 if it is none of these."""
+        """Return the number of the section that contains an address, -1 if none of these does."""
         number = bisect_right(self._starts, address) - 1
         if number < 0 or address >= self._ordered[number].end_address:
             return -1
         return self._ordered[number].section.number
 
     def between(self, start: int, end: int) -> bool:
-        """Return whether one of the sections has an address in a range."""
+        """Return whether a range of addresses overlaps one of the sections."""
         number = bisect_right(self._starts, end - 1) - 1
         return number >= 0 and self._ordered[number].end_address > start
 
 
 def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> None:
-    """Raise HostError if a base relocation changes bytes of a section that gets others."""
+    """Raise HostError if a base relocation changes bytes of a section with new contents."""
     address, size = image.directory(BASE_RELOCATIONS)
     start = image.position_of(address, size) if size else -1
     if start < 0:
@@ -400,7 +398,7 @@ def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection])
         page, length = _BLOCK.unpack(image.view.read(at, _BLOCK.size))
         if length < _BLOCK.size or at + length > end:
             break
-        # A relocation changes 8 bytes at most, and its place in the page takes 12 bits.
+        # A relocation changes at most 8 bytes, and its offset in the page has 12 bits.
         if inside.between(page, page + 4096 + 8):
             entries = image.view.read(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
             for (entry,) in struct.iter_unpack("<H", entries):
@@ -415,7 +413,7 @@ def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection])
 
 
 def check_exports(image: LinkedPeImage, moves: Sequence[ContainerMove]) -> None:
-    """Raise HostError if a container that moves is exported: other files know its address."""
+    """Raise HostError if a container that moves is exported: other files use its address."""
     moved = {move.old - image.base for move in moves if move.old != move.new}
     address, size = image.directory(EXPORTS)
     start = image.position_of(address, _FUNCTIONS_AT + 4) if size and moved else -1
@@ -440,7 +438,7 @@ def check_exports(image: LinkedPeImage, moves: Sequence[ContainerMove]) -> None:
 def symbol_patches(
     image: LinkedPeImage, changed: Sequence[ChangedPeSection], moves: Sequence[ContainerMove]
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield position and bytes of the values of symbols that stand for containers with other addresses."""
+    """Yield position and bytes of the values of symbols for containers that move."""
     moved = {move.old - image.base: move.new - image.base for move in moves if move.old != move.new}
     starts = {each.section.number: each.start_address for each in changed}
     if not moved or not image.symbol_offset:
@@ -460,18 +458,18 @@ def symbol_patches(
                 yield at + number * SYMBOL_SIZE + _VALUE_AT, new.to_bytes(4, "little")
 
 
-# Device code of a PE image laid down again: its bytes, the pointers to it, and what becomes of freed bytes.
+# The edit
 
 
 def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> ShrinkResult:
     """Return an image with new contents of loaded sections, as pieces.
 
-    ``mode`` "shrink" takes freed bytes out of the file by whole units of FileAlignment and raises HostError where it
-    cannot, "zero" leaves them as zeros, "auto" shrinks what it can; ``why`` of the answer then says what it could not.
-    An image with a checksum is read once, for the new one. A signed image loses its signature if the change says so.
+    ``mode``: "shrink" removes freed bytes from the file in units of FileAlignment and raises HostError if it cannot,
+    "zero" replaces them by zeros, "auto" shrinks if possible; ``why`` of the result states the reason if it is not. An
+    image with a checksum is read once, for the new one. A signed image loses its signature if the request allows it.
 
     Addresses in ``change`` include the image's base. Raises HostError for a change that would break the file,
-    FormatError for a damaged one, UsageError for an index that is no section's.
+    FormatError for a damaged file, UsageError for the index of no section.
     """
     image = LinkedPeImage(view)
     changed = image.changed(change.contents)
@@ -503,7 +501,7 @@ def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> 
 
 
 def _planned(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> tuple[list[PeCut], dict[int, bytes], str]:
-    """Return what is cut, the numbers in headers that change by it, and why nothing is. Raises Whole."""
+    """Return the cuts, the header fields that they change, and the reason if there are none. Raises Whole."""
     found = find_cuts(image, changed)
     if not found:
         return [], {}, f"no section loses as much as FileAlignment, {image.file_align} bytes"
@@ -517,7 +515,7 @@ def _laid(
     patches: Mapping[int, bytes],
     unsigned: tuple[int, int],
 ) -> list[Piece]:
-    """Return the new file. Raises HostError where two changes meet."""
+    """Return the new file. Raises HostError if two changes overlap."""
     place = image.optional_offset + CHECKSUM
     if not image.checksum:
         return _assembled(image, changed, found, patches, unsigned)

@@ -459,9 +459,9 @@ class _Examination:
         for code, at, text in launch_problems(record):
             self.notes.add(finding(code, container.images[at].span, text))
 
-    def _image(self, found: FoundImage, siblings: Sequence[Image], *, is_hashed: bool) -> None:
+    def _image(self, found: FoundImage, neighbours: Sequence[Image], *, is_hashed: bool) -> None:
         notes = self.notes
-        read = self._inflated(found, siblings)
+        read = self._inflated(found, neighbours)
         if read is None:
             return
         image = read.as_stored
@@ -477,7 +477,7 @@ class _Examination:
         form = read.info.form or image.form
         self._parse(image.data, form, image, is_hashed=is_hashed or image.compression == "zlib")
 
-    def _inflated(self, found: FoundImage, siblings: Sequence[Image]) -> FoundImage | None:
+    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage | None:
         """Return an image inflated and recognised, None if that cannot be done."""
         notes = self.notes
         if found.data.source.is_refused:
@@ -493,7 +493,7 @@ class _Examination:
             notes.add(finding("FP1005", found.span, text, limits.inflated_hint()))
             return None
         try:
-            return inflate_image(found, siblings)
+            return inflate_image(found, neighbours)
         except Unsupported as error:
             notes.skip("images", error.problem)
         except FormatError as error:

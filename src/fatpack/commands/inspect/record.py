@@ -548,12 +548,12 @@ class _Inspection:
                 self.findings.add(finding(code, container.images[at].span, message))
         return record
 
-    def _inflated(self, found: FoundImage, siblings: Sequence[Image]) -> FoundImage:
+    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
         if not _is_to_inflate(found):
             return found
         try:
-            known = inflate_image(found, siblings)
+            known = inflate_image(found, neighbours)
             if self._wants_facts:
                 self._known_kernels.read_ahead(known)
             return known

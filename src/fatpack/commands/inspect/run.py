@@ -11,7 +11,6 @@ from fatpack.command_line.trees import ShownFile
 from fatpack.commands.inspect.record import InspectOptions, failure_record, make_file_listing, make_file_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
 from fatpack.commands.inspect.totals import Totals, totals_table
-from fatpack.commands.pack.formats import DIFFERENCE_HINT, arch_differences
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import finding
@@ -22,7 +21,6 @@ from fatpack.printable import printable
 from fatpack.record import Record, gc_paused
 from fatpack.scanner.context import detect_package
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
-from fatpack.text.json import PreparedJson, json_pieces, json_text
 from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import colorize, write_lines
 
@@ -85,6 +83,8 @@ class InspectTrees(Record):
         return make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=self.keep)
 
     def _shown(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
+        from fatpack.text.json import PreparedJson, json_text
+
         error = record["error"]["message"] if record.get("error") else ""
         content: Any = record
         if self.form == "lines":
@@ -146,6 +146,8 @@ DIFFERENCE_CODE = "FP1420"
 
 def add_differences(records: Sequence[dict[str, Any]]) -> bool:
     """Add a finding to the record of every file with a part that is not built as the first; return if there is any."""
+    from fatpack.commands.pack.formats import DIFFERENCE_HINT, arch_differences
+
     parts: dict[str, dict[str, None]] = {}
     files: dict[str, dict[str, Any]] = {}
     for record in records:
@@ -378,6 +380,8 @@ def show_totals(
     The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
     it. Containers state how large their images are and for what: only the sums by kernel take inflating.
     """
+    from fatpack.text.json import json_pieces
+
     needs_kernels = "kernel" in by
     options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
     found = _TotalsOverFiles(options, by, exclude)

@@ -17,8 +17,6 @@ from fatpack.errors import pluralize
 from fatpack.model import arch_name
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
-from fatpack.registration.analysis.counts import CALLS
-from fatpack.tabular.cir_launches import cir_launches
 from fatpack.text.style import align_columns, column_lines, is_fat_object
 
 TYPE_CHECKING = False
@@ -132,6 +130,8 @@ def _cell(kernel: dict[str, Any], field: str) -> str:
 
 def launch_table(container: Mapping[str, Any], indent: str) -> Iterator[str]:
     """Yield the table of stubs and device modules; nothing if the host launches nothing."""
+    from fatpack.tabular.cir_launches import cir_launches
+
     wanted, devices = cir_launches(container)
     if not wanted or not devices:
         return
@@ -784,6 +784,8 @@ def registration_lines(
 
 def registration_words(record: Mapping[str, Any], *, is_registered: bool = True) -> str:
     """Return what a unit registers, or declares for nobody."""
+    from fatpack.registration.analysis.counts import CALLS
+
     if record["kernels"] is None:
         models = " and ".join(_TITLES[model] for model in record["models"])
         if record["by"] != CALLS:

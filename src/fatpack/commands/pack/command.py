@@ -51,9 +51,7 @@ def pack_file(
 
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
-    from fatpack.commands.pack.bundle import host_entry
     from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
-    from fatpack.edit.embed import embed_container
     from fatpack.formats.offload_binary.image_option import parse_image_option
     from fatpack.options import BundleOptions
 
@@ -67,6 +65,8 @@ def pack_file(
     try:
         completed, notes, stored = map(list, zip(*open_images(chosen.name, options, opened), strict=True))
         if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
+            from fatpack.commands.pack.bundle import host_entry
+
             stored.append(host_entry(stored, _open_host(host, opened)[1].view))
             host = None
         slips = pack_warnings(completed if chosen.name == "offload-binary" else [], stored)
@@ -92,6 +92,8 @@ def pack_file(
             if host is None:
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
+                from fatpack.edit.embed import embed_container
+
                 whole, place = _open_host(host, opened)
                 edited = place.around(embed_container(place.view, packed.pieces, format=chosen.format))
                 _tell_what_links(options, chosen, quiet=quiet)

@@ -112,6 +112,8 @@ def _nearest_triple(triple: str) -> str:
 
     Vendors of hosts are any word: each distribution of Linux has its own.
     """
+    if not triple:
+        return ""
     from fatpack.formats.clang_bundle.llvm_triple import is_architecture
     from fatpack.targets.triple import is_amdgpu
     from fatpack.targets.vocabulary import load_vocabulary

@@ -94,7 +94,7 @@ def _whole(level: _Level, view: View) -> tuple[ByteRegion, ...]:
 
 
 def _key(name: str, kind: str, depth: int) -> str:
-    """Return what a label's name has in common with its siblings' at a depth: less and less of the path."""
+    """Return what a label's name has in common with its neighbours' at a depth: less and less of the path."""
     if not depth:
         return name
     head, slash, tail = name.rpartition("/")

@@ -40,14 +40,15 @@ if TYPE_CHECKING:
 _MAX_KERNELS_NAMED, _READ = 5, 16
 
 
-def find_idle_image_sets(served: Sequence[ImageForDevice]) -> frozenset[object]:
+def find_idle_image_sets(served: Sequence[ImageForDevice], vendors: Collection[str] = ()) -> frozenset[object]:
     """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
 
-    Nothing is lost with their code: a program that runs on the devices does not use it. A program of a kpack archive
-    may run on a device with the code of another archive, and counts by itself.
+    ``vendors`` are those whose devices are served by containers that are not slimmed. Nothing is lost with the code of
+    idle units: a program that runs on the devices does not use it. A program of a kpack archive may run on a device
+    with the code of another archive, and counts by itself.
     """
     busy = {image_set_key(one.first) for one in served if one.rows}
-    vendors = {keep_for_device.target_vendor(one.first.image.target) for one in served if one.rows}
+    vendors = {*vendors, *(keep_for_device.target_vendor(one.first.image.target) for one in served if one.rows)}
     return frozenset(
         image_set_key(one.first)
         for one in served
@@ -242,7 +243,9 @@ def choose_images(
     linked = [row for row in rows if id(row.found) in together]
     archs = {arch_label(row.image) for row in linked if id(row.image) in stays}
     stays |= {id(row.image) for row in linked if arch_label(row.image) in archs}
-    idle = find_idle_image_sets(served)
+    # A library that chooses its containers by itself, as cuFFT does, keeps them all, and they serve its devices.
+    whole = list(group_into_image_sets([row for row in rows if id(row.found) in left and not is_host(row.image)]))
+    idle = find_idle_image_sets(served, _served_vendors(whole, wishes.devices))
     movable = [row for row in rows if id(row.found) not in together and id(row.found) not in left]
     stays -= {id(row.image) for row in find_removable_images(movable, stays, idle, wishes)}
     vacated = _vacated(rows, stays, idle)
@@ -284,6 +287,16 @@ def _nowhere(rows: Sequence[SlimImage], vendors: Collection[str], wishes: SlimOp
             of_vendor = [row for row in rows if keep_for_device.target_vendor(row.image.target) == device.vendor]
             if not any(_has_any(unit, device) for unit in group_into_image_sets(of_vendor)):
                 yield device
+
+
+def _served_vendors(units: Sequence[Sequence[SlimImage]], devices: Sequence[Device]) -> set[str]:
+    """Return the vendors of the devices that take something of one of some units."""
+    vendor = keep_for_device.target_vendor
+    return {
+        device.vendor
+        for device in devices
+        if any(vendor(unit[0].image.target) == device.vendor and _has_any(unit, device) for unit in units)
+    }
 
 
 def _has_any(unit: Sequence[SlimImage], device: Device) -> bool:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack import formats
-from fatpack.commands.pack.formats import PackedContainers
-from fatpack.commands.pack.request import ImageFile, option_for
 from fatpack.commands.wrap.inputs import WrapInput
 from fatpack.commands.wrap.registration import (
     DEFAULT_HOST,
@@ -19,7 +16,6 @@ from fatpack.commands.wrap.registration import (
     entry_layout,
 )
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.library.arguments import check_bools, check_type, make_budget, open_input, write_packed
 from fatpack.record import Record
 from fatpack.targets.triple import split_triple
 
@@ -27,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fatpack.commands.pack.request import ImageFile
     from fatpack.commands.wrap.inputs import DpcppImage, DpcppOutput
     from fatpack.commands.wrap.registration import Registration
     from fatpack.io.open import Input
@@ -61,6 +58,8 @@ def pass_through(
 
     Raises UsageError for several files where one is taken, FormatError for a damaged offload binary.
     """
+    from fatpack import formats
+
     if kind == "openmp":
         contents: list[RegisteredContent] = []
         for name, view in files:
@@ -304,6 +303,10 @@ def wrap(
     """
     from warnings import warn
 
+    from fatpack.commands.pack.formats import PackedContainers
+    from fatpack.commands.pack.request import ImageFile
+    from fatpack.library.arguments import check_bools, check_type, make_budget, write_packed
+
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
     check_bools(relocatable=relocatable, overwrite=overwrite)
@@ -326,6 +329,9 @@ def wrap(
 
 def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> WrapInput:
     """Return a file that is to be registered, opened."""
+    from fatpack.commands.pack.request import ImageFile, option_for
+    from fatpack.library.arguments import open_input
+
     argument = f"images[{number}]"
     if isinstance(item, ImageFile):
         source = open_input(argument, item.file, name=item.name, may_close=True, budget=budget)

@@ -1,7 +1,10 @@
-"""The symbols that an object notes of its device code, as modules that refer to all of them.
+"""``fatpack tool clang-offload-deps``: symbols of device code that a host file lists, as DPC++'s tool writes them.
 
-A device link takes objects out of archives only where something needs their symbols. A module with undefined
-references to what the host's objects say of their device code makes it take them.
+A device link takes objects out of archives only if something needs their symbols. The output is a module for each
+target with undefined references to the symbols that the host's objects list, so that the link takes those objects.
+
+Source: ``clang/tools/clang-offload-deps/ClangOffloadDeps.cpp`` of intel/llvm. The output is LLVM IR as text, where the
+original writes bitcode: ``docs/tools/clang-offload-deps.md`` lists all differences.
 """
 
 from __future__ import annotations
@@ -88,10 +91,7 @@ def _free(names: Sequence[str]) -> str:
     return holder
 
 
-# ``fatpack tool clang-offload-deps``: the symbols of device code that a host file notes, as DPC++'s tool writes them.
-#
-# Source: ``clang/tools/clang-offload-deps/ClangOffloadDeps.cpp`` of intel/llvm. The output is LLVM IR as text, where
-# the original writes bitcode: ``docs/tools/clang-offload-deps.md`` lists all differences.
+# The command line.
 
 _O = command_line.ClOption
 _TOOL = cl_tool.ClTool(

@@ -1,8 +1,9 @@
-"""``fatpack tool clang-offload-wrapper`` for DPC++: LLVM IR that registers images of SYCL, OpenMP, HIP and the host.
+"""``fatpack tool clang-offload-wrapper``: LLVM IR that registers images of SYCL, OpenMP, HIP and the host.
 
-The command line, the order of checks, the words and what is written are those of
-``clang/tools/clang-offload-wrapper/ClangOffloadWrapper.cpp`` of intel/llvm at 02bb9ec032e1; no binary was to be had.
-The output is text, where the original writes bitcode: ``docs/tools/clang-offload-wrapper.md`` lists all differences.
+With the options of DPC++'s tool, the command line, the order of checks, the messages and the output are those of
+``clang/tools/clang-offload-wrapper/ClangOffloadWrapper.cpp`` of intel/llvm at 02bb9ec032e1; no binary was available.
+With those of clang-offload-wrapper 15, the output registers OpenMP images as LLVM 15 does. It is text, where the
+originals write bitcode: ``docs/tools/clang-offload-wrapper.md`` lists all differences.
 """
 
 from __future__ import annotations
@@ -281,11 +282,8 @@ def _shown(image: DpcppImage) -> str:
     )
 
 
-# ``fatpack tool clang-offload-wrapper``: LLVM IR that registers OpenMP images, for old LLVM.
-#
-# The command line is that of clang-offload-wrapper 15. LLVM 16 has no such tool any more; DPC++ has one of its own,
-# which is in :mod:`fatpack.tools.llvm.clang_offload_wrapper`. What is registered is laid out as clang-linker-wrapper 19
-# does it: the offload entries are the same. The page below ``docs/tools`` lists all differences.
+# The wrapper of LLVM 15 for OpenMP images; LLVM 16 removed it. The layout is that of clang-linker-wrapper 19, whose
+# offload entries are the same.
 
 #: The entries of LLVM 20 and before: one layout.
 _LLVM = 19

@@ -1,8 +1,12 @@
-"""Extracting: the images of a file that an ``--image`` option asks for, or all of them.
+"""``fatpack tool llvm-offload-binary`` (old name clang-offload-packager): packs and extracts as LLVM's tool does.
 
-LLVM 23 differs from LLVM 22: without an option it extracts every image, it names every file that it writes, an image
-that is an offload binary itself is taken apart, an empty architecture leaves no dash in a name, and ``member=`` asks
-for the images of one member of an archive.
+It follows LLVM 22 or 23. LLVM 23 packs all images into one binary of version 2, where LLVM 22 writes one binary of
+version 1 for each. It also extracts differently: without an option every image, with a message for every file, an
+image that is an offload binary is unpacked, an empty architecture leaves no dash in a name, and ``member=`` selects
+the images of one member of an archive.
+
+Differences, all listed in ``docs/tools/llvm-offload-binary.md``: containers of newer versions are read, a damaged file
+does not crash, a stored name cannot leave the current directory, and outputs appear only when they are complete.
 """
 
 from __future__ import annotations
@@ -37,17 +41,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-# ``fatpack tool llvm-offload-binary`` (old name clang-offload-packager): packs and extracts as LLVM's tool does.
-#
-# ========================  ====================================================================
-# ``packing``                ``-o``: inputs → one file
-# ``extracting``             one file → outputs
-# ``writing``                an output: a file or standard output
-# ========================  ====================================================================
-#
-# It follows LLVM 22 or 23. Differences, all listed in
-# ``docs/tools/llvm-offload-binary.md``: containers of newer versions are read, a damaged
-# file does not crash, a stored name cannot leave the current directory, and outputs appear only when complete.
+# The command line.
 
 _OPTIONS = (
     command_line.ClOption("archive", "flag", "Write extracted files to a static archive"),
@@ -109,7 +103,7 @@ def _print_help(*, as_list: bool) -> int:
     return 0
 
 
-# Outputs that LLVM makes by ``FileOutputBuffer``: a file, or standard output for ``-``.
+# Outputs: a file, or standard output for ``-``.
 
 
 def write_output(name: str, pieces: Sequence[Piece]) -> None:
@@ -242,8 +236,6 @@ def _write_archive(output: str, chosen: Sequence[_StoredImage]) -> None:
 
 
 # Packing: the files of all ``--image`` options become one file.
-#
-# LLVM 22 writes a binary of version 1 for every image, one behind the other; LLVM 23 one of version 2 with all of them.
 
 
 def pack_images(output: str, options: Sequence[ImageOption], llvm: str) -> None:

@@ -1,4 +1,9 @@
-"""What both wrappers do: read files, have them registered as they are, and write LLVM IR."""
+"""``fatpack tool llvm-offload-wrapper``: LLVM IR that registers device images, as LLVM 22 or 23 makes it.
+
+``clang_offload_wrapper`` of older LLVM uses the same functions to read inputs and to write LLVM IR. Source: behaviour
+of both versions, and ``llvm/tools/llvm-offload-wrapper/llvm-offload-wrapper.cpp``. The output is text, where the
+original writes bitcode: ``docs/tools/llvm-offload-wrapper.md`` lists all differences.
+"""
 
 from __future__ import annotations
 
@@ -101,10 +106,7 @@ def host_triple() -> str:
     return f"{system.machine}-{'pc' if system.machine == 'x86_64' else 'unknown'}-linux-gnu"
 
 
-# ``fatpack tool llvm-offload-wrapper``: LLVM IR that registers device images, as LLVM 22 or 23 makes it.
-#
-# Source: behaviour of both; ``llvm/tools/llvm-offload-wrapper/llvm-offload-wrapper.cpp``. The output is text, where the
-# original writes bitcode: ``docs/tools/llvm-offload-wrapper.md`` lists all differences.
+# The command line.
 
 _KINDS = (("openmp", "Wrap OpenMP binaries"), ("cuda", "Wrap CUDA binaries"), ("hip", "Wrap HIP binaries"))
 #: LLVM 23 knows one more.

@@ -1,10 +1,12 @@
-"""Which images stay of a file, and the file without the others. The work is that of slimming
-(``fatpack.commands.slim``).
+"""``fatpack tool nvprune``: keeps the device code of some architectures in objects and libraries, as nvprune does.
 
-How we know: nvprune 12.4 beside this, with generated files and command lines. An entry stays by its very name:
-``sm_80`` is a cubin, ``compute_80`` PTX. Cubins that are still to be linked are those of ``__nv_relfatbin``, whatever
-their ELF headers say. With ``-ipc`` stays what a device of the architecture runs, by the rules of
-``fatpack.targets.nvidia``: they are the original's, for every architecture that it knows.
+``fatpack.commands.slim`` removes the other images. Messages, their order, exit codes and bytes are those of nvprune
+12.4, the newest that was available, compared on generated files and command lines; ``docs/tools/nvprune.md`` lists
+every difference. Linked programs and libraries are pruned too, and all other files that ``fatpack slim`` takes.
+
+An entry is kept by its exact name: ``sm_80`` is a cubin, ``compute_80`` PTX. Cubins that are still to be linked are
+those of ``__nv_relfatbin``, whatever their ELF headers say. ``-ipc`` keeps what a device of the architecture runs, by
+the rules of ``fatpack.targets.nvidia``, which equal the original's for every architecture that it knows.
 """
 
 from __future__ import annotations
@@ -173,7 +175,7 @@ def _write(request: NvpruneRequest, view: View, made: SlimPlan) -> None:
         raise NvidiaCommandLineError(str(error)) from error
 
 
-# The options of nvprune 12.4, what they ask for, and the help.
+# The options of nvprune 12.4, and the help.
 
 #: In the order of the help. The one without a text is not in it.
 OPTIONS = (
@@ -232,12 +234,7 @@ def parse_nvprune_request(given: NvidiaArguments) -> NvpruneRequest:
     )
 
 
-# ``fatpack tool nvprune``: leaves the device code of some architectures in objects and libraries, as CUDA's nvprune.
-#
-# ``options`` has the table of options and what a command line asks for; ``pruning`` says which images stay, and writes.
-# Messages, their order, exit codes and bytes are those of nvprune 12.4, the newest that could be had;
-# ``docs/tools/nvprune.md`` lists every difference. It prunes linked programs and libraries too, and whatever else
-# ``fatpack slim`` takes.
+# The command line.
 
 
 def main(program: str, arguments: Sequence[str]) -> int:

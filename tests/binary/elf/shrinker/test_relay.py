@@ -234,13 +234,13 @@ def test_symbols_of_other_places_stay_whatever_section_they_name() -> None:
 def test_a_relocation_that_leads_to_a_note_keeps_it_in_its_place() -> None:
     file = LinkedElf()
     file.section(".rela.dyn").content = file.pack("QQQ", DATA_ADDRESS + 16, 8, file.section(".note").address + 4)
-    assert "something that a relocation leads to stands behind the program headers" in why(file, pointers={})
+    assert "something that a relocation leads to is after the program headers" in why(file, pointers={})
 
 
 def test_a_global_symbol_on_a_note_keeps_it_in_its_place() -> None:
     file = LinkedElf()
     file.symbol_table((file.section(".note").address, 4, 0x11, file.index(".note")))
-    assert "section 1 (.note), which a global symbol names, stands behind the program headers" in why(file)
+    assert "section 1 (.note), which a global symbol names, is after the program headers" in why(file)
 
 
 def test_a_container_that_other_files_can_see_does_not_move() -> None:
@@ -363,9 +363,7 @@ def test_a_symbol_at_a_sections_end_keeps_it_whole() -> None:
 def test_where_no_room_can_be_made_zeros_stay() -> None:
     file = LinkedElf()
     file.section(".note").type = PROGBITS
-    assert "section 1 (.note) stands behind the program headers, where there is room for 0 more and not for 2" in why(
-        file
-    )
+    assert "section 1 (.note) is after the program headers, where there is room for 0 more and not for 2" in why(file)
 
 
 def test_with_room_for_one_the_larger_cut_is_made() -> None:
@@ -413,7 +411,7 @@ def test_as_many_program_headers_as_there_can_be(count: int, reason: str) -> Non
         ({1: 0}, "the file holds no bytes of a pointer at address 0x1"),
         ({DATA_ADDRESS + 24: BASE}, "there is no pointer at address 0x60018, 0x10018 in the file"),
         ({DATA_ADDRESS: 1 << 64}, "more than a 64-bit ELF file"),
-        ({DATA_ADDRESS: BASE, DATA_ADDRESS + 4: BASE}, "meet at or behind 0x10000"),
+        ({DATA_ADDRESS: BASE, DATA_ADDRESS + 4: BASE}, "overlap at or after 0x10000"),
     ],
 )
 def test_pointers_that_are_none(pointers: dict[int, int], problem: str) -> None:

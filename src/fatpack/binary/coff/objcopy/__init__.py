@@ -8,7 +8,7 @@ llvm-objcopy takes an object apart and writes it anew::
 Uninitialised data becomes zeros in the file, a big object becomes a classic one if its sections fit, and a classic
 one that has too many sections becomes big. PE images are laid out again in the same way, at their file alignment.
 
-How we know: ``llvm/lib/ObjCopy/COFF``, LLVM 22.1; the reference tests compare every byte.
+Sources: ``llvm/lib/ObjCopy/COFF``, LLVM 22.1; the reference tests compare every byte.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sections of an object as llvm-objcopy takes them: by reference, so that their numbers may change."""
+"""Sections and relocations of COFF objects as in llvm-objcopy: referenced by object, so that numbers can change."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-#: A count field with this value, and a flag, says that the first relocation holds the count.
+#: If a count field has this value, and a flag is set, the first relocation has the count.
 ESCAPED_COUNT = 0xFFFF
 
 
 class MutableCoffSection:
-    """A section on its way from the old object into the new one.
+    """A section that is copied from the old object to the new one.
 
-    The first fields are those of its header. ``number`` counts from 1 in the new object and is 0 once the section is
-    gone. Its bytes are ``stored_size`` of those at the old ``offset``, or ``content``, and what is missing to ``size``
-    is made up; ``new_offset`` is where they go. ``relocations`` is where the relocations start, and
-    ``relocation_count`` how many there are.
+    The first fields are those of its header. ``number`` counts from 1 in the new object and is 0 if the section was
+    removed. Its bytes are ``stored_size`` bytes at the old ``offset``, or ``content``, with filler up to ``size``;
+    ``new_offset`` is their new position. ``relocations`` is the position of the relocations, and ``relocation_count``
+    their number.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class MutableCoffSection:
 
 
 def read_strings(coff: CoffObject) -> View | None:
-    """Return the string table with its size field; None if the object has none. Raises FormatError if it is cut off."""
+    """Return the string table with its size field; None if there is none. Raises FormatError if it is truncated."""
     if not coff.symbol_offset:
         return None
     strings = coff.strings()
@@ -97,7 +97,7 @@ def coff_error(coff: CoffObject, problem: str, at: int, field: str) -> BadValue:
 
 
 def read_names_at(coff: CoffObject, strings: View | None, places: Sequence[int]) -> dict[int, bytes]:
-    """Return the names at some places of the string table, which may be in its size field too."""
+    """Return the names at some offsets of the string table, which may be inside its size field."""
     if not places:
         return {}
     if strings is None or len(strings) <= 4 or not 0 <= min(places) <= max(places) < len(strings):
@@ -106,7 +106,7 @@ def read_names_at(coff: CoffObject, strings: View | None, places: Sequence[int])
 
 
 def read_sections(coff: CoffObject, strings: View | None, *, is_image: bool) -> list[MutableCoffSection]:
-    """Return the sections of an object or image. Raises FormatError for what does not lie inside the file."""
+    """Return the sections of an object or image. Raises FormatError for sections outside the file."""
     rows = list(coff.rows())
     places = {row[0]: name_offset(row[0]) for row in rows if row[0].startswith(b"/")}
     names = read_names_at(coff, strings, [place for place in places.values() if place is not None])
@@ -118,9 +118,9 @@ def read_sections(coff: CoffObject, strings: View | None, *, is_image: bool) -> 
         part = MutableCoffSection(row, names[place] if place is not None else _short(row[0]), number)
         if part.flags & OVERFLOWED_RELOCATIONS:
             _count_relocations(coff, part)
-        # Without a pointer there are no bytes, whatever the size is: uninitialised data.
+        # Without a pointer there are no bytes, whatever the size: uninitialised data.
         if part.offset and part.size:
-            # Of images, what lies behind the size in memory is padding.
+            # In images, bytes after the size in memory are padding.
             part.stored_size = min(part.size, part.virtual_size) if is_image else part.size
             if part.offset + part.stored_size > end:
                 raise _outside(coff, number, "contents")
@@ -141,7 +141,7 @@ def read_sections(coff: CoffObject, strings: View | None, *, is_image: bool) -> 
 
 
 def _short(stored: bytes) -> bytes:
-    """Return a name that is stored in place; one that fills its place may hold anything."""
+    """Return a name that is stored in place; one of 8 bytes has no NUL."""
     return stored if stored[-1] else stored.partition(b"\0")[0]
 
 
@@ -160,13 +160,13 @@ def _count_relocations(coff: CoffObject, part: MutableCoffSection) -> None:
         part.relocations += RELOCATION.size
 
 
-# Relocations that name symbols by number: checked, and renumbered without holding them in memory.
+# Relocations name symbols by number: they are checked, and renumbered without holding them in memory.
 
 _BLOCK = limits.CHUNK // RELOCATION.size * RELOCATION.size
 
 
 class RenumberedCoffRelocations(Source):
-    """Relocations of a view with the new numbers of symbols, made when they are read."""
+    """Relocations of a view with new symbol numbers, computed when they are read."""
 
     def __init__(self, view: View, symbols: Sequence[MutableCoffSymbol | None]) -> None:
         self.name = ""
@@ -198,7 +198,7 @@ def _targets(coff: CoffObject, part: MutableCoffSection) -> Iterator[int]:
 
 
 def check_relocations(coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]) -> None:
-    """Raise FormatError unless every relocation names a symbol; ``symbols`` are by their numbers in the old table."""
+    """Raise FormatError unless every relocation names a symbol; ``symbols`` are indexed by old number."""
     count = len(symbols)
     for number in _targets(coff, part):
         if number >= count:
@@ -210,7 +210,7 @@ def check_relocations(coff: CoffObject, part: MutableCoffSection, symbols: Seque
 def check_kept_relocations(
     coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
 ) -> None:
-    """Raise HostError if a relocation names a symbol that is gone."""
+    """Raise HostError if a relocation names a removed symbol."""
     for number in _targets(coff, part):
         symbol = symbols[number]
         if symbol is not None and symbol.index < 0:
@@ -224,14 +224,13 @@ def check_kept_relocations(
 def renumber_relocations(
     coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
 ) -> View:
-    """Return the relocations of a section with the new numbers of symbols, which are by their old ones."""
+    """Return the relocations of a section with new symbol numbers; ``symbols`` are indexed by old number."""
     view = coff.view.slice(part.relocations, part.relocation_count * RELOCATION.size)
     return RenumberedCoffRelocations(view, symbols).view()
 
 
-# Sections that are nothing but symbol numbers: tables of control flow guard and of exception continuations.
-#
-# They are the only contents that llvm-objcopy changes (``COFFWriter::finalizeSymIdxContents``, LLVM 22.1).
+# Sections of symbol numbers: tables of control flow guard and of exception continuations, the only contents that
+# llvm-objcopy changes (``COFFWriter::finalizeSymIdxContents``, LLVM 22.1).
 
 _NAMES = (b".gljmp$y", b".giats$y", b".gfids$y", b".gehcont$y")
 _WORD = 4
@@ -242,7 +241,7 @@ _LARGEST = 64 << 20
 
 
 def renumber_symbol_sections(model: CoffModel) -> None:
-    """Write the new numbers of symbols into such sections, and their checksums into the sections' definitions."""
+    """Write new symbol numbers into such sections, and their checksums into the section definitions."""
     found = [part for part in model.parts if part.name in _NAMES and part.stored_size]
     if not found:
         return

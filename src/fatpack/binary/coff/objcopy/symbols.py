@@ -1,4 +1,4 @@
-"""The symbols of an object as llvm-objcopy takes them: with the sections and symbols that they name, by reference."""
+"""Symbols of COFF objects as in llvm-objcopy, with references to their sections and symbols instead of numbers."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ if TYPE_CHECKING:
 #: StorageClass of a symbol
 _EXTERNAL, _FILE, _WEAK_EXTERNAL = 2, 103, 105
 _ABSOLUTE = -1
-#: Selection of a COMDAT that stays or goes with another section
+#: COMDAT selection "associative": the section stays or is removed with another one
 _ASSOCIATIVE = 5
 
-#: Bytes of an auxiliary record that mean something; in big objects two unused ones follow.
+#: Used bytes of an auxiliary record; in big objects two unused ones follow.
 _AUX = SYMBOL.size
-#: Places in a section definition: the section's number, in two halves
+#: Offsets in a section definition: the section's number, in two halves
 _NUMBER, _NUMBER_HIGH = SECTION_DEFINITION.field_offset("number"), 16
 _SHORT_NAME = 8
-#: What a name starts with that is in the string table, and not in place
+#: First bytes of a name that is in the string table
 _IN_TABLE = bytes(4)
 
 
 class MutableCoffSymbol:
-    """A symbol: its fields, the ``section`` it is in, and its auxiliary records without padding, one after the other.
+    """A symbol: its fields, its ``section``, and its auxiliary records without padding, one after the other.
 
-    ``old_index`` is its record's number in the old table and ``index`` that in the new one, -1 once it is gone;
-    ``ordinal`` counts symbols without their auxiliary records.
-    ``special`` is its section number where that stands for no section. A file's symbol has the ``file`` name in its
-    auxiliary records. ``associated`` is the section that this one's contents go with, ``target`` the record of
-    the symbol that a weak one falls back to.
+    ``old_index`` is its record's number in the old table and ``index`` that in the new one, -1 if it was removed;
+    ``ordinal`` counts symbols without their auxiliary records. ``special`` is its section number if that means no
+    section. The symbol of a file has the ``file`` name in its auxiliary records. ``associated`` is the section with
+    which this one's contents are kept or removed, ``target`` the default symbol of a weak one.
     """
 
     __slots__ = (
@@ -75,19 +74,19 @@ class MutableCoffSymbol:
         return self.name.decode("utf-8", "backslashreplace")
 
     def record_count(self, width: int) -> int:
-        """Return how many records the symbol takes in a table with records of so many bytes."""
+        """Return the number of records of the symbol in a table with records of a given size."""
         return 1 + (-(-len(self.file) // width) if self.file else len(self.auxiliary))
 
 
 def read_symbols(
     coff: CoffObject, parts: Sequence[MutableCoffSection], strings: View | None, *, is_image: bool
 ) -> list[MutableCoffSymbol]:
-    """Return the symbols of an object. Raises FormatError for damaged ones."""
+    """Return the symbols of an object. Raises FormatError if they are damaged."""
     symbols: list[MutableCoffSymbol] = []
     places: dict[int, int] = {}
     width = coff.symbol_layout.size
     for number, name, value, stored_section, type, storage_class, records in _records(coff):
-        # A classic object counts to 65279, and has no bit to spare for the sign.
+        # A classic object has up to 65279 sections, so the number has no sign bit.
         is_high = not coff.is_big and stored_section < 0 and stored_section + 0x10000 <= MAX_SECTIONS
         section = stored_section + 0x10000 if is_high else stored_section
         symbol = MutableCoffSymbol(number, value, section, type, storage_class)
@@ -110,7 +109,7 @@ def read_symbols(
             _read_auxiliary(coff, symbol, parts, is_image=is_image)
         symbol.ordinal = len(symbols)
         symbols.append(symbol)
-    # A name that is all zeros has place 0, and llvm-objcopy reads the table's size field as a name.
+    # A name of zeros has offset 0, for which llvm-objcopy reads the table's size field as a name.
     names = read_names_at(coff, strings, list(places.values()))
     for index, place in places.items():
         symbols[index].name = names[place]
@@ -154,7 +153,7 @@ def _read_auxiliary(
     if not symbol.auxiliary:
         return
     record = symbol.auxiliary[0]
-    # C++/CLI makes absolute external symbols with a section definition.
+    # C++/CLI has absolute external symbols with a section definition.
     is_definition = symbol.storage_class == STATIC or (symbol.storage_class, symbol.special) == (_EXTERNAL, _ABSOLUTE)
     if is_definition and not is_image and record[_NUMBER + 2] == _ASSOCIATIVE:
         number = int.from_bytes(record[_NUMBER : _NUMBER + 2], "little")
@@ -166,7 +165,7 @@ def _read_auxiliary(
 
 
 def renumber_symbols(symbols: Sequence[MutableCoffSymbol], width: int) -> bool:
-    """Give every symbol its new number, in a table with records of so many bytes; return whether one changed."""
+    """Assign new numbers to all symbols, for records of a given size; return whether one changed."""
     number = 0
     has_changed = False
     for symbol in symbols:
@@ -179,7 +178,7 @@ def renumber_symbols(symbols: Sequence[MutableCoffSymbol], width: int) -> bool:
 def finish_auxiliary_records(
     symbols: Sequence[MutableCoffSymbol], by_old_index: Sequence[MutableCoffSymbol | None], chain: Sequence[str]
 ) -> None:
-    """Write the new numbers of sections and symbols into auxiliary records. Raises HostError for what is gone."""
+    """Write new numbers of sections and symbols into auxiliary records. Raises HostError for removed ones."""
     for symbol in symbols:
         is_single = len(symbol.auxiliary) == 1
         if symbol.section is not None and symbol.storage_class == STATIC and is_single:

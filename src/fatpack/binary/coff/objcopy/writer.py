@@ -1,4 +1,4 @@
-"""PE images as llvm-objcopy rewrites them: sections at multiples of the file alignment, and headers that say so.
+"""Writing COFF objects and PE images as llvm-objcopy does, after sections were added or removed.
 
 ::
 
@@ -6,7 +6,7 @@
     ....  PE\0\0, file header, optional header with data directories, section table
     ....  sections, each at a multiple of the file alignment; symbols and strings, if there are any
 
-Signatures are dropped: they lie in no section, and would not be valid any more.
+Signatures are dropped: they are in no section, and would no longer be valid.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 _DOS_SIZE, _NEW_HEADER_AT = 64, 60
 
-#: Magic of the optional header → its size without data directories; their number is its last word
+#: Magic of the optional header → its size without data directories, whose number is its last word
 _OPTIONAL_SIZES = {0x10B: 96, 0x20B: 112}
-#: Places in the optional header that are the same for 32 and 64 bits
+#: Offsets in the optional header that are the same for 32 and 64 bits
 _INITIALIZED_SIZE, _SECTION_ALIGN, _FILE_ALIGN, _IMAGE_SIZE, _HEADERS_SIZE, _CHECKSUM = 8, 32, 36, 56, 60, 64
 _DIRECTORY_SIZE, _CERTIFICATES, _DEBUG = 8, 4, 6
 
-#: A record of the debug directory: its size, and where the address and the file offset of what it describes are
+#: A record of the debug directory: its size, and offsets of the address and file offset of its data
 _DEBUG_SIZE, _DEBUG_ADDRESS, _DEBUG_OFFSET = 28, 20, 24
 _INITIALIZED = 0x40
 
@@ -63,7 +63,7 @@ _MOST_DIRECTORIES = 1024
 
 
 class PeImage(CoffObject):
-    """A PE image, with the sections and symbols of an object. Raises FormatError if it is none."""
+    """A PE image, with the sections and symbols of an object. Raises FormatError if the view is none."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -71,7 +71,7 @@ class PeImage(CoffObject):
         at = int.from_bytes(self._stub[_NEW_HEADER_AT:], "little")
         if self._stub[:2] != magic_numbers.DOS or view.head(at, len(magic_numbers.PE)) != magic_numbers.PE:
             raise coff_error(self, "not a PE image", 0, "magic")
-        # A header inside the DOS header moves behind it.
+        # A header inside the DOS header moves after it.
         self._stub += view.read(_DOS_SIZE, max(at - _DOS_SIZE, 0))
         self.header_at = at + len(magic_numbers.PE)
         header = HEADER.named(view, self.header_at)
@@ -98,7 +98,7 @@ class PeImage(CoffObject):
         return int.from_bytes(self._optional[at : at + 4], "little")
 
     def headers_size(self, section_count: int) -> int:
-        """Return where the first section starts in a file with so many."""
+        """Return the position of the first section in a file with that many sections."""
         optional = len(self._optional) + len(self._directories)
         size = (
             max(len(self._stub), _DOS_SIZE)
@@ -137,7 +137,7 @@ class PeImage(CoffObject):
         return b"".join((stub, magic_numbers.PE, header, optional, directories))
 
     def debug_directory(self, parts: Sequence[MutableCoffSection]) -> tuple[MutableCoffSection, int, bytes] | None:
-        """Return the debug directory with new file offsets: the section it is in, and where; None without one."""
+        """Return section, offset and content of the debug directory with new file offsets; None without one."""
         at = _DEBUG * _DIRECTORY_SIZE
         address, size = (int.from_bytes(self._directories[place : place + 4], "little") for place in (at, at + 4))
         if not size:
@@ -165,7 +165,7 @@ class PeImage(CoffObject):
 
 
 def _holder(parts: Sequence[MutableCoffSection], address: int) -> MutableCoffSection | None:
-    """Return the section that has an address in memory, as far as it is in the file."""
+    """Return the section with an address in memory, if the file contains it."""
     return next((part for part in parts if part.address <= address < part.address + part.size), None)
 
 
@@ -174,16 +174,16 @@ def align_up(position: int, align: int) -> int:
     return -(-position // align) * align
 
 
-# An object taken apart, and what can be done with it: sections taken out and put in.
+# Adding and removing sections
 
-#: What stays of the flags of a section that is told others, and what every section gets
+#: Flags that a section keeps when others are set, and those that every section gets
 _ALIGN_FLAGS, _READ = 0x00F00000, 0x40000000
 
 _WORD = 0xFFFFFFFF
 
 
 class CoffModel:
-    """A COFF object, or an ``image``, that can be written anew. Raises FormatError for a damaged one.
+    """A COFF object, or an ``image``, that can be written again. Raises FormatError if it is damaged.
 
     ``by_old_index`` are the symbols by the numbers of their records, None for auxiliary ones.
     """
@@ -221,13 +221,13 @@ class CoffModel:
         self.parts.append(MutableCoffSection(row, name, len(self.parts) + 1, tuple(content)))
 
     def exclude(self, names: set[bytes]) -> None:
-        """Give all sections of some names the flags of sections that linkers remove."""
+        """Set the flags of sections with given names to those of sections that linkers remove."""
         for part in self.parts:
             if part.name in names:
                 part.flags = part.flags & _ALIGN_FLAGS | _READ | REMOVED_BY_LINKER
 
     def remove(self, is_unwanted: Callable[[MutableCoffSection], bool]) -> None:
-        """Take out sections, those that go with them, and all their symbols; what refers to them is found later."""
+        """Remove sections, associated ones, and all their symbols; references to them are checked later."""
         gone = {part for part in self.parts if is_unwanted(part)}
         while gone:
             for part in gone:
@@ -247,7 +247,7 @@ class CoffModel:
             part.number = number
 
 
-# Writing an object that was taken apart: every section behind the one before, then symbols and strings.
+# Writing: sections one after the other, then symbols and strings
 
 _SHORT_NAME = 8
 _CODE = 0x20
@@ -255,7 +255,7 @@ _LARGEST = 0xFFFFFFFF
 
 
 def write_model(model: CoffModel) -> list[Piece]:
-    """Return the new object; it is a big one if, and only if, it has too many sections for a classic one."""
+    """Return the new object; it is a big one only if it has too many sections for a classic one."""
     coff = model.coff
     is_big = len(model.parts) > MAX_SECTIONS
     width = (BIG_SYMBOL if is_big else SYMBOL).size
@@ -294,7 +294,7 @@ def write_model(model: CoffModel) -> list[Piece]:
     tail = [tables.pack_symbols(model.symbols, names.offsets, is_big=is_big)]
     symbol_count = len(tail[0]) // width
     if names.stored or symbol_count or model.image is None:
-        # QUIRK(llvm-objcopy): in images, an empty table of strings does not count its own size.
+        # QUIRK(llvm-objcopy): in images, an empty string table does not count its own size.
         size = 4 + len(names.stored) if names.stored or model.image is None else 0
         tail += [size.to_bytes(4, "little"), names.stored]
         first = _header(model, end, symbol_count, is_big=is_big)
@@ -310,7 +310,7 @@ def write_model(model: CoffModel) -> list[Piece]:
 
 
 def _row(part: MutableCoffSection, names: Mapping[bytes, int], at: int) -> tuple[bytes, int]:
-    """Return a section header for contents at a position, and the position behind contents and relocations."""
+    """Return a section header for contents at a position, and the position after contents and relocations."""
     flags, count = part.flags, part.relocation_count
     part.new_offset = at if part.size else 0
     at += part.size
@@ -351,7 +351,7 @@ def _add_body(model: CoffModel, body: PieceList, *, has_changed: bool) -> None:
             else:
                 body.copy(part.offset, stored_size)
             body.put(part.content)
-            # QUIRK(llvm-objcopy): code that is missing becomes breakpoints of x86, uninitialised data real zeros.
+            # QUIRK(llvm-objcopy): filler of code is breakpoints of x86, that of uninitialised data is real zeros.
             body.fill(part.new_offset + part.size, b"\xcc" if part.flags & _CODE else b"\0")
         if part.relocation_count >= ESCAPED_COUNT:
             body.put([RELOCATION.pack(part.relocation_count + 1, 0, 0)])

@@ -1,1 +1,1 @@
-"""Changing an ELF file: what stands in the way, where new bytes go, the rewritten tables and their check."""
+"""Editing ELF files: adding, replacing and removing sections, and verification of the result."""

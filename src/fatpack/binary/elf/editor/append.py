@@ -1,4 +1,4 @@
-"""Embedding: sections are added at the end of an ELF file, and nothing in it moves.
+"""Embedding: sections are added at the end of an ELF file, and nothing else moves.
 
 ::
 
@@ -6,14 +6,14 @@
     compact  header │ program headers, sections … │ new contents │ names + new ones │ section table + new headers
     plain    the whole old file                   │ new contents │ names + new ones │ section table + new headers
 
-New headers come last in the table, so every section index in symbols, links, groups and relocations keeps its
-meaning. Of the old bytes only two to four in the header change: where the table is and how long.
+New headers are the last in the table, so every section index in symbols, links, groups and relocations keeps its
+meaning. Of the old bytes only two to four in the header change: offset and length of the table.
 
-*Compact* cuts the old table, and the table of names if it has to grow, when they are the end of the file; *plain*
-leaves them where they are as dead bytes, as is the case in programs that end with other tables. Plain is also what a
-large file becomes in place: everything new can be on the disk before the header is changed.
+*Compact* removes the old table, and the table of names if it has to grow, when they are at the end of the file; *plain*
+leaves them in place as dead bytes, as in programs that end with other tables. Plain is also the form of a large file
+that is edited in place: everything new can be on disk before the header is changed.
 
-Linked files work the same way: the section lies in no segment, so it is a label for tools and not there at run time.
+Linked files work the same way: the section is in no segment, so tools can find it, but it is not loaded at run time.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.editor.editable import SectionRow
     from fatpack.io.source import Piece, View
 
-#: LIMIT: the largest alignment of a new section; larger ones only add padding (compilers ask for 8 and 4096).
+#: LIMIT: alignment of a new section; larger ones only add padding (compilers use 8 and 4096).
 LARGEST_ALIGN = 1 << 16
 
-#: At most this many zero bytes before a table are its alignment; more is a gap that somebody may want.
+#: Up to this many zero bytes before a table are alignment padding; more may be data of another tool.
 _GAP = 63
 
 
 class NewSection(Record):
     """A section to add: ``content`` in pieces, which may be views; ``align`` in bytes, a power of two.
 
-    The defaults are those of clang 15 and newer for offload binaries: a type of its own by which LLVM's tools find
+    The defaults are those of clang 15 and newer for offload binaries: a type of its own, by which LLVM's tools find
     it, and SHF_EXCLUDE, so that a final link drops it and ``ld -r`` keeps it.
     """
 
@@ -63,10 +63,9 @@ def embed_sections(
     """Return the file with sections added, as pieces; bulk data is neither read nor copied.
 
     ``unique`` refuses a name that a section already has; otherwise there are then two, and LLVM finds both.
-    ``keep_trailing`` allows bytes behind the ELF image: they stay where they are, in the middle of the new file.
-    ``only_growing`` makes the plain form in any case.
-    Raises HostError when the file must not be edited, FormatError when it is damaged, UsageError for an impossible
-    section.
+    ``keep_trailing`` allows bytes after the ELF image: they stay in place, in the middle of the new file.
+    ``only_growing`` selects the plain form. Raises HostError if the file must not be edited, FormatError if it is
+    damaged, UsageError for an impossible section.
     """
     for addition in additions:
         _check(addition)
@@ -122,7 +121,7 @@ def _check(addition: NewSection) -> None:
 
 
 def _stored(name: str) -> bytes:
-    """Return a name as the table of names holds it, with its NUL."""
+    """Return a name as stored in the table of names, with its NUL."""
     try:
         return name.encode("utf-8", "surrogateescape") + b"\0"
     except UnicodeEncodeError:
@@ -142,12 +141,12 @@ def _check_unique(elf: EditableFile, names: set[str]) -> None:
 
 
 def _place_names(elf: EditableFile, names: Sequence[str]) -> tuple[list[int], bytes]:
-    """Return where each name starts in the table of names, and the bytes to add to it.
+    """Return the offset of each name in the table of names, and the bytes to add to the table.
 
-    A name that the table holds is not added, even as the tail of a longer one (gABI, "String Table").
+    A name that the table has is not added, even if it is the end of a longer one (gABI, "String Table").
     """
     strings = elf.contents(elf.names)
-    # Without its last NUL the table's last name would run into the first new one.
+    # Without its last NUL, the table's last name would continue into the first new one.
     tail = b"" if len(strings) and strings.read(len(strings) - 1, 1) == b"\0" else b"\0"
     separator = len(tail)
     offsets = []
@@ -173,7 +172,7 @@ def _place_names(elf: EditableFile, names: Sequence[str]) -> tuple[list[int], by
 
 
 def _base(elf: EditableFile, *, growing: bool) -> int:
-    """Return where the new bytes may start: behind everything of the old file that is still needed."""
+    """Return the position of the new bytes: after everything in the old file that is still needed."""
     view = elf.view
     is_last = elf.header.section_offset >= elf.used_end and not elf.has_trailing
     if not is_last or not _is_gap(view, elf.used_end, elf.header.section_offset):

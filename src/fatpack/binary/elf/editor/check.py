@@ -1,8 +1,8 @@
-"""The check after an edit: is the new file the old one with nothing but device code changed?
+"""Verification of an edit: the new file must equal the old one except for device code.
 
-It reads tables only (headers, section headers, section names) and the ends of sections that moved, so its cost does
-not grow with the size of the device code. It shares no code with the editors beyond reading, so that a mistake there
-is not repeated here.
+It reads only tables (headers, section headers, section names) and the ends of sections that moved, so its cost does not
+grow with the size of the device code. It shares only the readers with the editors, so that it does not repeat their
+mistakes.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: Fields of the ELF header that an edit may change: where the section table is, and how long.
+#: Fields of the ELF header that an edit may change: offset and length of the section table.
 _MAY_CHANGE = {"section_offset", "section_count"}
 
-#: How much of both ends of a section that moved is compared.
+#: Bytes at both ends of a section that moved that are compared.
 _SAMPLE = 256
 
 _BLOCK = 64 << 10
 
 
 def verify_edit(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
-    """Raise HostError unless ``after`` is a sound edit of the ELF file ``before``.
+    """Raise HostError unless ``after`` is a valid edit of the ELF file ``before``.
 
-    Sound means: the same header but for the section table; the same program headers; every old section with the same
-    name, type, flags, address, links and alignment, inside the file, over no other one, loaded sections of linked
-    files in the same place; new sections not loaded. ``edited`` are the sections whose size may have changed or that
-    may be gone (None: any that could hold device code).
+    Valid means: the same header except for the section table; the same program headers; every old section with the same
+    name, type, flags, address, links and alignment, inside the file, without overlaps, loaded sections of linked files
+    in the same place; new sections not loaded. ``edited`` are the sections whose size may have changed or that may be
+    removed (None: any that can contain device code).
     """
     try:
         _Comparison(ElfFile(before), ElfFile(after), edited).run()
@@ -47,7 +47,7 @@ _REPORT = "nothing was changed; please report this with the input"
 
 
 class _Comparison:
-    """The two files, and the checks in the order in which a failure tells most."""
+    """The two files, and the checks, the most informative first."""
 
     def __init__(self, old: ElfFile, new: ElfFile, edited: Collection[int] | None) -> None:
         self.old, self.new = old, new
@@ -71,7 +71,7 @@ class _Comparison:
         self._places()
 
     def _changed(self) -> Iterator[int]:
-        """Yield the sections of both files whose headers differ: whole blocks are compared, as nearly all are equal."""
+        """Yield the sections of both files whose headers differ; whole blocks are compared, as nearly all are equal."""
         size, first = self.old.layouts.section.size, 0
         for old, new in zip(self.old.table_blocks(), self.new.table_blocks(), strict=False):
             common = min(len(old), len(new))
@@ -82,11 +82,11 @@ class _Comparison:
             first += len(old) // size
 
     def _places(self) -> None:
-        """Check that all parts of the new file lie inside it and, unless the old file's did, over no other one."""
+        """Check that all parts of the new file are inside it and, unless the old file's did, do not overlap."""
         starts, ends = _parts(self.new)
         last = max(ends)
         if last > len(self.new.view):
-            raise self.fail(f"a part ends at {last:#x}, behind the end of the file")
+            raise self.fail(f"a part ends at {last:#x}, after the end of the file")
         clash = _overlap(starts, ends)
         if clash is not None and _overlap(*_parts(self.old)) is None:
             raise self.fail(f"parts overlap at {clash:#x}")
@@ -104,9 +104,9 @@ class _Comparison:
             raise self.fail("the program headers changed")
 
     def _names(self) -> None:
-        """Check that the table of names starts with the old one, so that all old names are what they were.
+        """Check that the table of names starts with the old one, so that all old names are unchanged.
 
-        It may be shorter, by whole names that no section and no symbol has any more.
+        It may be shorter, by whole names that no section and no symbol uses.
         """
         old = self.old.contents(self.old.names_section())
         new = self.new.contents(self.new.names_section())
@@ -160,7 +160,7 @@ class _Comparison:
         title = self.old.title(old)
         if self.old.is_linked and old.flags & layout.ALLOC:
             raise self.fail(f"{title} is loaded at run time and moved")
-        # gABI: alignments are powers of two; others mean nothing, and the placement keeps none of them.
+        # gABI: alignments are powers of two; others have no meaning, and edits do not keep them.
         is_aligned = old.align and not old.align & (old.align - 1) and old.offset % old.align == 0
         if is_aligned and old.stored_size and new.offset % old.align:
             raise self.fail(f"{title} lies at {new.offset:#x}, which is no multiple of {old.align}")
@@ -168,7 +168,7 @@ class _Comparison:
             return
         count = min(_SAMPLE, old.size)
         if self._is_symbol_table(old):
-            return  # sizes of symbols may follow the section they span
+            return  # sizes of symbols may follow the section that they span
         before, after = self.old.contents(old), self.new.contents(new)
         for at in (0, old.size - count):
             if before.read(at, count) != after.read(at, count):
@@ -179,14 +179,14 @@ class _Comparison:
 
 
 def _same(first: View, second: View) -> bool:
-    """Return whether two views of one size hold the same bytes, block by block."""
+    """Return whether two views of one size have the same bytes, block by block."""
     return all(first.head(at, _BLOCK) == second.head(at, _BLOCK) for at in range(0, len(first), _BLOCK))
 
 
 def _parts(elf: ElfFile) -> tuple[list[int], list[int]]:
-    """Return where the header, the section table and all sections with bytes in the file start and end, in file order.
+    """Return starts and ends of the header, the section table and all sections with bytes, in file order.
 
-    Two lists of numbers: 70,000 tuples would take longer than all the rest of the check.
+    Two lists of numbers: 70,000 tuples would take longer than the rest of the check.
     """
     offsets, all_ends = elf.stored_ranges()
     starts = [0, elf.header.section_offset, *compress(offsets, all_ends)]
@@ -196,6 +196,6 @@ def _parts(elf: ElfFile) -> tuple[list[int], list[int]]:
 
 
 def _overlap(starts: Sequence[int], ends: Sequence[int]) -> int | None:
-    """Return where two parts overlap, or None. In sorted ranges with bytes the first clash is between siblings."""
+    """Return where two parts overlap, or None. In sorted ranges the first overlap is between adjacent ones."""
     following = islice(starts, 1, None)
     return next(compress(islice(starts, 1, None), map(gt, ends, following)), None)

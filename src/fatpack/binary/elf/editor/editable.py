@@ -1,8 +1,8 @@
-"""What in an ELF file refers to a section: symbols, relocations, groups and links.
+"""ELF files for edits: checks, extents, patches, and all references to sections: symbols, relocations, groups, links.
 
-An edit that moves or removes bytes must know everybody who points at them. A symbol's value alone does not prove that
-only the start of a section is used: ``.long section+4`` reaches its inside through the section symbol and an addend,
-which lies in the relocation (RELA) or in the bytes to be changed (REL).
+An edit that moves or removes bytes must know all references to them. A symbol's value alone does not prove that only
+the start of a section is used: ``.long section+4`` refers to its inside through the section symbol and an addend, which
+is in the relocation (RELA) or in the bytes to be changed (REL).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     """A section header as a tuple, in the order of its layout."""
 
 
-#: Relocation sections in encodings that are not read here. Objects get CREL with ``-Wa,--crel`` (LLVM 20 and newer).
+#: Relocation sections in unsupported encodings. Objects get CREL with ``-Wa,--crel`` (LLVM 20 and newer).
 PACKED_RELOCATIONS = (elf_layout.RELR, elf_layout.CREL, elf_layout.ANDROID_REL, elf_layout.ANDROID_RELA)
 
-#: machine → relocation type → (bytes that hold the addend, mask of its bits). From the processor supplements of i386,
-#: Arm (aaelf32) and MIPS (o32); HI16 and LO16 of MIPS are zero together when both immediates are.
+#: machine → relocation type → (bytes with the addend, mask of its bits). From the processor supplements of i386, Arm
+#: (aaelf32) and MIPS (o32); HI16 and LO16 of MIPS are zero together if both immediates are.
 REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
     elf_layout.MACHINE_386: {
         1: (4, 0xFFFFFFFF),
@@ -62,7 +62,7 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
 }
 
 
-#: Mapping symbols tell disassemblers where code and data begin; clang puts a ``$d`` into ``.llvm.offloading`` of these
+#: Mapping symbols tell disassemblers where code and data begin; clang puts a ``$d`` into ``.llvm.offloading`` for these
 #: processors (aaelf32 and aaelf64, "Mapping symbols"; riscv-elf-psabi, "Mapping Symbol").
 _MAPPING = {
     elf_layout.MACHINE_ARM: ("$a", "$d", "$t"),
@@ -72,12 +72,12 @@ _MAPPING = {
 
 
 class DefinedElfSymbol(Record):
-    """A symbol that lies in one of the sections asked for.
+    """A symbol in one of the requested sections.
 
-    ``table`` is the index of its symbol table, ``number`` its place there, ``at`` the position of its record in the
+    ``table`` is the index of its symbol table, ``number`` its index there, ``at`` the position of its record in the
     file, ``values`` the record as stored; ``section`` is the index of its section, extended numbering resolved, and
-    ``wide_at`` the position of the word that holds it if the record cannot. ``is_marker`` is true for symbols that
-    nobody means: the section symbol that ``ld -r`` makes for every section, and mapping symbols.
+    ``wide_at`` the position of the word with it if the record has no space for it. ``is_marker``: the symbol is not
+    for programs: a section symbol, which ``ld -r`` makes for every section, or a mapping symbol.
     """
 
     table: int
@@ -93,7 +93,7 @@ class DefinedElfSymbol(Record):
 
     @property
     def title(self) -> str:
-        """The symbol as errors call it."""
+        """The words for the symbol in errors."""
         return f"symbol {self.name}" if self.name else f"symbol number {self.number}"
 
 
@@ -113,7 +113,7 @@ def symbols_in_sections(elf: EditableFile, indices: Collection[int]) -> list[Def
 def _symbols_of(
     elf: EditableFile, table: ElfSection, words: ElfSection | None, indices: Collection[int]
 ) -> Iterator[DefinedElfSymbol]:
-    """Yield the symbols of one table; ``words`` is the section with its 32-bit section indices, if it has one."""
+    """Yield the symbols of one table; ``words`` is the section with its 32-bit section indices, if there is one."""
     layout = elf.layouts.symbol
     index_at, value_at, size_at = (layout.position(name) for name in ("section_index", "value", "size"))
     info_at, name_at = layout.position("info"), layout.position("name_offset")
@@ -131,7 +131,7 @@ def _symbols_of(
         section, wide_at = row[index_at], None
         if section >= elf_layout.FIRST_RESERVED:
             if section != elf_layout.ESCAPED or words is None:
-                continue  # absolute, common and the like
+                continue  # absolute and common symbols
             wide_at = words.offset + elf.layouts.index.size * number
             (section,) = elf.layouts.index.read(elf.view, wide_at)
         if section not in indices:
@@ -155,7 +155,7 @@ def _symbols_of(
 
 
 def _entry_count(elf: EditableFile, table: ElfSection, size: int) -> int:
-    """Return the number of records in a table whose records have a fixed size. Raises BadValue if they do not."""
+    """Return the number of records in a table. Raises BadValue if its size or entry size is wrong."""
     if table.entry_size != size or table.size % size:
         raise elf.error(
             f"{elf.title(table)} is no table of records of {size} bytes",
@@ -168,7 +168,7 @@ def _entry_count(elf: EditableFile, table: ElfSection, size: int) -> int:
 
 
 class SymbolUse(Record):
-    """A relocation through one of the symbols asked for: ``addend`` is None where that is not known."""
+    """A relocation through one of the requested symbols: ``addend`` is None if it is unknown."""
 
     relocations: ElfSection
     number: int
@@ -206,7 +206,7 @@ def _split(elf: EditableFile, info: int) -> tuple[int, int]:
 
 
 def _stored_addend(elf: EditableFile, relocations: ElfSection, offset: int, type: int) -> int | None:
-    """Return the addend that lies in the bytes a REL relocation changes; None if this processor's is not known."""
+    """Return the addend in the bytes that a REL relocation changes; None if it is unknown for this processor."""
     known = REL_ADDENDS.get(elf.header.machine, {}).get(type)
     if known is None or not 0 < relocations.info < elf.section_count:
         return None
@@ -219,30 +219,28 @@ def _stored_addend(elf: EditableFile, relocations: ElfSection, offset: int, type
 
 
 def find_group_member(elf: EditableFile, group: ElfSection, indices: Collection[int]) -> int | None:
-    """Return a member of a group that is among the sections asked for, or None."""
-    # The first word holds flags, the others are section indices (gABI, "Section Groups").
+    """Return a member of a group that is one of the sections, or None."""
+    # The first word contains flags, the others are section indices (gABI, "Section Groups").
     words = elf.records(elf.layouts.index, group.offset + 4, max(group.size // 4 - 1, 0))
     return next((member for (member,) in words if member in indices), None)
 
 
-# What every edit of an ELF file needs: a file that may be edited, its extents, and bytes patched on the way out.
-#
-# The rule behind all of it: a host is never written from a parsed model. The bytes that were there are copied, new
-# bytes are added, and the few header fields that must change are patched. Tools that write ELF files from a model of
-# their own break some of them (relocations in the wrong byte order, lost section links, moved segments).
+# Extents and patches. A host is never written from a parsed model: the old bytes are copied, new bytes are added, and
+# the few header fields that must change are patched. Tools that write ELF files from their own model break some of them
+# (relocations in the wrong byte order, lost section links, moved segments).
 
-#: At most this many zero bytes behind the last part of a file are padding of its producer; more is somebody's data.
+#: Up to this many zero bytes after the last part of a file are padding; more is data of another tool.
 TRAILING_PADDING = 7
 
 _ZEROS = bytes(64 << 10)
 
 
 class EditableFile(ElfFile):
-    """An ELF file whose tables and sections all lie inside the file, so that it can be edited.
+    """An ELF file whose tables and sections are all inside the file, so that it can be edited.
 
-    ``section_rows`` are all section headers. ``used_end`` is the position behind everything but the section table,
-    ``end`` behind that too; ``has_trailing`` says whether somebody's bytes follow.
-    Raises HostError for a file that must not be edited, with what would work, and FormatError for a damaged one.
+    ``section_rows`` are all section headers. ``used_end`` is the position after everything except the section table,
+    ``end`` after that too; ``has_trailing``: other data follows. Raises HostError with an alternative for a file that
+    must not be edited, and FormatError for a damaged one.
     """
 
     def __init__(self, view: View, *, keep_trailing: bool = False) -> None:
@@ -280,7 +278,7 @@ class EditableFile(ElfFile):
 
     @property
     def section_rows(self) -> list[SectionRow]:
-        """All section headers; read when first asked for, because adding a section needs only two of them."""
+        """All section headers, read on first access, because adding a section needs only two of them."""
         if self._section_rows is None:
             self._section_rows = list(self.rows())
         return self._section_rows
@@ -291,7 +289,7 @@ class EditableFile(ElfFile):
         return table.read(self.view, self.header.section_offset + index * table.size)
 
     def _check_inside(self) -> None:
-        """Raise BadValue for a segment or section that does not lie inside the file."""
+        """Raise BadValue for a segment or section that is not inside the file."""
         for start, stop in self.segment_ranges():
             if stop > len(self.view):
                 at = self.header.program_offset
@@ -299,15 +297,15 @@ class EditableFile(ElfFile):
         if max(self._stored_ends) > len(self.view):
             for index, end in enumerate(self._stored_ends):
                 if end > len(self.view):
-                    self.contents(self.section(index))  # raises the error that names it
+                    self.contents(self.section(index))  # raises the error with its name
 
     def _parts_end(self, sections_end: int) -> int:
-        """Return the position behind the header, program headers, segments and sections that end there."""
+        """Return the end of the header, program headers, segments and sections."""
         segments_end = max((stop for _, stop in self.segment_ranges()), default=0)
         return max(sections_end, segments_end, self.program_table()[1], self.layouts.header.size)
 
     def used_end_without(self, index: int) -> int:
-        """Return the position behind everything but one section and the section table."""
+        """Return the end of everything except one section and the section table."""
         ends = self._stored_ends
         return self._parts_end(max(max(ends[:index], default=0), max(ends[index + 1 :], default=0)))
 
@@ -316,7 +314,7 @@ class EditableFile(ElfFile):
         return section.address if self.is_linked else 0
 
     def header_with(self, table: int, count: int) -> bytes:
-        """Return the ELF header for a section table at another place and of another length."""
+        """Return the ELF header for a section table at another offset and of another length."""
         stored = count if count < layout.FIRST_RESERVED else 0
         changed = self.header.replace(section_offset=table, section_count=stored)
         return self.layouts.header.pack(*(getattr(changed, field.name) for field in self.layouts.header.fields))
@@ -327,7 +325,7 @@ class EditableFile(ElfFile):
         return tuple(changes.get(name, value) for name, value in zip(names, row, strict=True))
 
     def count_row(self, count: int) -> SectionRow:
-        """Return section 0 for a table of ``count`` sections; it holds counts that do not fit into the header."""
+        """Return section 0 for a table of ``count`` sections; it contains counts that do not fit into the header."""
         size = self.layouts.section.position("size")
         first = self.row(0)
         if count >= layout.FIRST_RESERVED:
@@ -335,7 +333,7 @@ class EditableFile(ElfFile):
         return self.row_with(first, size=0) if first[size] and not self.header.section_count else first
 
     def check_size(self, end: int) -> None:
-        """Raise HostError when the edited file would be larger than its own fields can say."""
+        """Raise HostError if the edited file would be too large for its own fields."""
         if end > self.layouts.largest:
             raise HostError(
                 f"the result would have {end} bytes, more than a {self.layouts.bits}-bit ELF file can describe",
@@ -358,14 +356,14 @@ def zero_pieces(count: int) -> Iterator[memoryview]:
 
 
 class Patches:
-    """Bytes that replace those of the input: position → bytes. They do not overlap."""
+    """Bytes that replace those of the input: position → bytes, without overlaps."""
 
     def __init__(self, patches: Mapping[int, bytes]) -> None:
         self._places = sorted(patches)
         self._patches = patches
 
     def apply(self, view: View, start: int, end: int) -> Iterator[Piece]:
-        """Yield the bytes of a range, views of what stays and the patches that start inside the range."""
+        """Yield the bytes of a range: views of unchanged bytes, and the patches that start inside the range."""
         from bisect import bisect_left
 
         at = start
@@ -379,7 +377,7 @@ class Patches:
 
 
 def join_views(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return the same pieces with views that follow each other in their source as one: each is one copy."""
+    """Return the same pieces with adjacent views of one source merged, so that each is one copy."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None

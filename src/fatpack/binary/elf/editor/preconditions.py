@@ -1,6 +1,6 @@
-"""What must not be edited, and why: every check raises HostError with what stands in the way.
+"""Reasons not to edit: every check raises HostError that names the obstacle.
 
-The first reason that is met is the one that is reported; ``fatpack.binary.elf.editor.rewrite`` has the order.
+The first one that applies is reported; ``fatpack.binary.elf.editor.rewrite`` has the order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from fatpack.binary.elf.editor.editable import DefinedElfSymbol, EditableFile
 
-#: Types of sections whose bytes are device code and nothing that the file itself is made of.
+#: Types of sections that contain device code, and nothing that the file itself consists of.
 EDITABLE_TYPES = (layout.PROGBITS, layout.OFFLOADING)
 
 
-def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
-    """Raise UsageError or HostError if a section may not be edited, whoever refers to it."""
+def check_section(elf: EditableFile, index: int, *, is_removed: bool) -> None:
+    """Raise UsageError or HostError if a section may not be edited, regardless of references to it."""
     if not 0 < index < elf.section_count:
         raise UsageError(f"there is no section {index}", hint=f"the file has 1 to {elf.section_count - 1}")
     section = elf.section(index)
@@ -43,7 +43,7 @@ def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
             hint="device code does not belong into such a section; compile it again",
             chain=elf.view.chain,
         )
-    if section.flags & layout.ALLOC and (goes or elf.is_linked):
+    if section.flags & layout.ALLOC and (is_removed or elf.is_linked):
         raise HostError(
             f"{elf.title(section)} is loaded at run time",
             hint="it has its place in memory since the link; edit the object and link again"
@@ -53,13 +53,13 @@ def check_section(elf: EditableFile, index: int, *, goes: bool) -> None:
         )
 
 
-def check_symbols(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Collection[int]) -> None:
-    """Raise HostError if a symbol names a section that goes, or the inside of one that gets other contents."""
+def check_symbols(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], removed: Collection[int]) -> None:
+    """Raise HostError if a symbol is in a removed section, or inside one that gets other contents."""
     for symbol in symbols:
         if symbol.is_marker:
             continue
         section = elf.section(symbol.section)
-        if symbol.section in gone:
+        if symbol.section in removed:
             raise HostError(
                 f"{symbol.title} is defined in {elf.title(section)}",
                 hint="replace the contents of the section instead",
@@ -93,16 +93,16 @@ def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequ
             )
 
 
-def check_uses(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Collection[int]) -> None:
-    """Raise HostError if a relocation needs a section that goes, or points into one that gets other contents."""
+def check_uses(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], removed: Collection[int]) -> None:
+    """Raise HostError if a relocation needs a removed section, or refers into one that gets other contents."""
     for use in relocations_through(elf, symbols):
-        goes = use.symbol.section in gone
-        if use.addend == 0 and not goes:
+        is_removed = use.symbol.section in removed
+        if use.addend == 0 and not is_removed:
             continue
         place = f"relocation {use.number} of {elf.title(use.relocations)}"
         target = elf.title(elf.section(use.symbol.section))
         hint = "only a section that is used as a whole can get other contents"
-        if goes:
+        if is_removed:
             problem, hint = f"{place} needs {target}", "replace the contents of the section instead"
         elif use.addend is None:
             problem = f"{place} has type {use.type}, of which it is not known how far into {target} it points"
@@ -114,7 +114,7 @@ def check_uses(elf: EditableFile, symbols: Sequence[DefinedElfSymbol], gone: Col
 def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedElfSymbol]) -> None:
     """Raise HostError if a group, or another section by its link or info field, refers to one of the sections.
 
-    ``symbols`` are those of the sections: a group may be named after one.
+    ``symbols`` are those of the sections: the signature of a group may be one of them.
     """
     signatures = {(symbol.table, symbol.number): symbol.section for symbol in symbols}
     for index, row in enumerate(elf.section_rows):

@@ -1,13 +1,13 @@
-"""Where the parts of a file lie, and where they go when some of them change: later parts move, in their old order.
+"""Replacing and removing sections: the layout of a file after an edit, in which later parts move in their old order.
 
 ::
 
     old  header … │ section A │ edited │ B │ C │ symbols │ names │ table
     new  header … │ section A │ new contents │ B │ C │ symbols │ names │ table
 
-Everything before the first edited section stays in place byte for byte. Later parts follow in their old order, each on
-its own alignment, and their headers say where. Bytes between parts that are no alignment padding belong to somebody
-unknown and are carried along.
+Everything before the first edited section stays in place byte for byte. Later parts follow in their old order, each
+with its own alignment, and their headers get the new offsets. Bytes between parts that are no alignment padding may
+belong to another tool, and move along.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ if TYPE_CHECKING:
     """(start, end, section index or one of the numbers below)"""
 
 
-#: A part of the file that is no section
+#: A part of the file that is not a section
 _HEADER, _PROGRAMS, _TABLE = -1, -2, -3
 _PART_NAMES = {_HEADER: "the ELF header", _PROGRAMS: "the program headers", _TABLE: "the section table"}
 
 
 def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
-    """Return the places of everything behind the ELF header, by position.
+    """Return all parts after the ELF header, by position.
 
-    Raises HostError if two parts overlap, or a section that gets contents lies outside the file.
+    Raises HostError if two parts overlap, or a section that gets contents is outside the file.
     """
     parts = [(elf.header.section_offset, elf.table_end, _TABLE)]
     programs = elf.program_table()
     if programs[0] < programs[1]:
         parts.append((*programs, _PROGRAMS))
     for index, (_, kind, _, _, offset, size, *_) in enumerate(elf.section_rows):
-        # An empty section that goes has no place worth keeping.
+        # The position of an empty section that is removed does not matter.
         if kind != elf_layout.NULL and (size or changes.get(index, ()) is not None):
             parts.append((offset, offset + (0 if kind == elf_layout.NOBITS else size), index))
     parts.sort()
@@ -93,7 +93,7 @@ def patch_in_place(
     parts: Sequence[ElfPart],
     patches: Mapping[int, bytes],
 ) -> list[Piece]:
-    """Return the file with contents exchanged for others of the same size: nothing else changes."""
+    """Return the file with contents replaced by others of the same size; nothing else changes."""
     edits, at = Patches(patches), 0
     pieces: list[Piece] = []
     for start, end, part in parts:
@@ -110,9 +110,9 @@ def lay_out(
     patches: Mapping[int, bytes],
     count: int,
 ) -> list[Piece]:
-    """Return the file with the contents of some sections exchanged, or taken out (None), and later parts laid out.
+    """Return the file with the contents of some sections replaced, or removed (None), and later parts moved.
 
-    ``patches`` are bytes to exchange in the parts that stay, ``count`` how many section headers remain.
+    ``patches`` are changes of other parts; ``count`` is the number of remaining section headers.
     """
     view, layout = elf.view, elf.layouts.section
     cut = _cut(elf, changes, parts)
@@ -127,7 +127,7 @@ def lay_out(
             continue
         align = elf.layouts.word if part == _TABLE else _alignment(elf.section_rows[part], start)
         if start == end and part not in changes:
-            # Where a loaded section without bytes would lie has a meaning of its own in files of debug information.
+            # In files of debug information, the offset of a loaded section without bytes has a meaning of its own.
             if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & elf_layout.ALLOC):
                 offsets[part] = align_up(position, align)
             continue
@@ -141,7 +141,7 @@ def lay_out(
             continue
         offset = align_up(position, align)
         if offset - position == start - before:
-            pieces.append(view.slice(before, start - before))  # the same padding: one view with what is around it
+            pieces.append(view.slice(before, start - before))  # the same padding: merged with adjacent views
         else:
             pieces += zero_pieces(offset - position)
         if part == _TABLE:
@@ -165,7 +165,7 @@ def lay_out(
 
 
 def _cut(elf: EditableFile, changes: SectionChanges, parts: Sequence[ElfPart]) -> int:
-    """Return where the file starts to differ: at the first changed section, with its padding if it goes."""
+    """Return the first changed position: the start of a changed section, or of its padding if it is removed."""
     end = max([elf.layouts.header.size, *(stop for _, stop in elf.segment_ranges())])
     for start, stop, part in parts:
         if part in changes:
@@ -178,7 +178,7 @@ def _cut(elf: EditableFile, changes: SectionChanges, parts: Sequence[ElfPart]) -
 
 
 def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> None:
-    """Raise HostError if something behind the edited section must stay where it is."""
+    """Raise HostError if something after the edited section must not move."""
     loaded = any(end > cut for _, end in elf.segment_ranges()) or elf.program_table()[1] > cut
     if elf.is_linked:
         loaded = loaded or any(
@@ -198,7 +198,7 @@ def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> Non
 
 
 def _alignment(row: SectionRow, start: int) -> int:
-    """Return the alignment to keep for a section: none where its producer did not keep it either."""
+    """Return the alignment to keep for a section: none if its producer did not keep it either."""
     align = row[SH_ADDRALIGN]
     return align if align and not align & (align - 1) and start % align == 0 else 1
 
@@ -221,47 +221,43 @@ def _rows(elf: EditableFile, changes: SectionChanges, offsets: Mapping[int, int]
     return rows[:count]
 
 
-# Replacing and removing sections: who refers to them is asked first, then the file is laid out again.
-#
-# No index changes: a removed section becomes an all-zero (null) header, and only at the end of the table the header
-# goes as well. What lies where afterwards is in ``placement``, what is refused in ``refusal``. In linked files nothing
-# that is loaded may move, so only sections behind all segments can be edited.
+# The edit: references are checked first, then the file is laid out again. No index changes: a removed section becomes a
+# null header, and only at the end of the table the header is removed as well. ``preconditions`` has the refusals. In
+# linked files nothing that is loaded may move, so only sections after all segments can be edited.
 
 
 def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
-    """Return the file with several sections changed at once: section index → new contents, or None to take it out.
+    """Return the file with several sections changed at once: section index → new contents, or None to remove it.
 
-    New contents are allowed when nothing refers to the inside of the section: no relocation changes it, its symbols
-    are at its start, and relocations through them have no addend. The size of a symbol that spans the section
-    follows.
+    New contents are allowed if nothing refers to the inside of the section: no relocation changes it, its symbols are
+    at its start, and relocations through them have no addend. The size of a symbol that spans the section changes too.
 
-    A section that goes leaves a null header; one at the end of the table is dropped. It must not be loaded at run
-    time, and no symbol, relocation, group or link may need it. Section and mapping symbols that nothing uses become
-    null symbols. Its name goes if it is the last of the table of names and has no other use.
+    A removed section leaves a null header, or none at the end of the table. It must not be loaded at run time, and no
+    symbol, relocation, group or link may need it. Unused section and mapping symbols become null symbols. Its name is
+    removed if it is the last of the table of names and has no other use.
 
-    Raises HostError naming what stands in the way, FormatError for a damaged file, UsageError for an index that is
-    none.
+    Raises HostError that names the obstacle, FormatError for a damaged file, UsageError for an unknown index.
     """
     elf = EditableFile(view)
-    gone = {index for index, content in changes.items() if content is None}
+    removed = {index for index, content in changes.items() if content is None}
     for index, content in sorted(changes.items(), key=lambda change: change[0]):
-        check_section(elf, index, goes=content is None)
-    # First of all, since tables over the same bytes could make all that follows read them many times.
+        check_section(elf, index, is_removed=content is None)
+    # Checked first, because tables over the same bytes could make later steps read them many times.
     parts = list_parts(elf, changes)
     symbols = symbols_in_sections(elf, changes)
-    check_symbols(elf, symbols, gone)
+    check_symbols(elf, symbols, removed)
     check_relocations(elf, changes, symbols)
-    check_uses(elf, symbols, gone)
-    check_links(elf, gone, symbols)
+    check_uses(elf, symbols, removed)
+    check_links(elf, removed, symbols)
     count = elf.section_count
-    while count - 1 in gone:
+    while count - 1 in removed:
         count -= 1
     patches = _symbol_patches(elf, symbols, changes)
     if all(
         content is not None and total_size(content) == elf.section_rows[i][SH_SIZE] for i, content in changes.items()
     ):
         return patch_in_place(elf, changes, parts, patches)
-    names = _names_left(elf, gone)
+    names = _names_left(elf, removed)
     if names is not None and elf.names.offset >= _cut(elf, changes, parts):
         changes = {**changes, elf.names.index: [names]}
     return lay_out(elf, changes, parts, patches, count)
@@ -319,7 +315,7 @@ def _symbol_patches(
     for symbol in symbols:
         content = changes[symbol.section]
         if content is None:
-            # Linkers drop local null symbols; in a null section a symbol would be absolute for lld, and stay.
+            # Linkers drop local null symbols; a symbol in a null section would be absolute for lld, and stay.
             patches[symbol.at] = bytes(layout.size)
             if symbol.wide_at is not None:
                 patches[symbol.wide_at] = bytes(elf.layouts.index.size)

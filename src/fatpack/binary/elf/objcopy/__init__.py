@@ -11,7 +11,7 @@ move). llvm-objcopy takes a file apart and writes it anew::
 
 What lies in no section and no segment is lost that way: padding, and whatever follows the file.
 
-How we know: ``llvm/lib/ObjCopy/ELF``, LLVM 22.1; the reference tests compare every byte.
+Sources: ``llvm/lib/ObjCopy/ELF``, LLVM 22.1; the reference tests compare every byte.
 """
 
 from __future__ import annotations

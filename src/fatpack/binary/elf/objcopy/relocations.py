@@ -1,4 +1,4 @@
-"""Relocations that name symbols by number: checked, searched and renumbered without holding them in memory."""
+"""Relocations of ELF files by symbol number: checked, searched and renumbered without holding them in memory."""
 
 from __future__ import annotations
 
@@ -23,17 +23,15 @@ if TYPE_CHECKING:
     """offset, symbol number, type, addend"""
 
 
-# Relocations in CREL encoding: a count, then per relocation what differs from the one before, as LEB128 numbers.
-#
-# llvm-objcopy decodes them and encodes them anew, always with addends (``llvm/include/llvm/MC/MCELFExtras.h``,
-# LLVM 22.1).
+# CREL encoding: a count, then the differences of each relocation from the one before, as LEB128 numbers. llvm-objcopy
+# decodes them and encodes them again, always with addends (``llvm/include/llvm/MC/MCELFExtras.h``, LLVM 22.1).
 
 _HAS_ADDENDS = 4
 _SHIFT_MASK = 3
 
 
 class _Leb128Reader:
-    """Numbers at a position of bytes. Raises ValueError behind their end."""
+    """A reader of LEB128 numbers in bytes. Raises ValueError after their end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -64,13 +62,13 @@ class _Leb128Reader:
 
 
 def has_addends(data: bytes) -> bool:
-    """Return whether relocations state addends; empty ones count as doing so. Raises ValueError for damaged ones."""
+    """Return whether relocations have addends; true if there are none. Raises ValueError if they are damaged."""
     header = _Leb128Reader(data).unsigned()
     return bool(header & _HAS_ADDENDS) or not header >> 3
 
 
 def decode_crel(data: bytes, bits: int) -> list[CrelEntry]:
-    """Return the relocations of a section, of a file with words of so many bits. Raises ValueError for damaged ones."""
+    """Return the relocations of a section, for a word size in bits. Raises ValueError if they are damaged."""
     reader = _Leb128Reader(data)
     header = reader.unsigned()
     count, shift = header >> 3, header & _SHIFT_MASK
@@ -130,7 +128,7 @@ def _unsigned(value: int) -> bytes:
 
 
 def _signed(value: int, bits: int) -> bytes:
-    """Return a number, taken as one of so many bits, as SLEB128."""
+    """Return a number of the given width as SLEB128."""
     value = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
     result = bytearray()
     while True:
@@ -142,12 +140,12 @@ def _signed(value: int, bits: int) -> bytes:
         result.append(byte | 0x80)
 
 
-#: e_machine of the one machine whose 64-bit little-endian files hold the symbol's number in the lower half
+#: e_machine of the only machine whose 64-bit little-endian files have the symbol number in the lower half
 _MIPS = elf_layout.MACHINE_MIPS
 
 
 class SymbolNumberColumn:
-    """The symbol numbers among the 32-bit words of relocations: every ``step``-th word, ``shift`` bits up in it."""
+    """The symbol numbers in the 32-bit words of relocations: every ``step``-th word, shifted by ``shift`` bits."""
 
     def __init__(self, elf: ElfFile, layout: Layout) -> None:
         layouts = elf.layouts
@@ -161,7 +159,7 @@ class SymbolNumberColumn:
 
     def words(self, block: bytes) -> array[int]:
         """Return a block of whole relocations as words that can be changed."""
-        from array import array  # it loads all of collections
+        from array import array  # imports all of collections
 
         words = array("I", block)
         if self.order != sys.byteorder:
@@ -169,7 +167,7 @@ class SymbolNumberColumn:
         return words
 
     def column(self, block: bytes) -> Sequence[int]:
-        """Return the words of a block that hold symbol numbers."""
+        """Return the words of a block with symbol numbers."""
         words = memoryview(block).cast("I") if self.order == sys.byteorder else self.words(block)
         return words[self.start :: self.step]
 
@@ -183,7 +181,7 @@ class SymbolNumberColumn:
         return [word >> self.shift for word in column] if self.shift else column
 
     def renumbered(self, block: bytes, new: Sequence[int]) -> bytes:
-        """Return a block with new symbol numbers; ``new`` is by the old ones."""
+        """Return a block with new symbol numbers; ``new`` is indexed by old number."""
         words = self.words(block)
         column = words[self.start :: self.step]
         low = (1 << self.shift) - 1
@@ -196,7 +194,7 @@ class SymbolNumberColumn:
 
 
 class RenumberedElfRelocations(Source):
-    """Relocations of a view with new symbol numbers, made when they are read."""
+    """Relocations of a view with new symbol numbers, computed when they are read."""
 
     def __init__(self, view: View, column: SymbolNumberColumn, new: Sequence[int]) -> None:
         self.name = ""
@@ -243,7 +241,7 @@ def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
 
 
 def check_all_relocations(elf: ElfFile, parts: Sequence[MutableElfSection], symbol_count: int) -> None:
-    """Raise what :func:`check` raises for any of some sections; those that follow each other are read as one."""
+    """Raise the errors of :func:`check` for several sections; adjacent ones are read at once."""
     run: list[MutableElfSection] = []
     for part in sorted(parts, key=lambda part: part.old_offset):
         last = run[-1] if run else part
@@ -273,7 +271,7 @@ def _largest(elf: ElfFile, start: int, end: int, layout: Layout) -> int:
 
 
 def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) -> None:
-    """Raise FormatError or HostError unless a section holds whole relocations against symbols that exist.
+    """Raise FormatError or HostError unless a section has whole relocations against symbols that exist.
 
     ``symbol_count`` is 0 for a file without a symbol table.
     """
@@ -302,7 +300,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
 
 
 def first_use(elf: ElfFile, part: MutableElfSection, symbols: set[int]) -> tuple[int, int] | None:
-    """Return offset and symbol number of the first relocation that needs one of some symbols; None without one."""
+    """Return offset and symbol number of the first relocation with one of the symbols; None if there is none."""
     if part.type == elf_layout.CREL:
         return next(
             ((offset, number) for offset, number, *_ in read_crel_entries(elf, part) if number in symbols), None

@@ -1,8 +1,8 @@
-"""A whole ELF file as llvm-objcopy takes it apart: sections that know each other by reference, and segments.
+"""ELF files as in llvm-objcopy: sections that refer to each other by object, and segments.
 
-Which kind a section is decides what happens to it: tables of strings, symbols, section indices, relocations and groups
-are written anew, everything else is copied. Fields that hold a section index become references where llvm-objcopy
-makes them so, and stay numbers where it does not (``llvm/lib/ObjCopy/ELF/ELFObject.cpp``, LLVM 22.1).
+The kind of a section determines its treatment: tables of strings, symbols, section indices, relocations and groups are
+written again, everything else is copied. Section indices in fields become references where llvm-objcopy resolves them,
+and stay numbers where it does not (``llvm/lib/ObjCopy/ELF/ELFObject.cpp``, LLVM 22.1).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-#: What a section is to llvm-objcopy
+#: Kinds of sections in llvm-objcopy
 DATA, COMPRESSED, STRINGS, SYMBOLS, INDICES, RELOCATIONS, LOADED_RELOCATIONS, GROUP, ADDED = range(9)
 
-#: Where a section that was not in the old file counts as having been: behind all others.
+#: Old index of added sections: after all others.
 NEW_SECTION_POSITION = 1 << 64
 
 _TABLES = {layout.GROUP: GROUP, layout.SYMTAB: SYMBOLS, layout.SYMTAB_SHNDX: INDICES}
 _RELOCATION_TYPES = (layout.REL, layout.RELA, layout.CREL)
-#: hash, dynamic, nobits, dynsym, gnu_hash: data, also with the flag of compressed sections
+#: hash, dynamic, nobits, dynsym, gnu_hash: data even with the flag of compressed sections
 _NEVER_COMPRESSED = (5, 6, layout.NOBITS, layout.DYNSYM, 0x6FFFFFF6)
 _GROUP_WORD = 4
 
 
 class MutableSegment:
-    """A program header, or the place of the ELF header or of the program headers.
+    """A program header, or the range of the ELF header or of the program headers.
 
-    ``row`` is the program header by field name, ``old_offset`` where it was and ``offset`` where it goes.
+    ``row`` is the program header by field name, ``old_offset`` the old position and ``offset`` the new one.
     """
 
     __slots__ = ("address", "align", "file_size", "index", "offset", "old_offset", "parent", "row")
@@ -58,7 +58,7 @@ class MutableSegment:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """What segments are sorted by, so that one comes before those inside it."""
+        """The sort key of segments: an outer one comes before those inside it."""
         return self.old_offset, -self.align, self.index
 
     def contains(self, other: MutableSegment) -> bool:
@@ -67,15 +67,14 @@ class MutableSegment:
 
 
 class MutableElfSection:
-    """A section on its way from the old file into the new one.
+    """A section that is copied from the old file to the new one.
 
-    The first fields are those of its header; ``old_offset`` is where it was and ``offset`` where it goes, likewise
-    ``old_index`` and ``index``. ``is_copied`` says that its bytes are those at the old place, else they are
-    ``content``. ``linked`` is the section that ``link`` names and ``target`` the one that relocations apply to, where
-    those are kept up to date.
-    ``links_symbols`` says that the section named the symbol table, and may do so again if no symbol changes its
-    number. A group has ``members``, the ``group_word`` before them, and the old number of its ``signature`` symbol, or
-    -1.
+    The first fields are those of its header; ``old_offset`` is the old position and ``offset`` the new one, likewise
+    ``old_index`` and ``index``. ``is_copied``: its bytes are those at the old position, else they are ``content``.
+    ``linked`` is the section to which ``link`` refers and ``target`` the one to which relocations apply, if
+    llvm-objcopy updates these fields. ``links_symbols``: the section refers to the symbol table, and keeps the
+    reference if no symbol changes its number. A group has ``members``, the ``group_word`` before them, and the old
+    number of its ``signature`` symbol, or -1.
     """
 
     __slots__ = (
@@ -131,11 +130,11 @@ class MutableElfSection:
 
 
 def section_kind(section_type: int, flags: int) -> int:
-    """Return what a section of some type and flags is to llvm-objcopy."""
+    """Return the kind of a section with a type and flags."""
     if section_type in _RELOCATION_TYPES:
         return LOADED_RELOCATIONS if flags & layout.ALLOC else RELOCATIONS
     if section_type == layout.STRTAB:
-        # One that is loaded belongs to the program's memory and is left alone.
+        # A loaded one belongs to the program's memory and does not change.
         return DATA if flags & layout.ALLOC else STRINGS
     if section_type in _TABLES:
         return _TABLES[section_type]
@@ -143,9 +142,9 @@ def section_kind(section_type: int, flags: int) -> int:
 
 
 def read_sections(elf: ElfFile) -> list[MutableElfSection]:
-    """Return the sections of a file, section 0 not among them, with references between them.
+    """Return the sections of a file, without section 0, with references between them.
 
-    Raises FormatError for a damaged file, HostError where llvm-objcopy refuses one or would lose its section table.
+    Raises FormatError for a damaged file, HostError if llvm-objcopy refuses it or would lose its section table.
     """
     rows = list(elf.rows())[1:]
     names = section_names(elf, [row[SH_NAME] for row in rows])
@@ -197,7 +196,7 @@ def section_names(elf: ElfFile, places: Sequence[int]) -> dict[int, bytes]:
         at = elf.section_field(index, "name_offset")
         expected = f"less than {len(table):#x}"
         raise elf.error("the name lies outside the table of names", at, "name_offset", expected, f"{max(places):#x}")
-    # A section at place 0 has no name, whatever the first byte is.
+    # A section with name offset 0 has no name, whatever the first byte is.
     return {**read_strings_at(table, places, view), 0: b""}
 
 
@@ -209,7 +208,7 @@ def _outside(elf: ElfFile, part: MutableElfSection) -> BadValue:
 
 
 def _refer(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableElfSection]) -> None:
-    """Turn the section numbers in a header into references, as far as llvm-objcopy does."""
+    """Replace the section numbers in a header by references where llvm-objcopy does."""
 
     words = _LINK_WORDS.get(part.kind, (_FIELD, _INVALID, ""))
     place = words[0].format(part.link, part.title)
@@ -243,7 +242,7 @@ def _section(elf: ElfFile, number: int, parts: Sequence[MutableElfSection], prob
 
 _FIELD, _INVALID, _NO_SYMBOLS = "Link field value {0} in section {1}", "is invalid", "is not a symbol table"
 
-#: kind → what errors say about its link: how they name it, that it is no section, and that it is one of another kind
+#: kind → words for errors about its link: its name, that it is no section, that it is one of another kind
 _LINK_WORDS = {
     SYMBOLS: ("Symbol table has link index of {0}", "which is not a valid index", "which is not a string table"),
     INDICES: (_FIELD, _INVALID, _NO_SYMBOLS),
@@ -269,13 +268,11 @@ def _read_group(elf: ElfFile, part: MutableElfSection, parts: Sequence[MutableEl
     part.members = [parts[number - 1] for (number,) in members]
 
 
-# Segments of linked files: which contains which, which sections lie in them, and where they go.
-#
-# A segment moves as a whole, and what is inside moves with it; the ELF header and the program headers count as segments
-# for that. Only a section that lies in no segment is laid out by itself.
+# Segments of linked files. A segment moves as a whole with everything inside; the ELF header and the program headers
+# count as segments. Only sections outside of segments are laid out one by one.
 
 #: LIMIT: pairs of a segment and a section, or of two segments, that are compared. A program has a dozen segments and
-#: a hundred sections; a hostile file could ask for 65,535 times a million.
+#: a hundred sections; a hostile file could have 65,535 times a million pairs.
 _PAIRS = 1 << 22
 
 _WORD = 1 << 64
@@ -324,7 +321,7 @@ class SegmentLayout:
         self.header.file_size = elf.layouts.header.size
 
     def lay_out(self) -> int:
-        """Give every segment its new place; return the position behind the last."""
+        """Assign a new position to every segment; return the position after the last."""
         end = 0
         for segment in sorted((*self.listed, self.header, self.table), key=lambda each: each.order):
             if segment.parent is not None:
@@ -336,16 +333,16 @@ class SegmentLayout:
 
 
 def _aligned(position: int, align: int, address: int) -> int:
-    """Return the first position from one on that an address agrees with, modulo an alignment.
+    """Return the first position from ``position`` on that is congruent to an address, modulo an alignment.
 
-    In 64 bits, as llvm-objcopy counts: where the alignment is no power of two that makes a difference.
+    In 64 bits, as in llvm-objcopy: if the alignment is no power of two, that makes a difference.
     """
     skew = address % align
     return (align_up((position - skew) % _WORD, align) + skew) % _WORD
 
 
 def _holds(segment: MutableSegment, part: MutableElfSection) -> bool:
-    """Return whether a section lies in a segment; an empty one lies in the segment that starts there."""
+    """Return whether a section is in a segment; an empty one is in the segment that starts there."""
     size = part.size or 1
     if part.old_offset == NEW_SECTION_POSITION:
         return False
@@ -358,17 +355,17 @@ def _holds(segment: MutableSegment, part: MutableElfSection) -> bool:
     return segment.address <= part.address and segment.address + segment.row["memory_size"] >= part.address + size
 
 
-# A file taken apart, and what can be done with it: sections taken out and put in.
+# Adding and removing sections
 
-#: Section flags that llvm-objcopy keeps when it is told others: what the contents are (compressed, grouped, ordered,
-#: thread-local, info is a section), and what belongs to systems (0x0ff00000) and processors (0xf0000000).
+#: Section flags that llvm-objcopy keeps when others are set: properties of the contents (compressed, grouped, ordered,
+#: thread-local, info is a section), and flags of systems (0x0ff00000) and processors (0xf0000000).
 _KEPT_FLAGS = 0x0FF00000 | 0xF0000000 | 0x800 | 0x200 | 0x80 | 0x400 | 0x40
-#: SHF_X86_64_LARGE, which on its own machine can be told
+#: SHF_X86_64_LARGE, which can be set for its own machine
 _LARGE, _X86_64 = 0x10000000, 62
 
 
 class ElfModel:
-    """An ELF file that can be written anew.
+    """An ELF file that can be written again.
 
     Raises FormatError for a damaged file, HostError for one that llvm-objcopy refuses or would lose parts of.
     """
@@ -406,7 +403,7 @@ class ElfModel:
 
     @property
     def is_relocatable(self) -> bool:
-        """Whether the file may be linked again: then even an empty symbol table stays."""
+        """Whether the file can be linked again: then even an empty symbol table is kept."""
         return not self.elf.is_linked or any(part.kind == RELOCATIONS for part in (*self.parts, *self.removed))
 
     def add(self, name: bytes, content: Sequence[Piece]) -> None:
@@ -420,7 +417,7 @@ class ElfModel:
         self.parts.append(part)
 
     def _check_note(self, title: str, content: Sequence[Piece], size: int) -> None:
-        """Refuse what llvm-objcopy would not take for a note: two sizes, a type, and padded bytes of those sizes."""
+        """Refuse content that llvm-objcopy rejects as a note: two sizes, a type, and padded bytes of those sizes."""
         if not size:
             return
         hint = "give the section another name"
@@ -441,7 +438,7 @@ class ElfModel:
             )
 
     def exclude(self, names: set[bytes]) -> None:
-        """Give all sections of some names the flags of sections that linkers drop."""
+        """Set the flags of sections with given names to those of sections that linkers drop."""
         kept = _KEPT_FLAGS & ~layout.EXCLUDE
         if self.elf.header.machine == _X86_64:
             kept &= ~_LARGE
@@ -452,9 +449,9 @@ class ElfModel:
                     part.type = layout.PROGBITS  # QUIRK(llvm-objcopy): its bytes are then zeros in the file
 
     def remove(self, is_unwanted: Callable[[MutableElfSection], bool]) -> None:
-        """Take out sections, relocations that apply to them, groups that held nothing else, and their symbols.
+        """Remove sections, relocations that apply to them, groups with no other members, and their symbols.
 
-        Raises HostError when a section that stays needs one that goes.
+        Raises HostError if another section needs a removed one.
         """
         stay: list[MutableElfSection] = []
         gone: list[MutableElfSection] = []
@@ -480,7 +477,7 @@ class ElfModel:
             return True
         if part.kind in (RELOCATIONS, LOADED_RELOCATIONS) and not part.is_compressed:
             return part.target is not None and is_unwanted(part.target)
-        # An empty group goes with any edit.
+        # Every edit removes empty groups.
         return part.kind == GROUP and not part.is_compressed and all(map(is_unwanted, part.members))
 
     def _drop_references(self, stay: Sequence[MutableElfSection], gone: frozenset[MutableElfSection]) -> None:
@@ -511,14 +508,14 @@ class ElfModel:
                     "remove neither",
                 )
             if part.kind == SYMBOLS and self.symbols is not None:
-                self.symbols.remove_of(gone)
+                self.symbols.remove_in(gone)
             elif part.kind == RELOCATIONS and symbols:
                 self._check_uses(part, symbols)
             elif part.kind == GROUP:
                 part.members = [member for member in part.members if member not in gone]
         for part in stay:
             if part.kind == GROUP and part.signature in symbols:
-                # llvm-objcopy goes on with a symbol that is not there any more.
+                # llvm-objcopy would continue with a symbol that no longer exists.
                 self._refuse(
                     f"the group '{part.title}' is named by a symbol in a section that would be removed",
                     "remove the group's sections as well, or neither",

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.file import ElfFile
     from fatpack.binary.elf.objcopy.sections import MutableElfSection
 
-#: Values of a symbol's section index that stand for no section: absolute and common symbols, and what single machines
-#: add (amdgpu's LDS, MIPS' and Hexagon's small common). llvm-objcopy refuses all others.
+#: Section indices of symbols that mean no section: absolute and common symbols, and those of single machines (amdgpu's
+#: LDS, small common of MIPS and Hexagon). llvm-objcopy refuses all others.
 _SPECIAL = {elf_layout.FIRST_RESERVED + 0xF1, elf_layout.FIRST_RESERVED + 0xF2}
 _SPECIAL_BY_MACHINE: Mapping[int, Collection[int]] = {
     elf_layout.MACHINE_MIPS: (0xFF00, 0xFF03, 0xFF04),
@@ -27,10 +27,10 @@ _LOCAL = 0
 
 
 class MutableElfSymbols:
-    """The symbols of a file, each known by its number in the old table.
+    """The symbols of a file, each identified by its number in the old table.
 
-    ``order`` are the old numbers in the order of the new table; ``homes`` the sections that symbols are defined in,
-    by old number. ``has_changed`` says that some symbol has another number than before.
+    ``order``: old numbers in the order of the new table. ``homes``: sections of the symbols, by old number.
+    ``has_changed``: a symbol has another number than before.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class MutableElfSymbols:
         return self.names[number].decode("utf-8", "backslashreplace")
 
     def sort(self) -> None:
-        """Put local symbols before all others."""
+        """Move local symbols before all others."""
         order = [number for number in self.order if self.is_local[number]]
         if len(order) < len(self.order):
             first_global = next((place for place, number in enumerate(self.order) if not self.is_local[number]), 0)
@@ -134,20 +134,20 @@ class MutableElfSymbols:
                 self.order = order + [number for number in self.order if not self.is_local[number]]
                 self.has_changed = True
 
-    def remove_of(self, gone: Collection[MutableElfSection]) -> None:
-        """Take out the symbols that are defined in removed sections; the first symbol stays."""
+    def remove_in(self, removed: Collection[MutableElfSection]) -> None:
+        """Remove the symbols in removed sections; the first symbol stays."""
         first, *others = self.order
-        order = [number for number in others if self.homes[number] not in gone]
+        order = [number for number in others if self.homes[number] not in removed]
         if len(order) < len(others):
             self.order = [first, *order]
             self.has_changed = True
 
-    def defined_in(self, gone: Collection[MutableElfSection]) -> set[int]:
-        """Return the old numbers of the symbols that are defined in some sections."""
-        return {number for number, home in enumerate(self.homes) if home is not None and home in gone}
+    def defined_in(self, removed: Collection[MutableElfSection]) -> set[int]:
+        """Return the old numbers of the symbols in some sections."""
+        return {number for number, home in enumerate(self.homes) if home is not None and home in removed}
 
     def renumbering(self) -> list[int] | None:
-        """Return the new number by old number (-1 for symbols that are gone); None if none has changed."""
+        """Return the new number by old number (-1 for removed symbols); None if none has changed."""
         if not self.has_changed:
             return None
         new = [-1] * len(self.rows)
@@ -157,7 +157,7 @@ class MutableElfSymbols:
 
     @property
     def last_local(self) -> int:
-        """The place of the last local symbol in the new table; 0 if there is none."""
+        """The index of the last local symbol in the new table; 0 if there is none."""
         return max((place for place, number in enumerate(self.order) if self.is_local[number]), default=0)
 
     def used_names(self) -> list[bytes]:
@@ -165,7 +165,7 @@ class MutableElfSymbols:
         return [self.names[number] for number in self.order]
 
     def packed(self, name_offsets: Mapping[bytes, int]) -> bytes:
-        """Return the new table, with sections by their new numbers."""
+        """Return the new table, with new section numbers."""
         layout = self.elf.layouts.symbol
         name_at, section_at = self._name_at, self._section_at
         rows = []

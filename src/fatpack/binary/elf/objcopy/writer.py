@@ -1,4 +1,4 @@
-"""Writing a file that was taken apart: tables of names and symbols made anew, everything else laid out one by one."""
+"""Writing ELF files as llvm-objcopy does: new tables of names and symbols, and a new layout of everything else."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-# Ranges of bytes painted over each other: segments overlap, and headers lie inside them.
+# Layers of bytes, because segments overlap, and headers are inside them
 
 
 class Layer(Record):
-    """A range of ``size`` bytes to be painted at a position; ``content`` None is zeros."""
+    """A range of ``size`` bytes at a position; ``content`` None means zeros."""
 
     at: int
     size: int
@@ -36,7 +36,7 @@ class Layer(Record):
 
 
 def flatten(layers: Sequence[Layer], end: int) -> list[Piece]:
-    """Return what is seen from position 0 to ``end``: of layers that overlap the last one, between them zeros."""
+    """Return the bytes from position 0 to ``end``: of overlapping layers the last one, zeros between them."""
     edges = {edge for layer in layers for edge in (layer.at, layer.at + layer.size) if edge < end}
     events = sorted({0, end, *edges})
     starts = sorted((layer.at, number) for number, layer in enumerate(layers) if layer.size)
@@ -66,12 +66,12 @@ def _part(layer: Layer | None, position: int, size: int) -> Iterator[Piece]:
 
 _INDEX = 4
 
-#: QUIRK(llvm-objcopy): it keeps 32 bits of the size of entries.
+#: QUIRK(llvm-objcopy): it keeps only 32 bits of the entry size.
 _ENTRY_SIZE = 0xFFFFFFFF
 
 
 def write_model(model: ElfModel) -> list[Piece]:
-    """Return the new file. Raises HostError when a table that it cannot do without was removed."""
+    """Return the new file. Raises HostError if a necessary table was removed."""
     elf = model.elf
     _prune(model)
     names = model.names
@@ -99,7 +99,7 @@ def write_model(model: ElfModel) -> list[Piece]:
         made[model.symbol_table] = (model.symbols.packed(tables[strings].offsets if strings else {}),)
         if model.indices is not None:
             made[model.indices] = (model.symbols.packed_indices(),)
-    # Apart from the zeros between them, segments have the bytes of the old file, each of them once.
+    # Except for the zeros between them, segments consist of bytes of the old file, each of them once.
     check_filler_size(segments_end - len(elf.view), elf.view)
     result = PieceList(elf.view, _head(model, _header(model, names, table), segments_end))
     for part in body:
@@ -117,7 +117,7 @@ def write_model(model: ElfModel) -> list[Piece]:
 
 
 def _prune(model: ElfModel) -> None:
-    """Take out tables that llvm-objcopy finds needless, and make the one it finds missing."""
+    """Remove tables that llvm-objcopy removes as needless, and add the one that it adds if it is missing."""
     symbols, table = model.symbols, model.symbol_table
     if table is not None and symbols is not None and not model.is_relocatable and len(symbols.order) == 1:
         strings = table.linked if table.linked is not model.names else None
@@ -140,7 +140,7 @@ def _prune(model: ElfModel) -> None:
 
 
 def _size_tables(model: ElfModel, names: MutableElfSection) -> dict[MutableElfSection, MergedStringTable]:
-    """Set the sizes of all sections that are made anew, and return the tables of strings."""
+    """Set the sizes of all sections that are written again, and return the string tables."""
     elf, symbols = model.elf, model.symbols
     wanted: dict[MutableElfSection, list[bytes]] = {part: [] for part in model.parts if part.kind == kinds.STRINGS}
     wanted[names] += [part.name for part in model.parts]
@@ -181,9 +181,9 @@ def _size_relocations(model: ElfModel, part: MutableElfSection, new: Sequence[in
 
 
 def _lay_out(model: ElfModel, end: int) -> tuple[list[MutableElfSection], int]:
-    """Give every section its new number and place, behind the end of the segments.
+    """Assign a new number and position to every section, after the end of the segments.
 
-    Return those outside of segments in the order of their places, and the position behind the last.
+    Return those outside of segments in the order of their positions, and the position after the last.
     """
     outside = []
     for index, part in enumerate(model.parts, 1):
@@ -201,7 +201,7 @@ def _lay_out(model: ElfModel, end: int) -> tuple[list[MutableElfSection], int]:
 
 
 def _finish_headers(model: ElfModel) -> None:
-    """Set the numbers of sections and symbols in headers, where llvm-objcopy keeps them up to date."""
+    """Set section and symbol numbers in headers, where llvm-objcopy updates them."""
     symbols = model.symbols
     new = symbols.renumbering() if symbols is not None else None
     for part in model.parts:
@@ -221,7 +221,7 @@ def _finish_headers(model: ElfModel) -> None:
             part.is_copied, part.content = False, (b"".join(map(pack, words)),)
 
 
-#: Flag of a group: linkers keep one of several with the same symbol.
+#: Flag of a COMDAT group: linkers keep one of several with the same symbol.
 _COMDAT = 1
 
 
@@ -270,7 +270,7 @@ def _rows(model: ElfModel, names: MutableElfSection, table: MergedStringTable) -
     count = len(model.parts) + 1
     size = count if count >= elf_layout.FIRST_RESERVED else 0
     link = names.index if names.index >= elf_layout.FIRST_RESERVED else 0
-    # QUIRK(llvm-objcopy): what lies in a segment by its address only may lie before it in the file.
+    # QUIRK(llvm-objcopy): a section that is in a segment only by its address may be before it in the file.
     largest = model.elf.layouts.largest
     rows = [_row(model, (0, 0, 0, 0, 0, size, link, 0, 0, 0), None)]
     for part in model.parts:

@@ -1,1 +1,1 @@
-"""Taking loaded device code out of linked ELF files: what may go, how segments are split, where pointers are held."""
+"""Removing loaded device code from linked ELF files: possible cuts, segments, program headers, and pointers."""

@@ -1,4 +1,4 @@
-"""What can be cut out of a linked file: the ends of sections, by whole pages, and what that does to their segments.
+"""Cuts in a linked file: ends of sections, in whole pages, and their effect on segments.
 
 ::
 
@@ -6,11 +6,11 @@
     new   │ part A      section │ more of the segment │ next segment
                         ▲ kept  ▲ a multiple of the page, and so is the cut
 
-Part B of the segment starts at the page in which the section ended. It keeps its addresses, and its offset goes down
-by a multiple of every alignment, so that addresses and offsets agree as loaders want it. Nothing is mapped between.
+Part B of the segment starts at the page in which the section ended. It keeps its addresses, and its offset decreases by
+a multiple of every alignment, so that addresses and offsets agree as loaders require. Nothing is mapped between.
 
-A loader maps whole pages: what of the freed bytes lies in the last page of A and in the first one of B becomes zeros.
-Segments that are written to stay whole: their pages have other rules (RELRO, TLS, memory beyond the file).
+A loader maps whole pages: freed bytes in the last page of A and in the first page of B become zeros. Writable segments
+are not cut, because their pages have other rules (RELRO, TLS, memory beyond the file).
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
     from fatpack.binary.elf.shrinker.shrink import ChangedElfSection, LinkedElfFile, ProgramHeader
 
-#: The smallest page that any system maps. Segments that are aligned to less come of ``ld -n`` and ``-N``.
+#: Smallest page size of any system. Segments with a smaller alignment are made by ``ld -n`` and ``-N``.
 PAGE = 4096
 
-#: Program headers of one file: 65535 means that the number is elsewhere.
+#: Largest number of program headers: 65535 means that the number is elsewhere.
 MAX_SEGMENTS = 65534
 
 _WRITABLE = 2
 
 
 class CannotShrinkElf(Exception):
-    """Nothing can be cut out of this file, or this section; the reason in words."""
+    """Raised if nothing can be cut out of the file or section; the reason in words."""
 
 
 class ElfCut(Record):
-    """What goes of a changed section: the bytes from ``start`` to ``end`` of the old file.
+    """The removed range of a changed section: the bytes from ``start`` to ``end`` of the old file.
 
-    ``load`` is the segment that has the section, None for one that is not loaded; ``kept`` the position behind the
-    section's new bytes, and behind what was put there. ``rest`` is where the segment goes on, at a page, None if it
-    ends with the section. ``splits`` says whether that takes one more program header.
+    ``load`` is the segment of the section, None if it is not loaded; ``kept`` is the position after the section's new
+    bytes, and after bytes that were moved there. ``rest`` is the page at which the segment continues, None if it ends
+    with the section. ``splits``: the cut needs one more program header.
     """
 
     changed: ChangedElfSection
@@ -56,12 +56,12 @@ class ElfCut(Record):
 
     @property
     def size(self) -> int:
-        """The number of bytes that go, a multiple of every segment's alignment."""
+        """The number of removed bytes, a multiple of every segment's alignment."""
         return self.end - self.start
 
 
 def cut_alignment(elf: LinkedElfFile) -> int:
-    """Return the number of bytes of which cuts must be multiples. Raises Whole if nothing can be cut at all."""
+    """Return the number of which sizes of cuts must be multiples. Raises Whole if nothing can be cut at all."""
     if elf.has_trailing:
         size = len(elf.view) - elf.end
         raise CannotShrinkElf(
@@ -92,10 +92,10 @@ def cut_alignment(elf: LinkedElfFile) -> int:
 def find_cuts(
     elf: LinkedElfFile, changed: Sequence[ChangedElfSection], align: int, ends: Mapping[int, str]
 ) -> tuple[list[ElfCut], list[str]]:
-    """Return what can be cut of sections in the order of the file, and why the others stay as long as they were.
+    """Return the possible cuts in the order of the file, and the reasons why other sections keep their length.
 
-    ``ends`` are the sections whose end a symbol names, which code may compare addresses with. Sections that lose less
-    than a page are in neither.
+    ``ends`` are the sections with a symbol at their end, with which code may compare addresses. Sections that lose less
+    than a page are in neither result.
     """
     found, reasons = [], []
     loads = sorted((load for load in elf.loads if load.file_size), key=lambda load: load.offset)
@@ -146,7 +146,7 @@ def _check_load(elf: LinkedElfFile, changed: ChangedElfSection, load: ProgramHea
 
 
 def _marked(elf: LinkedElfFile, changed: Sequence[ChangedElfSection]) -> dict[int, int]:
-    """Return section → segment for changed sections over whose freed bytes another segment than a loaded one lies."""
+    """Return section → segment for changed sections with freed bytes in a segment that is not a loaded one."""
     others = sorted(
         (each.offset, each.end, each.index)
         for each in elf.segments
@@ -168,7 +168,7 @@ def _marked(elf: LinkedElfFile, changed: Sequence[ChangedElfSection]) -> dict[in
 def make_cut(
     elf: LinkedElfFile, changed: ChangedElfSection, load: ProgramHeader | None, kept: int, align: int
 ) -> ElfCut:
-    """Return what can be cut of a section of which the file keeps what is before a position; maybe nothing."""
+    """Return the possible cuts of a section whose bytes before a position are kept; maybe none."""
     end, rest, splits = changed.section.end, None, False
     if load is not None and end < load.end:
         rest = end = end - end % load.align
@@ -178,7 +178,7 @@ def make_cut(
 
 
 def best_cuts(found: Iterable[ElfCut], most: int) -> list[ElfCut]:
-    """Return the cuts to make, in order, with at most so many that take a program header: those that save most."""
+    """Return the cuts to make, in order; of those that need a program header, the largest ``most``."""
     every = list(found)
     ranked = sorted((cut for cut in every if cut.splits), key=lambda cut: -cut.size)[:most]
     kept = {cut.changed.section.index for cut in ranked}

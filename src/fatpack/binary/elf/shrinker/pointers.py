@@ -1,9 +1,9 @@
-"""Pointers in linked files, set to other addresses: where each one is held.
+"""Changing pointers and symbols in linked files.
 
-A linker writes an address in place where it is final, and says in a relocation where the loader must add the base.
-With addends (RELA) the address is the addend, and some linkers write it in place too; without (REL, RELR) it is in
-place only. A relocation against a local symbol holds the distance from it. (gABI, "Relocation"; the types are those of
-the processors' own documents.)
+A linker writes a final address in place, and marks in a relocation that the loader must add the base. With addends
+(RELA) the address is the addend, and some linkers write it in place too; without (REL, RELR) it is only in place. A
+relocation against a local symbol contains the distance from it. (gABI, "Relocation"; types from the processors' ABI
+documents.)
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 _AGAIN = "link the program again without the device code that should go"
 
-#: Types of dynamic relocations that are not read here, and hold addends.
+#: Types of unsupported dynamic relocations with addends.
 _UNREAD = (elf_layout.CREL, elf_layout.ANDROID_RELA)
 
 
 class _LoaderRelocation(Record):
-    """A relocation at a pointer: ``at`` is its position in the file, ``symbol`` the number of its symbol."""
+    """A relocation of a pointer: ``at`` is its position in the file, ``symbol`` the number of its symbol."""
 
     at: int
     type: int
@@ -47,9 +47,9 @@ def pointer_patches(
     moves: Sequence[ContainerMove],
     pointers: Mapping[int, int],
 ) -> dict[int, bytes]:
-    """Return position → bytes for pointers that get other values. Raises HostError, FormatError.
+    """Return position → bytes for pointers with new values. Raises HostError, FormatError.
 
-    Relocations inside a changed section are refused too: what they change would be elsewhere now.
+    Relocations inside a changed section are refused too, because the words that they change move.
     """
     stretches = [
         (each.section.address, each.section.address + each.section.size)
@@ -82,7 +82,7 @@ def pointer_patches(
 
 
 def has_relative_pointer_into(elf: LinkedElfFile, low: int, high: int) -> bool:
-    """Return whether a relocation that adds the base leads to an address between two, the second excluded."""
+    """Return whether the target of a base-relative relocation is between two addresses, the second excluded."""
     relative = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
     layout = elf.layouts.rela
     for table in _tables(elf, {}):
@@ -110,7 +110,7 @@ def _check_places(elf: LinkedElfFile, stretches: Sequence[tuple[int, int]], poin
 
 
 def _base(elf: LinkedElfFile, relocation: _LoaderRelocation, place: int, moved: Mapping[int, int]) -> int:
-    """Return what the loader adds to a relocation's addend, without the base of the file. Raises HostError."""
+    """Return the value that the loader adds to a relocation's addend, without the base. Raises HostError."""
     relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1, -1, -1))
     where = f"the relocation of the pointer at address {place:#x}, {elf.at(relocation.at)} in the file,"
     if relocation.type == relative or (relative < 0 and not relocation.symbol and relocation.addend is None):
@@ -121,7 +121,7 @@ def _base(elf: LinkedElfFile, relocation: _LoaderRelocation, place: int, moved: 
 
 
 def _local_value(elf: LinkedElfFile, relocation: _LoaderRelocation, where: str, moved: Mapping[int, int]) -> int:
-    """Return the value that a symbol has now, which no other file can replace. Raises HostError for others."""
+    """Return the value of a symbol that no other file can replace. Raises HostError for others."""
     layout, link = elf.layouts.symbol, relocation.table.link
     table = elf.section(link) if 0 < link < elf.section_count else None
     at = relocation.symbol * layout.size
@@ -168,7 +168,7 @@ def _relocations(
 
 
 def _tables(elf: LinkedElfFile, pointers: Mapping[int, int]) -> Iterator[ElfSection]:
-    """Yield the tables of dynamic relocations. Raises HostError where one cannot be read that may matter."""
+    """Yield the tables of dynamic relocations. Raises HostError if an unsupported one may be relevant."""
     types, flags = elf.columns("type", "flags")
     for index, (type, flag) in enumerate(zip(types, flags, strict=True)):
         if flag & elf_layout.ALLOC and type in (elf_layout.REL, elf_layout.RELA):
@@ -183,7 +183,7 @@ def _pointer_relocations(
 ) -> Iterator[tuple[_LoaderRelocation, int]]:
     """Yield the relocations of a table that change one of the pointers, with their places.
 
-    Programs have millions of relocations and a handful that matter: most blocks are passed by with two comparisons.
+    Programs have millions of relocations, of which a handful is needed: most blocks are skipped with two comparisons.
     """
     layout = elf.layouts.rela if table.type == elf_layout.RELA else elf.layouts.rel
     low = min((*pointers, *(start for start, _, _ in stretches)), default=0)
@@ -215,7 +215,7 @@ def _column(elf: LinkedElfFile, block: bytes, size: int, number: int = 0) -> lis
 def _check_outside(
     elf: LinkedElfFile, table: ElfSection, places: Sequence[int], stretches: Sequence[tuple[int, int, ElfSection]]
 ) -> None:
-    """Raise HostError if a place lies in a section that changes."""
+    """Raise HostError if a place is in a section that changes."""
     from bisect import bisect_left
 
     ordered = sorted(places)
@@ -226,11 +226,11 @@ def _check_outside(
             raise elf.refusal(f"{problem}: its contents depend on where it is loaded", _AGAIN)
 
 
-# Symbols on containers that move or lose bytes, and on sections that make room for the program headers.
+# Symbols of containers that move or lose bytes, and of sections that move to free space for program headers
 
 
 class ContainerSymbol(Record):
-    """A symbol of a table: ``at`` is its position in the file, ``values`` its record, ``section`` where it lies."""
+    """A symbol of a table: ``at`` is its position in the file, ``values`` its record, ``section`` its section."""
 
     table: ElfSection
     at: int
@@ -276,14 +276,14 @@ def _table_symbols(
         number += len(block) // layout.size
 
 
-#: Of more sections than these, symbols are looked at one by one.
+#: With more sections than this, every symbol is examined.
 _FEW = 16
 
 
 def _hits(elf: LinkedElfFile, block: bytes, wanted: Collection[int]) -> list[tuple[int, int]]:
-    """Return (place in the block, stored number of the section) of the symbols of some sections.
+    """Return (index in the block, stored section number) of the symbols of some sections.
 
-    Programs have a million symbols and a handful on device code: these are searched for, not come across.
+    Programs have a million symbols and a handful on device code, so the section numbers are searched in bulk.
     """
     layout, order = elf.layouts.symbol, elf.layouts.order
     column = memoryview(block).cast("H")[layout.field_offset("section_index") // 2 :: layout.size // 2].tobytes()
@@ -313,7 +313,7 @@ def _wide(elf: LinkedElfFile, words: ElfSection | None, number: int) -> int:
 def sections_with_end_symbol(
     elf: LinkedElfFile, changed: Sequence[ChangedElfSection], symbols: Sequence[ContainerSymbol]
 ) -> dict[int, str]:
-    """Return the changed sections whose end a symbol names, as ``__stop_NAME`` of linkers does: index → title.
+    """Return the changed sections with a symbol at their end, such as linkers' ``__stop_NAME``: index → title.
 
     ``symbols`` are those of the changed sections.
     """
@@ -333,10 +333,10 @@ def symbol_patches(
     moves: Sequence[ContainerMove],
     reduced: Collection[int],
 ) -> dict[int, bytes]:
-    """Return position → bytes for those of the changed sections' symbols that name something else now.
+    """Return position → bytes for symbols of the changed sections that need another value.
 
-    ``reduced`` are the sections that end earlier now: symbols on what is gone name their end, and nothing. Raises
-    HostError for a symbol that other files can see, on something that moves or goes.
+    ``reduced`` are the sections that end earlier: symbols on removed bytes move to their end, with size 0. Raises
+    HostError for a symbol that other files can see, on something that moves or is removed.
     """
     sections = {each.section.index: each for each in changed}
     ordered = sorted(moves, key=lambda move: move.old)
@@ -345,7 +345,7 @@ def symbol_patches(
     for symbol in symbols:
         change = sections[symbol.section]
         inside = symbol.value - change.section.address
-        # Linkers give symbols of other places the section before or behind: __ehdr_start, _end.
+        # Linkers assign other symbols the section before or after them: __ehdr_start, _end.
         if symbol.info & 0xF == elf_layout.SECTION_SYMBOL or not 0 <= inside <= change.section.size:
             continue
         number = bisect_right(starts, symbol.value) - 1
@@ -366,7 +366,7 @@ def symbol_patches(
 def _placed(
     symbol: ContainerSymbol, move: ContainerMove | None, change: ChangedElfSection, is_reduced: bool
 ) -> tuple[int, int]:
-    """Return the address and size that a symbol has now; ``move`` is that of the container that it is in."""
+    """Return the new address and size of a symbol; ``move`` is that of its container."""
     if move is not None and symbol.value == move.old:
         return move.new, move.new_size if symbol.size == move.old_size else min(symbol.size, move.new_size)
     if move is not None and symbol.value < move.old + move.old_size and (move.new != move.old or is_reduced):

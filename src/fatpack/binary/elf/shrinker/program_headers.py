@@ -1,13 +1,13 @@
-"""Room behind the program headers: what stands there moves into bytes that were freed.
+"""Space for more program headers: the parts after them move into freed bytes.
 
-The table itself must stay where it is: GNU strip and objcopy put it back behind the ELF header, and break a file whose
-table lies elsewhere. What may move is what nothing but program headers and the dynamic table leads to: the name of the
-interpreter, notes, and the tables by which a loader finds symbols. Their addresses change, and with them these headers,
-entries of the dynamic table, section headers, and local symbols on notes.
+The table itself must not move: GNU strip and objcopy put it back after the ELF header, and break a file whose table is
+elsewhere. Parts can move if only program headers and the dynamic table refer to them: the name of the interpreter,
+notes, and the tables in which a loader looks up symbols. Their addresses change, and with them these headers, entries
+of the dynamic table, section headers, and local symbols on notes.
 
-QUIRK(patchelf up to 0.18): it adds a program header where the first sections of the *section table* stand, whatever
-stands behind the program headers. Where something moves, there is room for one more header than needed, so that it
-overwrites nothing; what it writes is in order again.
+QUIRK(patchelf up to 0.18): it adds a program header where the first sections of the *section table* are, regardless of
+the bytes after the program headers. If something moves, there is space for one more header than needed, so that it
+overwrites nothing; its output is then valid.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.shrinker.shrink import LinkedElfFile, ProgramHeader
 
 
-# The dynamic table of a linked file: which of its entries are addresses, and what they lead to.
+# The addresses in the dynamic table of a linked file
 
-#: Tags whose values are no addresses: sizes, counts, flags and places in the table of strings (gABI, "Dynamic
-#: Section", and glibc's elf.h for those of GNU and Sun).
+#: Tags whose values are no addresses: sizes, counts, flags and offsets in the string table (gABI, "Dynamic Section",
+#: and glibc's elf.h for those of GNU and Sun).
 _NUMBERS = {1, 2, 8, 9, 10, 11, 14, 15, 16, 18, 19, 20, 22, 24, 27, 28, 29, 30, 33, 35, 37} | {
     0x6FFFFFF9,
     0x6FFFFFFA,
@@ -42,18 +42,18 @@ _NUMBERS = {1, 2, 8, 9, 10, 11, 14, 15, 16, 18, 19, 20, 22, 24, 27, 28, 29, 30, 
     0x7FFFFFFD,
     0x7FFFFFFF,
 }
-#: DT_VALRNGLO to DT_VALRNGHI: numbers, too
+#: DT_VALRNGLO to DT_VALRNGHI: also numbers
 _FIRST_NUMBER, _LAST_NUMBER = 0x6FFFFD00, 0x6FFFFDFF
 
-#: LIMIT: entries of a dynamic table that are read. Real ones have some dozen, and one for each library they need.
+#: LIMIT: entries of a dynamic table. Real ones have some dozen, and one for each needed library.
 _MOST = 1 << 16
 
 
 class DynamicTable:
-    """The entries of a file's dynamic table that hold addresses; none of a file without one."""
+    """The entries of a file's dynamic table that are addresses; none for a file without one."""
 
-    #: type of a section → tag by which the table leads to it, and nothing else does
-    TAGS = {  # noqa: RUF012  (nobody changes it)
+    #: type of a section → the tag of the only dynamic entry that refers to it
+    TAGS = {  # noqa: RUF012  (never changed)
         5: 4,
         0x6FFFFFF6: 0x6FFFFEF5,
         layout.DYNSYM: 6,
@@ -85,11 +85,11 @@ class DynamicTable:
         self._entries.sort()
 
     def leading(self, address: int, size: int) -> list[tuple[int, int]]:
-        """Return (address, tag) of the entries that lead to some bytes."""
+        """Return (address, tag) of the entries that refer to a range of bytes."""
         return [(value, tag) for value, tag, _ in self._between(address, address + size)]
 
     def patches(self, low: int, high: int, shift: int) -> dict[int, bytes]:
-        """Return position → bytes for the entries that lead to addresses between two, moved by a distance."""
+        """Return position → bytes for the entries with addresses between two, moved by a distance."""
         word, order = self._elf.layouts.word, self._elf.layouts.order
         return {at: (value + shift).to_bytes(word, order) for value, _, at in self._between(low, high)}
 
@@ -99,20 +99,20 @@ class DynamicTable:
 
 _SHT_NOTE = 7
 
-#: Segments that lead to what may move, and are changed with it.
+#: Segments of movable parts, which are changed with them.
 _LEADING = (layout.INTERPRETER, layout.NOTE, layout.PROPERTIES)
 
-#: LIMIT: segments of notes of one file. Linkers make one for each alignment of notes, and one for their properties.
+#: LIMIT: segments of notes per file. Linkers make one for each alignment of notes, and one for their properties.
 _MOST_LEADING = 64
 
 _READABLE = 4
 
 
 class MovedRange(Record):
-    """A stretch of the file that makes room: from ``start`` to ``end``, which goes to ``position`` of the old file.
+    """A range of the file that moves: from ``start`` to ``end``, to ``position`` of the old file.
 
-    ``shift`` is what its addresses change by; ``sections`` are the numbers of the sections in it, ``patches`` what
-    changes elsewhere because of it: the entries of the dynamic table, and symbols.
+    ``shift`` is the change of its addresses; ``sections`` are the numbers of its sections; ``patches`` are the changes
+    elsewhere: entries of the dynamic table, and symbols.
     """
 
     start: int
@@ -122,15 +122,15 @@ class MovedRange(Record):
     sections: frozenset[int]
     patches: dict[int, bytes]
 
-    def holds(self, segment: ProgramHeader) -> bool:
-        """Return whether a segment is one that moves."""
+    def contains(self, segment: ProgramHeader) -> bool:
+        """Return whether a segment is one of those that move."""
         return segment.type in _LEADING and self.start <= segment.offset and segment.end <= self.end
 
 
 class ProgramHeaderSpace:
-    """What stands behind the program headers of a file.
+    """The parts after the program headers of a file.
 
-    ``most`` is how many more of them there can be; ``obstacle`` says what stands in the way of others.
+    ``most`` is the possible number of additional headers; ``obstacle`` is the reason why there cannot be more.
     """
 
     def __init__(self, elf: LinkedElfFile) -> None:
@@ -152,7 +152,7 @@ class ProgramHeaderSpace:
         self.most = max((free - self._end) // self._size, (fixed - self._end) // self._size - self._spare, 0)
 
     def _fixed(self) -> int:
-        """Return where the first thing starts that cannot move, and note it as the obstacle."""
+        """Return the start of the first part that cannot move, and store it as the obstacle."""
         elf, start, end = self._elf, self._start, self._end
         fixed, self.obstacle = len(elf.view), "the end of the file"
         if elf.header.section_offset >= end:
@@ -175,7 +175,7 @@ class ProgramHeaderSpace:
         return fixed
 
     def _end_of(self, load: ProgramHeader) -> int:
-        """Return how far the segment of the table could reach in the file: to the next page that is another's."""
+        """Return the largest possible end of the table's segment: the next page that belongs to another part."""
         if load.memory_size != load.file_size or load.align < PAGE:
             return load.end
         loads = self._elf.loads
@@ -196,10 +196,10 @@ class ProgramHeaderSpace:
             return found == [(section.address, self._dynamic.TAGS[section.type])]
         return not found and (section.offset, section.end) in self._interpreters
 
-    def made(self, count: int, cuts: Sequence[ElfCut], align: int) -> tuple[MovedRange | None, list[ElfCut]]:
-        """Return what moves so that ``count`` more program headers fit, None if nothing, and the cuts as they are then.
+    def make(self, count: int, cuts: Sequence[ElfCut], align: int) -> tuple[MovedRange | None, list[ElfCut]]:
+        """Return the move for ``count`` more program headers, None if nothing moves, and the cuts after it.
 
-        Raises Whole if it cannot move.
+        Raises Whole if it is impossible.
         """
         needed = self._end + count * self._size
         if any(at < needed for at, _ in self._rows[:1]):
@@ -225,7 +225,7 @@ class ProgramHeaderSpace:
         return self._moved(indices, start, reach, cuts, align)
 
     def _blocked(self, what: str) -> CannotShrinkElf:
-        return CannotShrinkElf(f"{what} stands behind the program headers, where one more is needed, and cannot move")
+        return CannotShrinkElf(f"{what} is after the program headers, where one more is needed, and cannot move")
 
     def _moved(
         self, indices: Sequence[int], start: int, end: int, cuts: Sequence[ElfCut], align: int
@@ -252,7 +252,7 @@ class ProgramHeaderSpace:
             if smaller.size and (best is None or lost < best[0]):
                 best = lost, number, smaller, cut
         if best is None:
-            raise CannotShrinkElf("what stands behind the program headers does not fit into the freed bytes")
+            raise CannotShrinkElf("the bytes after the program headers do not fit into the freed bytes")
         _, number, smaller, _ = best
         if has_relative_pointer_into(elf, address, address + end - start):
             raise self._blocked("something that a relocation leads to")
@@ -260,7 +260,7 @@ class ProgramHeaderSpace:
         shift = smaller.changed.section.address + position - smaller.changed.section.offset - address
         patches = self._dynamic.patches(address, address + end - start, shift)
         for symbol in symbols_on_sections(elf, frozenset(indices)):
-            # __ehdr_start and its like name the first section, and lie elsewhere.
+            # __ehdr_start and similar symbols are assigned the first section, but are elsewhere.
             if not address <= symbol.value <= address + end - start:
                 continue
             if symbol.info >> 4:

@@ -1,4 +1,4 @@
-"""The new file: bytes of the old one where nothing changed, new ones where something did, none where it was cut."""
+"""Shrinking linked ELF files: the checks, the plan, and the new file."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ if TYPE_CHECKING:
     Replacement = tuple[int, int, Sequence[Piece]]
 
 
-# Linked files as this edit sees them: segments as records, the sections that change, and what forbids any change.
-#
-# What forbids only that the file gets smaller is in ``cuts``: zeros do for the rest.
+# Linked files for this edit: segments as records, the sections that change, and obstacles to any change. Obstacles that
+# only prevent a smaller file are in ``cuts``: then freed bytes become zeros.
 
-#: SHF_TLS: every thread has its own copy
+#: SHF_TLS: thread-local sections
 _TLS = 0x400
 
-#: What ends a file that the kernel's integrity measurement, or its loader of modules, has a signature of (Linux,
-#: include/linux/module_signature.h): any edit makes it invalid.
+#: End of a file that was signed for the kernel's integrity measurement or module loader (Linux,
+#: include/linux/module_signature.h): any edit makes the signature invalid.
 _SIGNATURE = b"~Module signature appended~\n"
 
 
@@ -60,12 +59,12 @@ class ProgramHeader(Record):
 
     @property
     def end(self) -> int:
-        """The position behind the segment's bytes in the file."""
+        """The position after the segment's bytes in the file."""
         return self.offset + self.file_size
 
 
 class ChangedElfSection(Record):
-    """A section that gets other contents: ``pieces`` of together ``size`` bytes."""
+    """A section with new contents: ``pieces`` with a total of ``size`` bytes."""
 
     section: ElfSection
     pieces: Sequence[Piece]
@@ -73,9 +72,9 @@ class ChangedElfSection(Record):
 
 
 class LinkedElfFile(EditableFile):
-    """A program or library, checked so far that contents of its sections can be exchanged in place.
+    """A program or library whose sections can get other contents in place.
 
-    Making one raises HostError for files that must not be edited, FormatError for damaged ones.
+    The constructor raises HostError for files that must not be edited, FormatError for damaged ones.
     """
 
     def __init__(self, view: View) -> None:
@@ -105,7 +104,7 @@ class LinkedElfFile(EditableFile):
         self._addresses = [load.address for load in self.loads]
 
     def refusal(self, problem: str, hint: str) -> HostError:
-        """Return the error for what cannot be done with this file."""
+        """Return the error for an edit that is impossible for this file."""
         return HostError(problem, hint=hint, chain=self.view.chain)
 
     def at(self, position: int) -> str:
@@ -113,7 +112,7 @@ class LinkedElfFile(EditableFile):
         return format_hex(self.view.offset(position))
 
     def position_of(self, address: int, size: int) -> int:
-        """Return where the file holds some bytes of memory, -1 if it does not hold them all."""
+        """Return the position in the file of bytes in memory, -1 if the file does not contain all of them."""
         number = bisect_right(self._addresses, address) - 1
         if number < 0:
             return -1
@@ -122,20 +121,20 @@ class LinkedElfFile(EditableFile):
         return load.offset + inside if inside + size <= load.file_size else -1
 
     def is_by_address(self, segment: ProgramHeader) -> bool:
-        """Return whether a segment's address alone says what it is, and its offset leads to other bytes.
+        """Return whether only a segment's addresses are valid, and its offset refers to other bytes.
 
-        QUIRK(mold 1.10 and newer): PT_GNU_RELRO has the offset 0 where the section that it starts with has no bytes.
-        Loaders protect the pages of its addresses, and read nothing at its offset.
+        QUIRK(mold 1.10 and newer): PT_GNU_RELRO has the offset 0 if its first section has no bytes. Loaders protect
+        the pages of its addresses, and read nothing at its offset.
         """
         return segment.type == layout.RELRO and self.position_of(segment.address, 0) != segment.offset
 
     def address_of(self, position: int) -> int:
-        """Return the address at which a byte of the file is loaded, 0 for one that is not."""
+        """Return the address of a position in the file, 0 if it is not loaded."""
         found = next((load for load in self.loads if load.offset <= position < load.end), None)
         return found.address + position - found.offset if found else 0
 
     def changed(self, contents: Iterable[NewSectionContent]) -> list[ChangedElfSection]:
-        """Return the sections that change in the order of their bytes. Raises UsageError, HostError."""
+        """Return the sections that change, in the order of their bytes. Raises UsageError, HostError."""
         found: dict[int, ChangedElfSection] = {}
         for content in contents:
             index, size = content.index, total_size(content.pieces)
@@ -146,7 +145,7 @@ class LinkedElfFile(EditableFile):
             section = self.section(index)
             self._check(section, size)
             found[index] = ChangedElfSection(section, content.pieces, size)
-        # Raises HostError where parts of the file overlap: no byte would have one meaning.
+        # Raises HostError if parts of the file overlap, so that a byte would have two meanings.
         list_parts(self, {index: change.pieces for index, change in found.items()})
         return sorted(found.values(), key=lambda change: change.section.offset)
 
@@ -166,16 +165,16 @@ class LinkedElfFile(EditableFile):
         if size > section.size:
             raise self.refusal(
                 f"{title} would get {size} bytes, and has room for {section.size}",
-                "what is behind it cannot move; put less in it, or link the program again",
+                "the bytes after it cannot move; make it smaller, or link the program again",
             )
 
 
-#: Views that are longer are worth copying inside the kernel, which takes whole pages.
+#: The kernel copies whole pages; it is worth it for views that are longer than this.
 _LONG = 256 << 10
 
 
 class ShrinkPlan(Record):
-    """What is cut, in order, what makes room for more program headers, and what ``align`` cuts are multiples of."""
+    """The cuts in order, the range that moves for more program headers, and ``align``, the unit of cuts."""
 
     cuts: Sequence[ElfCut]
     moved: MovedRange | None
@@ -185,9 +184,9 @@ class ShrinkPlan(Record):
 def assemble(
     elf: LinkedElfFile, changed: Sequence[ChangedElfSection], patches: Mapping[int, bytes], plan: ShrinkPlan | None
 ) -> list[Piece]:
-    """Return the new file. ``patches`` are position in the old file → bytes. Without a plan nothing has another place.
+    """Return the new file. ``patches`` are position in the old file → bytes. Without a plan nothing moves.
 
-    Raises HostError where two changes meet.
+    Raises HostError if two changes overlap.
     """
     cut_of = {cut.changed.section.index: cut for cut in plan.cuts} if plan else {}
     replaced: list[Replacement] = []
@@ -215,7 +214,7 @@ def assemble(
 
 
 class _Edits:
-    """Patches that are all to be used, once."""
+    """Patches, each of which must be used exactly once."""
 
     def __init__(self, elf: LinkedElfFile, patches: Mapping[int, bytes]) -> None:
         self._elf, self._patches = elf, Patches(patches)
@@ -233,17 +232,17 @@ class _Edits:
         return list(self._patches.apply(self._elf.view, start, end))
 
     def check(self) -> None:
-        """Raise HostError if a patch was for bytes that are replaced."""
+        """Raise HostError if a patch is for bytes that are replaced."""
         if self._used != len(self._stretches):
             raise self._meeting(self._stretches[0][0])
 
     def _meeting(self, at: int) -> Exception:
-        problem = f"changes of pointers, symbols and device code meet at or behind {self._elf.at(at)}"
+        problem = f"changes of pointers, symbols and device code overlap at or after {self._elf.at(at)}"
         return self._elf.refusal(problem, "use a file as the linker wrote it")
 
 
 class _ElfShift:
-    """Where positions of the old file are in the new one."""
+    """Translates positions in the old file to positions in the new one."""
 
     def __init__(self, plan: ShrinkPlan) -> None:
         self._starts = [cut.start for cut in plan.cuts]
@@ -252,7 +251,7 @@ class _ElfShift:
         self._align = plan.align
 
     def __call__(self, position: int) -> int:
-        """Return the new position. Inside a cut, where only empty things are, it agrees with the old one in a page."""
+        """Return the new position. Inside a cut, where only empty parts are, it is equal modulo the page size."""
         number = bisect_right(self._ends, position)
         if number < len(self._starts) and position > self._starts[number]:
             position -= (position - self._starts[number]) // self._align * self._align
@@ -260,7 +259,7 @@ class _ElfShift:
 
 
 def _tables(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut]) -> Iterator[Replacement]:
-    """Yield what replaces the ELF header, the program headers, what stood behind them, and the section table."""
+    """Yield the new ELF header, program headers, parts after them, and section table."""
     shift = _ElfShift(plan)
     segments = list(_segments(elf, plan, shift))
     start, end = elf.program_table()
@@ -289,7 +288,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
     parts = {index: _parts(elf.segments[index], cuts) for index, cuts in by_load.items()}
     added = sum(len(each) - 1 for each in parts.values()) * elf.layouts.program.size
     for segment in elf.segments:
-        if plan.moved is not None and plan.moved.holds(segment):
+        if plan.moved is not None and plan.moved.contains(segment):
             offset = shift(segment.offset - plan.moved.start + plan.moved.position)
             address, physical = segment.address + plan.moved.shift, segment.physical_address + plan.moved.shift
             yield segment.replace(offset=offset, address=address, physical_address=physical)
@@ -304,7 +303,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
 
 
 def _reaching(segment: ProgramHeader, start: int, end: int) -> ProgramHeader:
-    """Return a segment that loads all of the program headers if it loads some: they may have grown into its padding."""
+    """Return a segment that loads all program headers if it loads some: they may have grown into its padding."""
     if segment.type != elf_layout.LOAD or not segment.offset <= start < segment.end or segment.end >= end:
         return segment
     size = end - segment.offset
@@ -312,7 +311,7 @@ def _reaching(segment: ProgramHeader, start: int, end: int) -> ProgramHeader:
 
 
 def _parts(load: ProgramHeader, cuts: Sequence[ElfCut]) -> list[ProgramHeader]:
-    """Return what is left of a loaded segment, with offsets of the old file."""
+    """Return the remaining part of a loaded segment, with offsets of the old file."""
     parts, start = [], load.offset
     for cut in cuts:
         if cut.kept > start:
@@ -336,14 +335,14 @@ def _part(load: ProgramHeader, start: int, end: int) -> ProgramHeader:
 
 def _packed(elf: LinkedElfFile, segment: ProgramHeader) -> bytes:
     layout, largest = elf.layouts.program, elf.layouts.largest
-    # No loader looks at physical addresses, and some files have any number there.
+    # Loaders ignore physical addresses, and some files have invalid ones.
     physical = segment.physical_address & largest
     placed = segment.replace(address=_address(elf, segment.address), physical_address=physical)
     return layout.pack(*(getattr(placed, field.name) for field in layout.fields))
 
 
 def _address(elf: LinkedElfFile, address: int) -> int:
-    """Return an address that changed. Raises HostError for one that the file's fields cannot hold."""
+    """Return a changed address. Raises HostError if it is too large for the file's fields."""
     if not 0 <= address <= elf.layouts.largest:
         problem = f"something would move to the address {address:#x}, which is none of a {elf.layouts.bits}-bit file"
         raise elf.refusal(problem, "use a file as the linker wrote it, or mode zero")
@@ -368,7 +367,7 @@ def _sections(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut]
 
 
 def _paged(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Yield the same bytes with long views of the file starting at pages, from where the kernel copies them."""
+    """Yield the same bytes, with long views of the file split at pages, from which the kernel copies them."""
     for piece in pieces:
         head = -piece.start % PAGE if isinstance(piece, View) and len(piece) >= _LONG else 0
         if head and isinstance(piece, View):
@@ -435,12 +434,12 @@ def _with_room(elf: LinkedElfFile, found: list[cuts.ElfCut], align: int) -> tupl
     if room.most < splits:
         number = splits - room.most
         reasons.append(
-            f"{room.obstacle} stands behind the program headers, where there is room for {room.most} more and not for "
+            f"{room.obstacle} is after the program headers, where there is room for {room.most} more and not for "
             f"{splits}, and cannot move"
         )
         found = cuts.best_cuts(found, splits - number)
         splits = room.most
     if not found:
         raise CannotShrinkElf(reasons[0])
-    moved, found = room.made(splits, found, align)
+    moved, found = room.make(splits, found, align)
     return ShrinkPlan(found, moved, align), reasons

@@ -10,17 +10,6 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.concurrency.system import find_programs
-from fatpack.formats.clang_bundle.bundle_id import (
-    first_conflict_llvm22,
-    is_compatible_id,
-    is_compatible_id_llvm22,
-    kinds_agree,
-    parse_id,
-    refusal_llvm22,
-    stored_by_llvm22,
-)
-from fatpack.formats.clang_bundle.bundle_id import stored_id as new_stored_id
 from fatpack.record import Record
 from fatpack.tools.llvm.command_line import ClOption, parse_integer
 
@@ -259,6 +248,8 @@ def find_objcopy(program: str) -> str:
 
     It is only named, for ``-###``; nothing is run.
     """
+    from fatpack.concurrency.system import find_programs
+
     folders = [os.path.dirname(program)] if os.path.exists(program) else []
     return next(find_programs(["llvm-objcopy"], folders), "llvm-objcopy")
 
@@ -273,6 +264,8 @@ _MOST_STORED = 1000
 
 def cached_stored_id(spelling: str) -> str:
     """Return the ID that is stored for one that was typed. Each is asked for several times, and costs 50 µs."""
+    from fatpack.formats.clang_bundle.bundle_id import stored_id as new_stored_id
+
     known = _STORED.get(spelling)
     if known is None:
         if len(_STORED) == _MOST_STORED:
@@ -309,6 +302,8 @@ def are_all_hip(targets: Iterable[str]) -> bool:
 
 def stored_ids(settings: BundlerSettings) -> list[str]:
     """Return the IDs for the targets of a command line, in its order. Raises Refusal for what cannot be bundled."""
+    from fatpack.formats.clang_bundle.bundle_id import refusal_llvm22
+
     targets = settings.targets
     ids: list[str] = []
     for number, target in enumerate(targets):
@@ -331,6 +326,8 @@ def stored_ids(settings: BundlerSettings) -> list[str]:
 
 
 def _refuse_conflicts(targets: Sequence[str]) -> None:
+    from fatpack.formats.clang_bundle.bundle_id import first_conflict_llvm22
+
     groups: dict[str, set[str]] = {}
     for target in targets:
         parts, target_id = target.split("-", 5), cached_stored_id(target).split("-", 5)[5]
@@ -346,6 +343,8 @@ def _refuse_conflicts(targets: Sequence[str]) -> None:
 
 def _is_read_whole(spelling: str) -> bool:
     """Return whether LLVM 22 sees all there is in an ID."""
+    from fatpack.formats.clang_bundle.bundle_id import stored_by_llvm22
+
     return spelling.count("-") >= 4 and cached_stored_id(spelling) == stored_by_llvm22(spelling)
 
 
@@ -369,6 +368,8 @@ class TargetMatcher:
 
     def serves(self, entry: str, target: str) -> bool:
         """Return whether an entry may be handed out for a target."""
+        from fatpack.formats.clang_bundle.bundle_id import is_compatible_id, parse_id, stored_by_llvm22
+
         if target not in self._cut:
             return self._is_for(entry, target)
         have = parse_id(entry)
@@ -381,6 +382,8 @@ class TargetMatcher:
         return known
 
     def _is_for(self, entry: str, target: str) -> bool:
+        from fatpack.formats.clang_bundle.bundle_id import is_compatible_id, is_compatible_id_llvm22, kinds_agree
+
         if entry == target:
             return True
         if self._llvm == "23":
@@ -398,5 +401,7 @@ class TargetMatcher:
 
 
 def _without_arch(spelling: str) -> str:
+    from fatpack.formats.clang_bundle.bundle_id import parse_id
+
     have = parse_id(spelling)
     return f"{have.kind}-{have.triple}"

@@ -1,9 +1,9 @@
 """``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 or 13.5 does.
 
-nvcc and clang call it. ``options`` has the table of options and the checks of every image. Bytes, messages, their order
-and exit codes are the original's: those of the version that ``--as`` or ``FATPACK_CUDA`` names; without either those of
-13.0, and of 13.5 for command lines that 13.0 does not know.
-``docs/tools/fatbinary.md`` lists every difference.
+nvcc and clang call it. ``options`` has the table of options and the checks of every image. Bytes, messages, their
+order and exit codes are the original's: those of the version that ``--as`` or ``FATPACK_CUDA`` names; without either
+those of 13.0, and of 13.5 for command lines that 13.0 does not know. ``docs/tools/fatbinary.md`` lists every
+difference.
 """
 
 from __future__ import annotations
