@@ -36,7 +36,7 @@ FILES = sorted(
 
 def taken(unit: ImageSet, choices: tuple[DeviceSelection, ...]) -> set[str]:
     """Return the positions of the images that are taken or may be, in the outermost container."""
-    numbers = {number for choice in choices for number in choice.may}
+    numbers = {number for choice in choices for number in choice.possible}
     return {unit.images[number].position.partition("/")[0] for number in numbers}
 
 
@@ -55,7 +55,7 @@ def disagreements(data: bytes, name: str) -> tuple[list[str], int]:
         for unit in units:
             if unit.vendor != device.vendor:
                 continue
-            choices = select_image(unit.asked, device, RuntimeSettings())
+            choices = select_image(unit.candidates, device, RuntimeSettings())
             loaded = taken(unit, choices)
             compared += bool(loaded)
             if unit.vendor == "nvidia" and unit.runtime in ("openmp", "sycl"):

@@ -227,8 +227,8 @@ def test_parsing_and_comparing_common_targets_reads_no_data() -> None:
     script = (
         "import sys\n"
         "from fatpack.model import Target\n"
-        "from fatpack.targets import is_same_target, parse_target_id, parse_nvidia, triple_processor\n"
-        "from fatpack.targets import is_compatible_llvm22\n"
+        "from fatpack.targets import is_compatible_llvm22, is_same_target, parse_nvidia, parse_target_id\n"
+        "from fatpack.targets import triple_processor\n"
         "a, b = Target('amdgcn-amd-amdhsa', 'gfx90a:xnack+'), Target('nvptx64-nvidia-cuda', 'sm_80')\n"
         "is_same_target(a, b); is_same_target(a, a); is_compatible_llvm22(a, b)\n"
         "parse_target_id(a.arch); triple_processor('amdgpu9.0a')\n"

@@ -341,7 +341,7 @@ def _values_per_image(word: str, key: str) -> Iterator[tuple[str, ...]]:
         if alone is not None:
             yield _standalone_values(view, alone, key)
             return
-        for item in scan(view, judges=False):
+        for item in scan(view, checks_registration=False):
             if isinstance(item, FoundContainer):
                 yield from (_image_values(image, key) for image in item.images)
 

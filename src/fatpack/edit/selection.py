@@ -323,19 +323,21 @@ def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb
         yield from wrong
 
 
-def scan_tree(host: View, *, judges: bool = True) -> FilePart:
-    """Return a file with everything in it; ``judges`` compares what objects register with what is there."""
+def scan_tree(host: View, *, checks_registration: bool = True) -> FilePart:
+    """Return a file with everything in it; ``checks_registration`` compares the names that objects register with it."""
     if detect_host(host) != "archive":
-        return _part(host, "", limits.NESTING, is_member=False, judges=judges)
-    whole = _part(host, "", limits.NESTING, is_member=True, judges=judges)
+        return _part(host, "", limits.NESTING, is_member=False, checks_registration=checks_registration)
+    whole = _part(host, "", limits.NESTING, is_member=True, checks_registration=checks_registration)
     is_found = any(isinstance(item, FoundContainer) for item in all_items(whole))
-    return whole if is_found else _part(host, "", limits.NESTING, is_member=False, judges=judges)
+    return (
+        whole if is_found else _part(host, "", limits.NESTING, is_member=False, checks_registration=checks_registration)
+    )
 
 
-def _part(view: View, title: str, depth: int, *, is_member: bool, judges: bool) -> FilePart:
+def _part(view: View, title: str, depth: int, *, is_member: bool, checks_registration: bool) -> FilePart:
     """Return a file with everything in it, archives in archives too."""
     if detect_host(view) != "archive":
-        return FilePart(view, title, tuple(scan(view, is_member=is_member, judges=judges)))
+        return FilePart(view, title, tuple(scan(view, is_member=is_member, checks_registration=checks_registration)))
     if depth <= 0:
         hint = limits.advice("NESTING")
         raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
@@ -345,7 +347,12 @@ def _part(view: View, title: str, depth: int, *, is_member: bool, judges: bool) 
             findings.append(site)
             continue
         inner = f"{title}({site.member})" if title else site.member or ""
-        members.append((site.number, _part(site.data, inner, depth - 1, is_member=is_member, judges=judges)))
+        members.append(
+            (
+                site.number,
+                _part(site.data, inner, depth - 1, is_member=is_member, checks_registration=checks_registration),
+            )
+        )
     return FilePart(view, title, tuple(findings), tuple(members))
 
 

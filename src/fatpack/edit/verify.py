@@ -110,7 +110,7 @@ def deferred_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding
     ``path`` is the file that one of them was written to: its headers and tables of symbols are read from there, which
     takes not to inflate it again. Several images, in an archive, are read where they were found.
     """
-    late = [image for image in found if image.recognised is images.NOT_INFLATED]
+    late = [image for image in found if image.info is images.NOT_INFLATED]
     if len(late) == len(found) == 1 and os.path.isfile(path):
         with open_source(path) as source:
             return list(_damage(late[0].as_stored, source.view()))

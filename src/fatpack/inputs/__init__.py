@@ -1,6 +1,6 @@
-"""Trees: what names mean. Files, folders, patterns and packages, down to the files in which device code may be.
+"""Find the input files of a command: in folders, patterns and packages, down to the files that may have device code.
 
 ::
 
-    names ──► walk ──► places ──► nodes ──► leaves: files, also those in packages, open until the next is asked for
+    names ──► TreeWalk ──► TreeFile ──► PendingFile ──► InputFile, also in packages, open until the next is taken
 """

@@ -1,13 +1,14 @@
-"""From what was named down to leaves: the files in which device code may be, in folders and in packages.
+"""Input files that may have device code, in folders and in packages.
 
-A leaf is scanned as if it was unpacked: offsets in it count from its first byte, and its path says where it lies::
+A file in a package is scanned as if it were unpacked: offsets count from its first byte, and its path has the package::
 
     site-packages/torch/lib/libx.so
     x.whl!torch/lib/libx.so
     x.deb!data.tar.xz!usr/lib/libx.so
 
-Work is shared out by nodes: files of a folder, or the members of a package that was named. What is in a node is walked
-by whoever takes it, leaf by leaf: one is open at a time, and those that come out of a stream are read forwards only.
+The unit of parallel work is a node (:class:`PendingFile`): a file in a folder, or a member of a package. Each worker
+walks its node leaf by leaf (:class:`InputFile`) and keeps one file open at a time; files in a compressed stream are
+read forwards only.
 """
 
 from __future__ import annotations
@@ -35,16 +36,15 @@ if TYPE_CHECKING:
     FailureCallback = FatpackError | OSError
 
 
-# What lies beside a file of a package: the metadata that a compiler writes into the folder of an image.
-#
-# Files that are read forwards only have nothing beside them: what lies there went by, or comes later.
+# Metadata files that a compiler writes into the folder of an image. A file in a compressed stream has none: it is read
+# forwards only.
 
-#: All that is asked for ends so; other files of a package are not kept in mind.
+#: the suffix of metadata files; other files of a package are not recorded
 _SUFFIX = ".json"
 
 
 class PackageSidecars:
-    """The metadata files of a package by their folders, looked up when the first is asked for."""
+    """The metadata files of a package by folder, listed when the first is requested."""
 
     __slots__ = ("_folders", "_kind", "_view")
 
@@ -54,9 +54,9 @@ class PackageSidecars:
         self._folders: dict[str, dict[str, PackageMember]] | None = None
 
     def of(self, folder: str) -> dict[str, PackageMember]:
-        """Return the metadata files of a folder by their names; of several with one name, the first.
+        """Return the metadata files of a folder by name; of several with one name, the first.
 
-        Raises FormatError, Unsupported and OSError, each time it is asked, for a package that cannot be read.
+        Raises FormatError, Unsupported and OSError at each call for a package that cannot be read.
         """
         if self._folders is None:
             from fatpack.packages import PackageMember, get_package
@@ -66,47 +66,47 @@ class PackageSidecars:
                 if isinstance(item, PackageMember) and item.is_lasting and item.name.endswith(_SUFFIX):
                     place, _, name = item.name.rpartition("/")
                     folders.setdefault(place, {}).setdefault(name, item)
-            self._folders = folders  # an error on the way leaves no half of them behind
+            self._folders = folders  # assigned at the end, so that an error leaves no partial list
         return self._folders.get(folder, {})
 
 
 class SidecarFolder:
-    """The metadata files in the folder of one file; what ``Source.siblings`` is."""
+    """The metadata files in the folder of one file: the value of ``Source.siblings``."""
 
-    __slots__ = ("_folder", "_together")
+    __slots__ = ("_folder", "_package_sidecars")
 
-    def __init__(self, together: PackageSidecars, folder: str) -> None:
-        self._together = together
+    def __init__(self, package_sidecars: PackageSidecars, folder: str) -> None:
+        self._package_sidecars = package_sidecars
         self._folder = folder
 
     def read(self, name: str, most: int) -> bytes | None:
-        """Return the first bytes of the file of a name, None if there is none. Raises FormatError, Unsupported."""
-        member = self._together.of(self._folder).get(name)
+        """Return the first bytes of a file by name, None if there is none. Raises FormatError, Unsupported."""
+        member = self._package_sidecars.of(self._folder).get(name)
         if member is None:
             return None
         with member.open() as source:
             return source.beginning(most)
 
     def names(self, suffix: str) -> list[str]:
-        """Return the names that end so, in order."""
-        return sorted(name for name in self._together.of(self._folder) if name.endswith(suffix))
+        """Return the names with a suffix, in order."""
+        return sorted(name for name in self._package_sidecars.of(self._folder) if name.endswith(suffix))
 
 
-#: What stands in a path between a package and what is in it.
+#: Separator in a path between a package and a file in it.
 SEPARATOR = "!"
 
-#: LIMIT: nodes that are handed out together: their paths are held.
+#: LIMIT: files in one batch for the processes, because their paths are kept in memory
 _TOGETHER = 1000
 
 
 class MemberPath(str):
-    """The path of a file in a package; ``names`` are its parts: that of the file, and a stored name for each level."""
+    """The path of a file in a package; ``names`` are its parts: the path of the package, and a name for each level."""
 
     __slots__ = ("names",)
     names: tuple[str, ...]
 
     def __new__(cls, *names: str) -> Self:
-        """Return the path of some names, the file's first."""
+        """Return the path made of some names: the path of the outermost package first."""
         path = super().__new__(cls, SEPARATOR.join(names))
         path.names = names
         return path
@@ -116,8 +116,8 @@ class MemberPath(str):
 
 
 class Filter(Record):
-    """Which files are looked into: none that match ``exclude``, and without ``deep`` none that say by their names that
-    no device code is in them.
+    """Selects the files that are read: all except those that match ``exclude``, and, unless ``deep``, those whose names
+    show that they have no device code (:func:`fatpack.inputs.walk.is_skipped`).
     """
 
     exclude: tuple[str, ...] = ()
@@ -125,11 +125,12 @@ class Filter(Record):
 
 
 class SkipCounts:
-    """What was met on the way to the leaves, and not looked into; counts of several walks add up.
+    """Counts of skipped inputs; the counts of several walks are added.
 
-    ``passed`` and ``excluded`` are files that were left out by their names, and excluded folders; ``links`` and
-    ``special`` stand in folders. ``denied`` must not be read, and ``vanished`` were gone when their turn came: both are
-    leaves with an error. ``packages`` are those that were looked into, ``used`` the patterns that excluded something.
+    ``passed``: files skipped by name. ``excluded``: excluded files and folders. ``links``, ``special``: links, pipes,
+    sockets and devices in folders. ``denied``: files without read permission. ``vanished``: files deleted during the
+    walk. These two are input files with an error. ``packages``: packages that were read. ``used``: the patterns of
+    ``exclude`` that matched.
     """
 
     __slots__ = ("denied", "excluded", "links", "packages", "passed", "special", "used", "vanished")
@@ -139,7 +140,7 @@ class SkipCounts:
         self.used: set[str] = set()
 
     def fail(self, error: FailureCallback | None) -> None:
-        """Count a file that cannot be opened, if that is for lack of permission, or because it is gone."""
+        """Count a file that cannot be opened if the reason is a missing permission, or that it was deleted."""
         self.denied += isinstance(error, PermissionError)
         self.vanished += isinstance(error, FileNotFoundError)
 
@@ -151,7 +152,7 @@ class SkipCounts:
 
 
 class PackageFindings:
-    """What is wrong with how files are stored in a package. LIMIT: ``limits.FINDINGS`` of each code, others counted."""
+    """Findings about the storage of files in a package. LIMIT: ``limits.FINDINGS`` of each code, others are counted."""
 
     __slots__ = ("_kept", "_tally")
 
@@ -160,19 +161,19 @@ class PackageFindings:
         self._tally = FindingTally(limits.FINDINGS)
 
     def take(self, items: Iterable[Finding]) -> None:
-        """Take up findings, or the number of them where there are many."""
+        """Add findings, or only their number after the limit of their code."""
         self._kept += filter(self._tally.keeps, items)
 
     def findings(self) -> list[Finding]:
-        """Return the findings, and behind them one for each code of which more were counted."""
+        """Return the findings, then one for each code with more of them, with their number."""
         return [*self._kept, *self._tally.rest()]
 
 
 class InputFile(Record):
-    """A file in which device code may be, open until the next is asked for; or why there is none to be read.
+    """A file that may have device code, open until the next is taken; or the error for a file that cannot be read.
 
-    ``parts`` lead to it from what was named. With ``package`` it stands for a package of that kind, behind the files in
-    it, and ``findings`` are what is wrong with that; there is no view then.
+    ``parts`` are the parts of its path below the name that the user typed. If ``package`` is set, it is the last item
+    of a package of that kind, after the files in it: without a view, and with ``findings`` about the package itself.
     """
 
     path: str
@@ -185,10 +186,11 @@ class InputFile(Record):
 
 
 class PendingFile(Record):
-    """A file that was met in a folder or a package, which may be a package itself; :meth:`leaves` walks it.
+    """A file in a folder or a package, which may be a package itself; :meth:`leaves` opens it.
 
-    ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
-    ``said`` takes up what is wrong with how it is stored in the package around it, which comes behind all nodes of it.
+    ``size`` is the approximate cost of reading it, in bytes. If it is not lasting, it is read before the next is taken.
+    ``package_findings`` collects what is wrong with how it is stored in the package around it; they are reported after
+    the last file of the package.
     """
 
     path: str
@@ -198,14 +200,18 @@ class PendingFile(Record):
     is_lasting: bool = True
     depth: int = 0
     leaf: InputFile | None = None
-    said: PackageFindings | None = None
+    package_findings: PackageFindings | None = None
 
     def leaves(self, rules: Filter, counts: SkipCounts) -> Iterator[InputFile]:
-        """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
+        """Yield the file, or the files in it. A file that cannot be read has an error; nothing is raised for it."""
         if self.open is None:
             if self.leaf is not None:
                 counts.fail(self.leaf.error)
-                yield self.leaf if self.said is None else self.leaf.replace(findings=tuple(self.said.findings()))
+                yield (
+                    self.leaf
+                    if self.package_findings is None
+                    else self.leaf.replace(findings=tuple(self.package_findings.findings()))
+                )
             return
         try:
             source = self.open()
@@ -216,13 +222,13 @@ class PendingFile(Record):
         with source:
             try:
                 view = source.view()
-            except (FatpackError, OSError) as error:  # what is inflated has a size when all of it is
+            except (FatpackError, OSError) as error:  # the size of a compressed file is known after decompressing it
                 yield InputFile(self.path, self.parts, error=error)
                 return
             yield from _of(view, self, rules, counts)
-            # How it is stored in its package is known when it was read.
-            if self.said is not None:
-                self.said.take(getattr(source, "findings", ()))
+            # Findings about its storage in the package are complete after it was read.
+            if self.package_findings is not None:
+                self.package_findings.take(getattr(source, "findings", ()))
 
 
 def _of(view: View, node: PendingFile, rules: Filter, counts: SkipCounts) -> Iterator[InputFile]:
@@ -241,7 +247,7 @@ def _of(view: View, node: PendingFile, rules: Filter, counts: SkipCounts) -> Ite
 def walk_package(
     view: View, kind: str, package: PendingFile, rules: Filter, counts: SkipCounts
 ) -> Iterator[PendingFile]:
-    """Yield a node for each file in a package that is looked into, and one for the package itself behind them."""
+    """Yield a node for each selected file in a package, then one for the package itself."""
     from fatpack.packages import get_package
 
     counts.packages += 1
@@ -251,7 +257,7 @@ def walk_package(
         text = "packages nested deeper than the limit"
         said.take([finding("FP1004", view.span(), text, limits.advice("NESTING"))])
     else:
-        excluded, together = ExcludePatterns(rules.exclude, counts.used), PackageSidecars(view, kind)
+        excluded, package_sidecars = ExcludePatterns(rules.exclude, counts.used), PackageSidecars(view, kind)
         try:
             for item in get_package(kind).members(view):
                 if isinstance(item, Finding):
@@ -264,15 +270,15 @@ def walk_package(
                 elif not rules.deep and is_skipped(item.name):
                     counts.passed += 1
                 else:
-                    yield _node(item, view, package, parts, together).replace(said=said)
+                    yield _node(item, view, package, parts, package_sidecars).replace(package_findings=said)
         except (FatpackError, OSError) as problem:
             error = problem
     end = InputFile(package.path, package.parts, package=kind, size=len(view), error=error)
-    yield PendingFile(package.path, package.parts, None, leaf=end, said=said)
+    yield PendingFile(package.path, package.parts, None, leaf=end, package_findings=said)
 
 
 def _node(
-    member: PackageMember, view: View, package: PendingFile, parts: tuple[str, ...], together: PackageSidecars
+    member: PackageMember, view: View, package: PendingFile, parts: tuple[str, ...], package_sidecars: PackageSidecars
 ) -> PendingFile:
     names = package.path.names if isinstance(package.path, MemberPath) else (package.path,)
     path = MemberPath(*names, member.name)
@@ -283,7 +289,7 @@ def _node(
         if source.budget is UNCOUNTED:
             source.budget = view.source.budget
         if member.is_lasting:
-            source.siblings = SidecarFolder(together, member.name.rpartition("/")[0])
+            source.siblings = SidecarFolder(package_sidecars, member.name.rpartition("/")[0])
         return source
 
     size = len(view) if member.size is None else member.size
@@ -291,16 +297,16 @@ def _node(
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """Return the folders of a stored name and its last part, without those that mean nothing."""
+    """Return the folders of a stored name and its last part, without empty parts and ``.``."""
     return tuple(part for part in name.split("/") if part not in ("", "."))
 
 
 def walk_tree(
     name: str, rules: Filter, counts: SkipCounts, unmatched: list[str], *, budget: Budget | None = None
 ) -> Iterator[list[PendingFile]]:
-    """Yield the files of a folder, or those that a pattern means, as nodes that may be walked in any order.
+    """Yield the files of a folder, or the matches of a pattern, as nodes that may be read in any order.
 
-    ``unmatched`` gets a pattern that no file has.
+    ``unmatched`` receives a pattern that matches no file.
     """
     walk = TreeWalk([name], as_named=True, passes=not rules.deep, exclude=rules.exclude)
     yield from group_batches(_of_place(place, budget) for place in walk)
@@ -320,7 +326,7 @@ def _of_place(place: TreeFile, budget: Budget | None) -> PendingFile:
 
 
 def walk_open_file(view: View, path: str, rules: Filter, counts: SkipCounts) -> Iterator[list[PendingFile]]:
-    """Yield the nodes of a file that is open: of a package, those in it; else the file alone."""
+    """Yield the nodes of an open file: the files in a package, or the file itself."""
     try:
         kind = detect_package(view)
     except (FatpackError, OSError) as error:
@@ -334,7 +340,7 @@ def walk_open_file(view: View, path: str, rules: Filter, counts: SkipCounts) -> 
 
 
 def group_batches(nodes: Iterable[PendingFile]) -> Iterator[list[PendingFile]]:
-    """Yield nodes in lists: lasting ones together, any other alone, before the next is asked for."""
+    """Yield nodes in lists: lasting ones together, any other one alone, before the next is taken."""
     waiting: list[PendingFile] = []
     for node in nodes:
         if not node.is_lasting:
@@ -352,7 +358,7 @@ def group_batches(nodes: Iterable[PendingFile]) -> Iterator[list[PendingFile]]:
 
 
 def input_kind(name: str, view: View | None) -> str:
-    """Return what a name means: ``folder``, ``pattern``, or the JSON name of the package that is open."""
+    """Return the kind of an input: ``folder``, ``pattern``, or the JSON name of the open package."""
     return detect_package(view) if view is not None else "pattern" if is_pattern(name) else "folder"
 
 
@@ -365,7 +371,7 @@ def walk_input(
     *,
     budget: Budget | None = None,
 ) -> Iterator[list[PendingFile]]:
-    """Yield the nodes of a name: of a file that is open, or without a view, of a folder or a pattern."""
+    """Yield the nodes of an input: of an open file, or without a view, of a folder or a pattern."""
     if view is None:
         return walk_tree(name, rules, counts, unmatched, budget=budget)
     return walk_open_file(view, name, rules, counts)

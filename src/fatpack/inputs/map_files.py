@@ -1,8 +1,8 @@
-"""Paths → leaves → what is made of them: how all answers, tables and surveys read what users name.
+"""Map a function over all input files, in parallel processes, with the results in the order of the files.
 
 ::
 
-    files, folders, patterns, packages, URLs, addresses ──► leaves ──► processes ──► what was made, in their order
+    files, folders, patterns, packages, URLs, addresses ──► input files ──► processes ──► results, in their order
 """
 
 from __future__ import annotations
@@ -47,19 +47,16 @@ if TYPE_CHECKING:
     Group = tuple[Iterable[list[PendingFile]], bool] | InputFile
 
 
-# Leaves shared out to all cores: what is made of each comes back, in the order of the leaves.
-
-
 class _MappedBatch(Record):
-    """What was made of the leaves of a node in another process, what was met there, and what was inflated.
+    """The results for the files of a node from another process, with its counts and the decompressed bytes (``drawn``).
 
-    ``said`` is what is wrong with how the node is stored.
+    ``package_findings`` are findings about the storage of the node in its package.
     """
 
     made: list[Any]
     counts: SkipCounts
     drawn: int
-    said: list[Finding]
+    package_findings: list[Finding]
 
 
 def map_files(
@@ -71,17 +68,17 @@ def map_files(
     is_local: bool = True,
     budget: Budget | None = None,
 ) -> Iterator[T]:
-    """Yield what ``make`` makes of every leaf, in order; most of it is made in forks of this process.
+    """Yield the results of ``make`` for all files, in order; most are computed in forks of this process.
 
-    What is made must be such that it can be pickled, and ``make`` keeps nothing. Connections to servers stay here: of
-    what is not local, all is made in this process. ``budget`` is that of the nodes' sources, by default the command's.
+    Results must be picklable, and ``make`` must not keep state. Files that are not local are read in this process,
+    because it has the connections to servers. ``budget`` is that of the nodes' sources, by default the command's.
     """
     budget = current_budget() if budget is None else budget
 
     def work(node: PendingFile) -> _MappedBatch:
         own, before, said = SkipCounts(), budget.drawn, PackageFindings()
-        # What stands for the package itself says what was met before it; of any other node, what is new goes back.
-        asked = node if node.open is None else node.replace(said=said)
+        # The node of the package itself carries all findings so far; any other node returns its new findings.
+        asked = node if node.open is None else node.replace(package_findings=said)
         made = [make(leaf) for leaf in asked.leaves(rules, own)]
         return _MappedBatch(made, own, budget.drawn - before, said.findings())
 
@@ -95,8 +92,8 @@ def map_files(
                 done: _MappedBatch | None = None if there is None else there.value
                 if done is not None and budget.inflate(done.drawn):
                     counts.add(done.counts)
-                    if node.said is not None:
-                        node.said.take(done.said)
+                    if node.package_findings is not None:
+                        node.package_findings.take(done.package_findings)
                     yield from done.made
                 else:
                     for leaf in node.leaves(rules, counts):
@@ -160,7 +157,7 @@ class _Inputs:
         self._waiting: list[PendingFile] = []
 
     def groups(self, paths: Iterable[str | os.PathLike[str]]) -> Generator[Group, None, None]:
-        """Yield a group after another; what is open for one is closed when the next is taken."""
+        """Yield the groups; a source that is open for one group is closed when the next is taken."""
         for given in paths:
             path = os.fspath(given)
             if is_tree(path):
@@ -211,7 +208,7 @@ class _Inputs:
 
 
 def _opened(path: str, opener: Opener | None, budget: Budget) -> tuple[Source | NestedFile, View]:
-    """Return what a path names, open, by ``opener`` if there is one. Raises ``OSError`` and FatpackError."""
+    """Open a path, by ``opener`` if there is one. Raises ``OSError`` and FatpackError."""
     if opener is not None:
         return opener(path)
     source = open_source(resolve_url(path), budget=budget)
@@ -219,7 +216,7 @@ def _opened(path: str, opener: Opener | None, budget: Budget) -> tuple[Source | 
 
 
 def _shown(path: str) -> str:
-    """Return a path as reports show it: of a URL without what is secret in it."""
+    """Return a path as reports show it: a URL without its secrets."""
     from fatpack.io.url import redact_url
 
     return redact_url(path) if "://" in path else path

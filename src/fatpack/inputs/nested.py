@@ -1,6 +1,6 @@
-"""The file that an address names in a package, or in a package in it: ``data.tar.xz!usr/lib/libx.so``.
+"""Open the file of an address in a package, or in a package in it: ``data.tar.xz!usr/lib/libx.so``.
 
-Names may hold ``!`` and parentheses: what exists comes first, and the longest name of what exists.
+Names may contain ``!`` and parentheses: existing files win, and of these the one with the longest name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source, View
     from fatpack.packages import PackageMember
 
-#: What helps where a stream is damaged of which a file is wanted.
+#: Advice if the compressed stream around a requested file is damaged.
 _SALVAGE = "extract of the whole package takes what is left"
 
 #: Names that an error lists
@@ -28,8 +28,8 @@ _NAMED = 5
 class NestedFile:
     """A file in a package, open with all packages around it; closing it closes them too. A context manager.
 
-    ``source`` are its bytes, ``package`` those of the outermost package, ``name`` is its path, and ``rest`` what the
-    address goes on with, ``(MEMBER)`` or nothing.
+    ``source`` has its bytes, ``package`` those of the outermost package. ``name`` is its path, ``rest`` the rest of the
+    address: ``(MEMBER)`` or nothing.
     """
 
     def __init__(self, sources: list[Source], rest: str) -> None:
@@ -61,9 +61,9 @@ class NestedFile:
 
 
 def open_nested(package: Source, inside: str) -> NestedFile:
-    """Open the file that a text names in a package, which is closed with it, or at once if that fails.
+    """Open the file with an address inside a package, which is closed with it, or at once if opening fails.
 
-    Raises UsageError, with what is there, FormatError for what is damaged, Unsupported for what cannot be inflated.
+    Raises UsageError with the names in the package, FormatError for damage, Unsupported for an unknown compression.
     """
     sources: list[Source] = [package]
     names: tuple[str, ...] = (str(package.name),)
@@ -90,7 +90,7 @@ class _FoundMember(Record):
 
 
 class _MembersSeen:
-    """What a package has, as far as an error says it: the first files, and those of the name that was asked for."""
+    """Files of a package for an error message: the first ones, and those of the requested name in other folders."""
 
     def __init__(self, inside: str) -> None:
         self._inside = inside
@@ -99,14 +99,14 @@ class _MembersSeen:
         self._alike: list[str] = []
 
     def add(self, name: str) -> None:
-        """Take note of a file."""
+        """Record a file."""
         if len(self._first) <= _NAMED:
             self._first.append(name)
         if len(self._alike) < _NAMED and name.rpartition("/")[2] == self._last:
             self._alike.append(name)
 
     def hint(self, kind: str) -> str:
-        """Return what to write instead of a name that a package of this kind does not have."""
+        """Return advice for a name that a package of this kind does not have."""
         if self._alike:
             return f"did you mean {' or '.join(self._alike)}?"
         more = ", …" if len(self._first) > _NAMED else ""
@@ -117,7 +117,7 @@ class _MembersSeen:
 
 
 class _MemberSearch:
-    """A look through a package for the file that a text begins with; files in a stream are opened as they go by."""
+    """Searches a package for the file at the start of an address; files in a stream are opened as they are read."""
 
     def __init__(self, view: View, inside: str) -> None:
         self._view = view
@@ -130,7 +130,7 @@ class _MemberSearch:
             raise UsageError(f"address {self._title}{SEPARATOR}: the file has no name")
 
     def result(self) -> _FoundMember:
-        """Return the file. Raises UsageError if there is none of this name, or if there are several."""
+        """Return the file. Raises UsageError if no file, or more than one, has this name."""
         from fatpack.packages import get_package
 
         best: list[tuple[PackageMember, str]] = []
@@ -163,7 +163,7 @@ class _MemberSearch:
                 f"{self._title} has {len(best)} files of the name {best[0][0].name}", hint=f"write {choices}"
             )
         if damage is not None and not (best and best[0][0].is_lasting):
-            # A checksum is at the end of a stream: what came before may be damaged, and nothing says which part.
+            # The checksum is at the end of the stream: any part before it may be damaged.
             what = f"{self._inside} may be damaged" if best else f"no file {self._inside} is left of what is damaged"
             raise BadValue(
                 f"{what}: {damage.message}",
@@ -182,7 +182,7 @@ class _MemberSearch:
         return _FoundMember(member.name, source, rest)
 
     def _completed(self, member: PackageMember, source: Source) -> Source:
-        """Return the source of a file with what it shares with others of its package."""
+        """Return the source of a file, with the metadata files of its package."""
         if source.budget is UNCOUNTED:
             source.budget = self._view.source.budget
         if member.is_lasting:
@@ -190,7 +190,7 @@ class _MemberSearch:
         return source
 
     def _rest(self, member: PackageMember) -> str | None:
-        """Return what the text goes on with behind a file's name, or behind its number (``#3``), if it begins so."""
+        """Return the rest of the address after a file's name, or after its number (``#3``), if it starts with these."""
         for name in (member.name, f"#{member.number}"):
             if self._inside.startswith(name):
                 rest = self._inside[len(name) :]

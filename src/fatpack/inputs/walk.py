@@ -1,6 +1,6 @@
-"""What users name to files: paths, folders, patterns, URLs, lists of them.
+"""Find the files of paths, folders, patterns, URLs, and lists of them.
 
-Folders are walked without following links: what a link in them leads to is in them too, or lies outside.
+Links in folders are not followed: the target of a link is in the folder too, or outside of it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-# Files that are not looked into because of their names: those that never hold compiled device code, and excluded ones.
-#
-# Most files of a package are source code, its tables and its pictures. Reading the first bytes of each takes a request
-# of a server, and inflating of what is compressed. Whoever wants to be sure looks into everything (``--deep``).
+# Files skipped by name. Most files of a package are source code, tables and pictures, and reading the first bytes of
+# each costs a request to a server, or decompression. ``--deep`` reads them all.
 
-#: Suffixes of what people write, and of what is made of that for people and interpreters. Not here are those of texts
-#: that fatpack reads (``.ptx``, ``.s``, ``.ll``, ``.mlir``, ``.i``, ``.ii``, ``.cui``, ``.hipi``) and ``.hip``, which
-#: names both. C files in which xxd stored images as numbers are source code: no room reads these.
+#: Suffixes of source code, documents, and code of interpreters. Texts that fatpack reads are not included (``.ptx``,
+#: ``.s``, ``.ll``, ``.mlir``, ``.i``, ``.ii``, ``.cui``, ``.hipi``), nor is ``.hip``, which is used for both. C files
+#: with images as numbers, written by xxd, are source code: fatpack does not read these.
 SUFFIXES = frozenset(
     (
         *("py", "pyc", "pyo", "pyi", "pyx", "pxd", "typed", "ipynb"),
@@ -36,26 +34,25 @@ SUFFIXES = frozenset(
     )
 )
 
-#: what nvcc calls the C file that embeds a fat binary: it is not read, and named
+#: nvcc's suffix of the C file that embeds a fat binary: it is not read, but reported
 _EMBEDDED = ".fatbin.c"
 
 
 def is_skipped(name: str) -> bool:
-    """Return whether a file of this name holds no compiled device code, whatever is in it."""
+    """Return whether a file of this name is assumed to have no compiled device code."""
     stem, _, suffix = name.rpartition(".")
     return bool(stem) and suffix.lower() in SUFFIXES and not name.endswith(_EMBEDDED)
 
 
 class ExcludePatterns:
-    """The files and folders that patterns exclude. One without ``/`` is for names, any other for paths from the root,
-    as are those that begin with one; a ``/`` at the end means nothing.
+    """Patterns of excluded files and folders. A pattern without ``/`` matches names, any other one paths from the root.
 
-    A folder that is excluded takes all with it that is in it. ``**`` stands for any folders, also none. ``used`` takes
-    up the patterns that excluded something.
+    A ``/`` at the end is ignored. An excluded folder excludes everything in it. ``**`` matches any number of folders,
+    also none. ``used`` receives the patterns that excluded something.
     """
 
     def __init__(self, patterns: Sequence[str], used: set[str] | None = None) -> None:
-        #: what was typed, whether it is for paths, and its parts
+        #: the pattern as typed, whether it matches paths, and its parts
         self._patterns = [(text, "/" in text.rstrip("/"), text.strip("/").split("/")) for text in patterns]
         self._used = set() if used is None else used
 
@@ -63,7 +60,7 @@ class ExcludePatterns:
         return bool(self._patterns)
 
     def has(self, parts: Sequence[str]) -> bool:
-        """Return whether the file or folder at a path is excluded; folders around it were asked about before."""
+        """Return whether the file or folder at a path is excluded; the caller has checked the folders around it."""
         found = [
             text
             for text, is_path, pattern in self._patterns
@@ -81,7 +78,7 @@ def path_matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether the parts of a path match those of a pattern, one each; ``**`` matches any number of them."""
     from fnmatch import fnmatchcase
 
-    # The states of the pattern that the names so far lead to: a pattern of many ``**`` stays linear in the path.
+    # The set of states after each name: the time stays linear in the path for a pattern with many ``**``.
     states = _past_stars(pattern, {0})
     for name in names:
         following = set()
@@ -97,7 +94,7 @@ def path_matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _past_stars(pattern: Sequence[str], states: set[int]) -> set[int]:
-    """Return states with those that are reached where ``**`` stands for nothing."""
+    """Return states with those that are reached if ``**`` matches nothing."""
     found = set(states)
     for number, part in enumerate(pattern):
         if number in found and part == "**":
@@ -106,35 +103,36 @@ def _past_stars(pattern: Sequence[str], states: set[int]) -> set[int]:
 
 
 class TreeFile(Record):
-    """A file that was named or met: its path, its size, what changes when it does; or why it cannot be read.
+    """A file that was named, or found in a folder: path, size and identity; or the reason that it cannot be read.
 
-    ``parts`` lead to it from what was named: folders and its own name; a file that was named itself has its name alone.
-    ``error`` is what the system said. ``identity`` is "" where only opening tells: of a URL, whose ``path`` is what may
-    be shown of it, and ``given`` all.
+    ``parts``: the parts of its path below the name that the user typed; only the file name if the file was named.
+    ``error``: the error of the system. ``identity``: changes if the file changes; "" for a URL, which must be opened
+    for it. ``path`` of a URL is without secrets, ``name_given`` is the complete URL.
     """
 
     path: str
     size: int = 0
     identity: str = ""
     problem: str = ""
-    given: str = ""
+    name_given: str = ""
     parts: tuple[str, ...] = ()
     error: OSError | UsageError | None = None
 
     @property
     def is_met(self) -> bool:
-        """Whether it was found in a folder, or by a pattern, and not named itself."""
+        """True if it was found in a folder or by a pattern; false if it was named itself."""
         return bool(self.parts)
 
 
 class TreeWalk:
-    """The files that some names mean; an iterator over places. Afterwards it knows what it passed over.
+    """Iterates over the files of some names, then has the counts of skipped ones.
 
-    ``links`` counts links in folders, ``special`` counts pipes, sockets and devices there, ``passed`` and ``excluded``
-    files there (and excluded folders) that were left out by their names, ``unmatched`` are patterns that no file has,
-    ``used`` those of ``exclude`` that left something out. The folder ``output`` is not walked. Paths are absolute, or
-    ``as_named``: they begin as what was named does. ``passes`` leaves files out whose names say that no device code is
-    in them.
+    ``links``: links in folders. ``special``: pipes, sockets and devices there. ``passed``, ``excluded``: files (and
+    folders) skipped by name, and by a pattern of ``exclude``. ``unmatched``: patterns that match no file. ``used``:
+    patterns of ``exclude`` that matched.
+
+    The folder ``output`` is not walked. Paths are absolute, or with ``as_named`` start with the typed name. ``passes``
+    skips files whose names show that they have no device code.
     """
 
     def __init__(
@@ -159,13 +157,13 @@ class TreeWalk:
         for text in self._names:
             try:
                 name = resolve_url(text)
-            except UsageError as error:  # a line of a list; what is typed was looked at before
+            except UsageError as error:  # a line of a list; typed names were checked before
                 from fatpack.io.url import redact_url
 
                 yield TreeFile(redact_url(text), problem=error.problem, error=error)
                 continue
             if hasattr(name, "full_url"):
-                yield TreeFile(str(name), given=name.full_url)
+                yield TreeFile(str(name), name_given=name.full_url)
                 continue
             if is_pattern(name):
                 yield from self._pattern(name)
@@ -186,13 +184,13 @@ class TreeWalk:
             yield TreeFile(path, problem="this is no file: pipes and devices are not surveyed")
 
     def _pattern(self, name: str) -> Iterator[TreeFile]:
-        """Yield the files that a pattern means; ``**`` stands for any folders, also none."""
+        """Yield the files that match a pattern; ``**`` matches any number of folders, also none."""
         parts = name.split(os.sep)
         fixed = next(number for number, part in enumerate(parts) if any(char in part for char in PATTERN_CHARACTERS))
         base = os.sep.join(parts[:fixed]) or (os.sep if fixed else "")
         rest = parts[fixed:]
         if not self._as_named:
-            base = os.path.abspath(base)  # the names of the folders around may look like patterns, and are none
+            base = os.path.abspath(base)  # names of the folders around may have characters of patterns
             rest = [part for part in rest if part not in ("", os.curdir)]
         is_met, before = False, self.passed + self.excluded
         for place in self._folder(base, None if "**" in rest else len(rest), rest):
@@ -204,9 +202,9 @@ class TreeWalk:
     def _folder(
         self, folder: str, depth: int | None = None, pattern: Sequence[str] | None = None
     ) -> Iterator[TreeFile]:
-        """Yield the files below a folder, in order of their names, as far down as ``depth`` allows.
+        """Yield the files below a folder, in order of their names, down to ``depth`` levels.
 
-        With a ``pattern``, those whose paths from the folder match it, and folders that cannot be read.
+        With a ``pattern``, only files whose paths below the folder match it, and folders that cannot be read.
         """
         waiting: list[tuple[str, tuple[str, ...], int | None]] = [(folder, (), depth)]
         while waiting:
@@ -233,7 +231,7 @@ class TreeWalk:
             waiting += reversed(below)
 
     def _is_meant(self, entry: os.DirEntry[str], parts: tuple[str, ...], pattern: Sequence[str] | None) -> bool:
-        """Return whether a file in a folder is meant; count it if it is left out."""
+        """Return whether a file in a folder is selected; count it if it is skipped."""
         if pattern is not None and not path_matches(pattern, parts):
             self.links += entry.is_symlink() and _may_lead(pattern, parts)
         elif entry.is_symlink():
@@ -272,7 +270,7 @@ def _unreadable(path: str, error: OSError | ValueError, parts: tuple[str, ...] =
 
 
 def read_list_file(path: str) -> Iterator[str]:
-    """Yield the names in a list, one on each line ("-" is standard input); empty lines and ``#`` comments are none."""
+    """Yield the names in a list, one on each line ("-" is standard input), except empty lines and ``#`` comments."""
     descriptor: int | str = 0 if path == "-" else path
     with open(descriptor, encoding="utf-8", errors="surrogateescape", closefd=path != "-") as lines:
         for line in lines:

@@ -1,7 +1,7 @@
-"""The bundle that an object with one section per target is, put together from its sections and what they record.
+"""Combine the containers that are spread over several sections of a host: fat objects, SYCL's images, records.
 
-QUIRK(every linker): ``ld -r`` joins sections of one name. What is glued together is separated again, by sizes that
-DPC++ of 2019 and 2020 recorded, else by the images' own headers.
+A fat object has one section per target. QUIRK(every linker): ``ld -r`` joins sections of one name. They are separated
+again, by sizes that DPC++ of 2019 and 2020 recorded, else by the images' own headers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-#: What precedes the bundle ID in the name of a section that is an image, and of one that has the sizes of images.
+#: Prefixes of the bundle ID in the name of a section with an image, and of one with the sizes of images.
 _IMAGE, _SIZES = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 
 def read_fat_object(
     view: View, host: str, sites: Sequence[CodeSection], tables: Sequence[CodeSection]
 ) -> Iterator[CombinedContainer | Finding]:
-    """Yield the one container of a fat object and what is wrong with it; ``sites`` are the sections of its images.
+    """Yield the one container of a fat object, and findings; ``sites`` are the sections of its images.
 
-    ``tables`` are all sections that say something about device code.
+    ``tables`` are all sections with facts about device code.
     """
     named = [((site.section or ""), site.data) for site in tables]
     sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
@@ -60,7 +60,7 @@ def read_fat_object(
 def _pieces(
     part: fat_object.FatObjectImage, merged: int, sizes: Mapping[str, View], order: ByteOrder
 ) -> tuple[list[View], Finding | None]:
-    """Return the images that a section holds, and a finding where they cannot be separated."""
+    """Return the images in a section, and a finding if they cannot be separated."""
     if part.id in sizes:
         pieces = fat_object.split_by_sizes(part.data, sizes[part.id], order)
         if pieces:
@@ -75,7 +75,7 @@ def _pieces(
 
 
 def _split_by_headers(data: View, most: int) -> list[View]:
-    """Return the images, ``most`` or fewer, that fill a section by their own headers; none if those do not say."""
+    """Split a section into images, at most ``most``, by their own headers; none if these have no sizes."""
     pieces: list[View] = []
     at = 0
     while at < len(data) or not pieces:
@@ -88,9 +88,7 @@ def _split_by_headers(data: View, most: int) -> list[View]:
     return pieces
 
 
-# What takes more than one section of a host to read: fat objects, SYCL's images, the records of CUDA and HIP.
-
-#: How the sections with records are called, as far as PE images, which cut names, leave of it.
+#: Names of sections with records, shortened to the 8 bytes that PE images keep.
 _CUDA, _HIP = ".nvFatBi", ".hipFatB"
 
 
@@ -101,12 +99,12 @@ def read_combined(
     starts: Mapping[str, Collection[int]],
     searched_ranges: Sequence[tuple[int, int]],
 ) -> Iterator[CombinedContainer | CodeSection | Finding]:
-    """Yield the containers that sections of a host make together, and what is wrong with them.
+    """Yield the combined containers of several sections of a host, and findings about them.
 
-    ``sites`` are all sections of images and tables, those with records somewhere, and such as may hold images without a
-    container: those that hold none are yielded again, and so are places of containers that only records lead to.
-    ``starts`` are, by format, the absolute offsets at which containers start elsewhere in the host; ``searched_ranges``
-    those of the view that were searched already.
+    ``sites``: sections with images, tables or registration records. Sections without images are yielded again, and so
+    are locations of containers to which only a registration record points.
+    ``starts``: by format, the absolute offsets of the containers found in other sections of the host.
+    ``searched_ranges``: the ranges of the view that were searched already.
     """
     parts = [site for site in sites if site.content == binary.IMAGE]
     tables = [site for site in sites if site.content == binary.TABLE]
@@ -119,7 +117,7 @@ def read_combined(
 
         yield from sycl_containers.sycl_containers(view, host, others, tables)
     if tables:
-        # Objects have records of one model; the module for the other would only find that.
+        # Objects have records of one model: the other check is skipped.
         if any(_CUDA in (site.section or "") for site in tables):
             from fatpack.registration import records as registration_records
 

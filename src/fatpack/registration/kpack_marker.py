@@ -1,20 +1,19 @@
-"""The marker that a HIP program keeps where its device code was moved to kpack archives.
+"""The marker in a HIP program whose device code was moved to kpack archives.
 
 ::
 
     record, in .hipFatBinSegment  0x00 magic 0x4b504948 ("HIPK" in a dump)   0x04 version 1   0x08 pointer
-                                  0x10 co_index u32, which of the program's code objects is meant   0x14 0
-    what the pointer leads to     a MessagePack map: kernel_name "lib/libx.so",
+                                  0x10 co_index u32, the number of the program's code object   0x14 0
+    target of the pointer         a MessagePack map: kernel_name "lib/libx.so",
                                   kpack_search_paths ["../.kpack/x_lib_@GFXARCH@.kpack"]
 
 The second is a section of its own, ``.rocm_kpack_ref`` (``.kpackrf`` in PE images), to which all records of a program
 point. An archive has the code object under the name ``lib/libx.so#0``: kernel_name, ``#``, co_index.
 
 How we know: rocm_kpack at e348328, ``elf/kpack_transform.py``, ``coff/kpack_transform.py``, and ``loader.cpp`` of its
-runtime, which reads at most 64 KiB, takes the first of two equal keys, and passes over paths that are no strings. What
-the runtime of Windows does is not known: at that revision it cannot tell where a program lies
-(``path_resolution.cpp``).
-Programs of 32 bits have the same record by the rule of their pointers; nobody has made one.
+runtime, which reads at most 64 KiB, takes the first of two equal keys, and skips paths that are no strings. The
+behaviour of the runtime on Windows is unknown: at that revision it cannot find the path of a program
+(``path_resolution.cpp``). Programs of 32 bits would have the same record with 32-bit pointers; none is known.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 #: "HIPK", where a record of a bundle has "HIPF"
 MAGIC = 0x4B504948
 
-#: LIMIT: bytes of a map that are read, as the runtime reads them.
+#: LIMIT: bytes of a map that are read, the same number as the runtime reads.
 _SIZE = 64 << 10
 
 #: LIMIT: maps of one program that are read. Programs have one.
@@ -48,9 +47,9 @@ _HINT = "the runtime loads none of its device code: split the program again, fro
 
 
 class KpackReference(Record):
-    """What a program says of its device code: its name in archives, and where these are, relative to the program.
+    """The map in a program: the name of its device code in archives, and their paths relative to the program.
 
-    Both as they are stored; bytes that are no UTF-8 are surrogates. ``span`` are the bytes of the map.
+    Both are as stored; bytes that are not UTF-8 are surrogates. ``span`` is the range of the map.
     """
 
     kernel_name: str
@@ -59,7 +58,7 @@ class KpackReference(Record):
 
 
 class KpackMarker(Record):
-    """One code object that was moved: which of the program's, and where the record (``span``) says it is."""
+    """One code object that was moved: its number in the program, and the reference in its record (``span``)."""
 
     co_index: int
     reference: KpackReference
@@ -72,7 +71,7 @@ class KpackMarker(Record):
 
 
 def read_markers(view: View, segment: RecordSection) -> Iterator[KpackMarker | Finding]:
-    """Yield the markers among the records of a section, and what is wrong with them."""
+    """Yield the markers among the records of a section, and findings about them."""
     known: dict[int, KpackReference | None] = {}
     for record in segment.records:
         if record.magic != MAGIC:
@@ -100,7 +99,7 @@ def read_markers(view: View, segment: RecordSection) -> Iterator[KpackMarker | F
 
 
 def _leads_nowhere(record: RegistrationRecord) -> str:
-    """Return what is wrong with a pointer that leads to no bytes of the file, "" where nobody can tell."""
+    """Return the problem with a pointer outside of the file's bytes, "" if it is unknown."""
     words = {
         NULL: "holds a null pointer",
         OUTSIDE: f"points to {record.pointer.address:#x}, where the file has no bytes",
@@ -110,7 +109,7 @@ def _leads_nowhere(record: RegistrationRecord) -> str:
 
 
 def _reference(data: View) -> KpackReference | Finding:
-    """Return the map that a view starts with, or what is wrong with it."""
+    """Return the map at the start of a view, or a finding about it."""
     from fatpack.codecs.messagepack import MessagePackReader
 
     reader = MessagePackReader(data.slice(0, min(len(data), _SIZE)), "description of kpack archives", FORMAT)
@@ -137,7 +136,7 @@ def _reference(data: View) -> KpackReference | Finding:
 
 
 def _strings(reader: MessagePackReader) -> Iterator[bytes]:
-    """Yield the strings of an array; anything else in it is passed over."""
+    """Yield the strings of an array; other values are skipped."""
     for _ in reader.array():
         start = reader.at
         try:

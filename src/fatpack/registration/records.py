@@ -1,20 +1,20 @@
-"""``.nvFatBinSegment``: the records with which CUDA code registers its fat binaries, compared with those there are.
+"""Registration records of CUDA (``.nvFatBinSegment``) and HIP, compared with the containers in the file.
 
 ::
 
     0x00  magic 0x466243b1 ("\xb1CbF" in a dump)   0x04  version   0x08  pointer to the fat binary
     0x10  version 1: 0                             version 2: pointer to pointers to prelinked fat binaries, then 0
 
-One record per translation unit. Version 2 is what a device link (nvcc -dlink) makes; its second pointer leads to
-memory that is filled when the program starts; in a program that has bytes there it is followed. Nothing demands that
-the fat binary lies in a section named after it: what records lead to elsewhere is found through them.
+One record per translation unit. A device link (nvcc -dlink) writes version 2; its second pointer points to memory that
+is filled when the program starts, and is followed if the file has bytes there. The fat binary may be in any section:
+records find it elsewhere, too.
 
 The fat binary of tile code (nvcc 13.5, ``--enable-tile``) has its record in ``.nvFatBinSegmentAlt``, beside that of the
 other kernels of its unit; an RDC unit has it in ``.nv_fatbin`` all the same.
 
 How we know: ``fatbinary_section.h`` of CUDA and clang/lib/CodeGen/CGCUDANV.cpp (LLVM 22.1) for the record; objects and
-libraries of nvcc 13.0 and clang 22 for the pointers; in NVIDIA's own libraries there are as many records as fat
-binaries, but for those of a device link that had nothing to link: cubins without a symbol, which need no record.
+libraries of nvcc 13.0 and clang 22 for the pointers. NVIDIA's own libraries have as many records as fat binaries,
+except for those of a device link without input: cubins without a symbol, which need no record.
 """
 
 from __future__ import annotations
@@ -39,30 +39,27 @@ if TYPE_CHECKING:
     from fatpack.registration.kpack_marker import KpackMarker
 
 
-# The records by which CUDA and HIP code registers the container that a unit of code carries.
+# Both models have the same record, one per translation unit, one after the other in a section:
 #
-# ::
+#     0x00  magic u32   0x04  version u32   0x08  pointer to the container   0x10  pointer, defined by the version
 #
-#     0x00  magic u32   0x04  version u32   0x08  pointer to the container   0x10  pointer, whose meaning the version
-# says
-#
-# They follow each other in a section, one per translation unit (clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1, for both
-# models; nvcc's ``fatbinary_section.h``). On 32-bit hosts pointers take 4 bytes.
+# (clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1, for both models; nvcc's ``fatbinary_section.h``). On 32-bit hosts pointers
+# have 4 bytes.
 
-#: LIMIT: records that are read. The library with most bundles that is known to us has 845.
+#: LIMIT: records that are read. The known library with most bundles has 845.
 _MOST = 1 << 16
 
 #: LIMIT: sections of records of one host. Linkers make one, and the relocations are read for each.
 _MOST_TABLES = 64
 
-#: containers that a finding names by their offsets
+#: containers whose offsets a finding lists
 _MOST_NAMED = 4
 
 
 class RegistrationRecord(Record):
-    """A record and what its pointer leads to.
+    """A record and the target of its pointer.
 
-    ``at`` is its position in the section, ``span`` where it lies, ``title`` what findings call it.
+    ``at`` is its position in the section, ``span`` its range in the file, ``title`` its name in findings.
     """
 
     at: int
@@ -74,11 +71,11 @@ class RegistrationRecord(Record):
 
 
 class RecordModel(Record):
-    """What the records of a model have: CUDA's and HIP's differ in this alone.
+    """The differences between the records of CUDA and HIP.
 
-    ``names`` are what their sections are called, ``versions`` the versions by magic (none where any will do; the first
-    magic is the usual one), ``container`` what they lead to, in words. The others are codes of findings: the record is
-    ``wrong``, it ``leads`` to no container, a container is ``unregistered``.
+    ``names``: names of their sections. ``versions``: the versions by magic (empty if any is valid; the first magic is
+    the usual one). ``container``: the noun for the target. The others are codes of findings: the record is ``wrong``,
+    it ``leads`` to no container, a container is ``unregistered``.
     """
 
     names: Collection[str]
@@ -91,7 +88,7 @@ class RecordModel(Record):
 
 
 class RecordSection(Record):
-    """A section of records: where it is, the reader of its host's pointers, and the records in it."""
+    """A section of records: its location, the reader of its host's pointers, and the records in it."""
 
     site: CodeSection
     reader: PointerReader
@@ -101,12 +98,12 @@ class RecordSection(Record):
 def find_record_sections(
     view: View, host: str, tables: Sequence[CodeSection], model: RecordModel
 ) -> Iterator[RecordSection | Finding]:
-    """Yield the sections of a model's records in a host, and what is wrong with them.
+    """Yield the sections of a model's records in a host, and findings about them.
 
-    What follows a ``$`` in a name only sorts the sections of COFF objects.
+    The text after a ``$`` in a name only sorts the sections of COFF objects.
     """
     found = [site for site in tables if (site.section or "").partition("$")[0] in model.names]
-    if not found or host not in HOSTS:  # in bitcode nothing points
+    if not found or host not in HOSTS:  # bitcode has no pointers
         return
     if len(found) > _MOST_TABLES:
         text = f"{len(found)} sections of records; only the first {_MOST_TABLES} are read"
@@ -125,7 +122,7 @@ def find_record_sections(
 def _read(
     site: CodeSection, reader: PointerReader, model: RecordModel
 ) -> tuple[list[RegistrationRecord], list[Finding]]:
-    """Return the records of a section that have one of the magics, in order, and what is wrong with the others."""
+    """Return the records of a section that have one of the magics, in order, and findings about the others."""
     data, step = site.data, 8 + 2 * reader.word
     count, rest = divmod(len(data), step)
     heads: list[tuple[int, int, int]] = []
@@ -166,10 +163,10 @@ def _title(site: CodeSection, at: int, step: int) -> str:
 
 
 class ContainerRegistrations:
-    """Which containers of a host its records register.
+    """The containers of a host that its records register.
 
-    ``starts`` are the absolute offsets at which containers were found; ``starts_container`` says whether one may start
-    at a position of the view where none was found.
+    ``starts`` are the absolute offsets of the containers that were found; ``starts_container`` tells if a container may
+    start at another position of the view.
     """
 
     def __init__(
@@ -179,14 +176,14 @@ class ContainerRegistrations:
         self._model = model
         self._starts = starts
         self._starts_container = starts_container
-        #: positions outside ``starts`` to which records lead → how, and from which record
+        #: positions outside ``starts`` to which records point → the pointer, and the record
         self.elsewhere: dict[int, tuple[Pointer, Span, str]] = {}
-        #: absolute offsets of the containers that no record leads to
+        #: absolute offsets of the containers without a record
         self.unregistered = set(starts)
         self._registered = self._unresolved = 0
 
     def follow(self, pointer: Pointer, span: Span, title: str) -> Iterator[Finding]:
-        """Take note of where a pointer leads, and yield what is wrong with it."""
+        """Record the target of a pointer, and yield findings about it."""
         model = self._model
         self._registered += pointer.kind != UNDEFINED
         self._unresolved += pointer.kind == UNKNOWN
@@ -204,7 +201,7 @@ class ContainerRegistrations:
                 yield finding(model.leads, span, f"{title} points to {start:#x}, where no {model.container} starts")
 
     def missing(self, site: CodeSection, unregistered: Collection[int]) -> Iterator[Finding]:
-        """Yield the finding that containers are not registered, if that is sure; ``site`` has records."""
+        """Yield the finding that containers are not registered, if that is certain; ``site`` has records."""
         model, count = self._model, len(self._starts)
         if not unregistered or (self._unresolved and self._registered >= count):
             return
@@ -218,13 +215,11 @@ class ContainerRegistrations:
         yield finding(model.unregistered, site.data.span(), text, _UNREGISTERED_HINT)
 
 
-#: What it means that a container is in a program and no record leads to it.
+#: Consequence of a container in a program without a record.
 _UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be launched; compile and link again"
 
 
-# ``.hipFatBinSegment``: the records with which HIP code registers its bundles, compared with the bundles there are.
-#
-# ::
+# HIP: ``.hipFatBinSegment``
 #
 #     0x00  magic 0x48495046 ("FPIH" in a dump)   0x04  version 1   0x08  pointer to the bundle   0x10  0
 #
@@ -233,14 +228,14 @@ _UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be lau
 # LLVM 22.1; the second magic: kpack of TheRock, which moves device code into separate archives, and for which the last
 # field is a number: :mod:`fatpack.registration.kpack_marker`.)
 
-#: What linkers call the section: cut to 8 bytes in PE images.
+#: Names of the section; PE images truncate it to 8 bytes.
 HIP_NAMES = (".hipFatBinSegment", ".hipFatB")
 
 HIP_MAGIC = int.from_bytes(magic_numbers.HIP_WRAPPER, "little")
 _HIP_VERSION = 1
 
 
-#: What HIP's records have.
+#: The properties of HIP's records.
 HIP_MODEL = RecordModel(
     names=HIP_NAMES,
     versions={HIP_MAGIC: (_HIP_VERSION,), kpack_marker.MAGIC: (_HIP_VERSION,)},
@@ -255,9 +250,9 @@ HIP_MODEL = RecordModel(
 def check_hip_records(
     view: View, host: str, tables: Sequence[CodeSection], bundles: Collection[int]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the records of a host. ``bundles`` are the absolute offsets at which bundles start.
+    """Yield findings about the records of a host. ``bundles`` are the absolute offsets of its bundles.
 
-    A host without records is none of our business here: its bundles may be registered in another way.
+    Nothing for a host without records: its bundles may be registered in another way.
     """
     registrations = ContainerRegistrations(view, HIP_MODEL, bundles, lambda position: _may_start(view, position))
     first = None
@@ -281,10 +276,9 @@ def check_hip_records(
 
 
 def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
-    """Yield what the records of a host say of code objects in kpack archives, and what is wrong with these records.
+    """Yield the references of a host's records to code objects in kpack archives, and findings about these records.
 
-    Of a program whose records lead to bundles there is nothing to yield. Raises FormatError as locating its sections
-    does.
+    Nothing for a program whose records point to bundles. Raises FormatError if its sections cannot be located.
     """
     if host not in HOSTS:
         return
@@ -298,15 +292,15 @@ def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
 
 
 def _may_start(view: View, position: int) -> bool:
-    """Return whether what a record points to may be a bundle: a damaged one was reported already.
+    """Return whether the target of a record may be a bundle; a damaged bundle was reported already.
 
-    The runtime takes code objects as they are, too.
+    The runtime also loads code objects without a bundle.
     """
     head = view.head(position, 24)
     return bool(formats.format_by_magic(head)) or head.startswith(magic_numbers.ELF)
 
 
-#: What compilers call the section; linkers cut the name to 8 bytes in PE images.
+#: Names of the section in compilers; PE images truncate them to 8 bytes.
 #: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
 CUDA_NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
 
@@ -315,7 +309,7 @@ _CUDA_VERSION, LINKED_VERSION = 1, 2
 
 _FATBIN = "cuda-fatbin"
 
-#: st_info: types of symbols that stand for a section or a file
+#: st_info: types of symbols for sections and files
 _OF_THE_FILE = (3, 4)
 
 #: LIMIT: lists of prelinked fat binaries in a section of records, and pointers of each. Programs have one, in memory.
@@ -323,7 +317,7 @@ _MOST_LISTS = 256
 _PRELINKED = 256
 
 
-#: What CUDA's records have.
+#: The properties of CUDA's records.
 CUDA_MODEL = RecordModel(
     names=CUDA_NAMES,
     versions={CUDA_MAGIC: (_CUDA_VERSION, LINKED_VERSION)},
@@ -342,10 +336,10 @@ def check_cuda_records(
     fatbins: Collection[int],
     searched_ranges: Sequence[tuple[int, int]],
 ) -> Iterator[CodeSection | Finding]:
-    """Yield what is wrong with the records of a host, and where they lead to fat binaries outside the usual places.
+    """Yield findings about the records of a host, and the locations of fat binaries outside the usual sections.
 
-    ``fatbins`` are the absolute offsets at which fat binaries were found, ``searched_ranges`` those of the view that
-    were searched for them. A host without records is none of our business here.
+    ``fatbins`` are the absolute offsets of the fat binaries that were found, ``searched_ranges`` the ranges of the view
+    that were searched for them. Nothing for a host without records.
     """
     registrations = ContainerRegistrations(view, CUDA_MODEL, fatbins, lambda position: _starts_fatbin(view, position))
     first = None
@@ -374,7 +368,7 @@ def _starts_fatbin(view: View, position: int) -> bool:
 
 
 def _is_cubin(view: View, position: int) -> bool:
-    """Return whether a device image stands where a fat binary should."""
+    """Return whether the target is a device image instead of a fat binary."""
     if view.head(position, 4) != magic_numbers.ELF:
         return False
     return images.identify_image(view.slice(position, len(view) - position)).form == "cubin"
@@ -403,7 +397,7 @@ def _elsewhere(
             yield from _cubin(view, position, pointer, span, title, names.get(pointer.section or 0) or None)
             continue
         here = view.slice(position, pointer.room)
-        # One that is cut short may have entries that are whole, up to the end of the section.
+        # A truncated one may have intact entries up to the end of the section.
         size = formats.get_format(_FATBIN).extent(here, 0) or pointer.room
         reached = position + size
         name = names.get(pointer.section or 0) or None
@@ -413,7 +407,7 @@ def _elsewhere(
 def _cubin(
     view: View, position: int, pointer: Pointer, span: Span, title: str, section: str | None
 ) -> Iterator[CodeSection | Finding]:
-    """Yield the place of a cubin that a record registers as if it was a fat binary."""
+    """Yield the location of a cubin that a record registers like a fat binary."""
     size = images.identify_image(view.slice(position, pointer.room)).size
     yield finding("FP3034", span, f"{title} points to a cubin without a fat binary around it")
     yield CodeSection(
@@ -438,7 +432,7 @@ def registers_nothing(view: View, start: int) -> bool:
 
 
 def _has_symbols(cubin: View) -> bool:
-    """Return whether a cubin defines anything but sections and files; True where its symbol table is damaged."""
+    """Return whether a cubin defines anything except sections and files; True if its symbol table is damaged."""
     try:
         return any(
             section and info & 15 not in _OF_THE_FILE for _, info, _, section in ElfSymbolTable(cubin, (SYMTAB,))

@@ -1,20 +1,21 @@
-"""Finding containers: source → stream of what was found. The only place where hosts and formats meet.
+"""Find the containers of a file: the only package that knows both hosts and formats.
 
-:func:`scan` asks the hosts where device code may lie, walks the containers there by their declared sizes, recognises
-every image, and looks into images that are containers or hosts themselves. Damage becomes a
-:class:`~fatpack.model.Finding` and the walk goes on behind it, so one bad container never hides its neighbours.
+:func:`scan` asks the host for the places of device code, reads the containers there one after the other, identifies
+every image, and scans images that are containers or hosts themselves. Damage becomes a
+:class:`~fatpack.model.Finding` and the scan continues after it, so one bad container never hides its neighbours.
 
-Rules the code below obeys:
+The code below keeps these invariants:
 
-1. A container whose header is sound is stepped over by its declared size, even when its inside is damaged: a magic
+1. A container with an intact header is skipped by its declared size, even if its content is damaged: a magic number
    inside a payload is never taken for a container.
-2. Where nothing starts, the next magic is searched from there; every byte is searched once, so everything stays linear.
-3. Limits on nesting and on containers bound what a hostile file can make us do, and each says so with an error. No
-   number of findings ends a scan: from some number on those of a code are counted.
+2. Where no container starts, the next magic number is searched from there; every byte is searched once, so the scan is
+   linear.
+3. Limits on nesting and on containers bound the work that a hostile file can cause, and each reports an error. No
+   number of findings ends a scan: from some number on, findings of one code are counted.
 4. The same bytes are searched alike alone, in a folder and in a package. Programs and libraries are searched where
-   device code is kept, in sections whose names say nothing, and in their data, whatever was found. Of objects in which
-   nothing was found the data is searched as well, and a file of up to 256 MiB that no host reads to its last byte.
-   :attr:`Scan.not_searched` says what was not.
+   device code is kept, in sections of unknown names, and in their data, whatever was found. If nothing was found, the
+   data of objects is searched as well, and so is a file of up to 256 MiB that no host reads to its last byte.
+   :attr:`ContainerScan.not_searched` lists the rest.
 """
 
 from __future__ import annotations
@@ -63,32 +64,37 @@ def scan(
     deep: bool = False,
     is_member: bool = False,
     is_thorough: bool = False,
-    judges: bool = True,
-    recognises: bool = True,
+    checks_registration: bool = True,
+    identifies_images: bool = True,
 ) -> ContainerScan:
     """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
-    Sections whose names say nothing are searched for containers too, and the data of programs and libraries also for
-    device images in no container. If nothing is found, the data of objects is searched like that, and a file that no
-    host reads to its last byte (``limits.SEARCHED``). ``deep`` searches all of every file
-    (:mod:`fatpack.scanner.carve`), and
-    ``is_thorough`` all of one in which nothing is found; what that finds comes behind the others of its host. A member
-    of an archive in which something was found is searched for more only if no room reads it (``is_member`` says that
-    the view is one).
-    Without ``judges`` it is not asked whether hosts register what they launch. Without ``recognises`` images are not
-    looked at: each is what its container says, of the form ``unknown``, and nothing is inside.
+    Sections of unknown names are searched for containers too, and the data of programs and libraries also for device
+    images outside containers. If nothing is found, the data of objects is searched in the same way, and so is a file
+    that no host reads to its last byte (``limits.SEARCHED``).
 
-    Order is that of the bytes within a host; containers that only records lead to
-    (:mod:`fatpack.registration.analysis`) come behind those of its sections. Nothing is read but headers, unless
-    something is compressed or searched; of a large compressed bundle its table is inflated, and the rest when its
-    images are looked at. Never raises for damaged input: an unreadable host is a finding as well. Raises ``OSError``
-    when reading fails.
+    ``deep``: search all of every file (:mod:`fatpack.scanner.carve`). The containers found there follow the others of
+    their host.
+    ``is_member``: the view is a member of an archive in which something was found; more of it is searched only if its
+    type is unknown.
+    ``is_thorough``: search all of a file in which nothing is found.
+    ``checks_registration``: check that hosts register the kernels that they launch.
+    ``identifies_images``: read the images. Otherwise each is described by its container alone, its form is ``unknown``,
+    and nothing is inside.
+
+    The order is that of the bytes within a host; containers that only a registration record points to
+    (:mod:`fatpack.registration.analysis`) follow those of its sections. Only headers are read, unless something is
+    compressed or searched; of a large compressed bundle the table is inflated first, and the rest when its images are
+    accessed. Damaged input raises nothing: an unreadable host is a finding as well. Raises ``OSError`` when reading
+    fails.
     """
-    return ContainerScan(view, deep, is_member, is_thorough, judges=judges, recognises=recognises)
+    return ContainerScan(
+        view, deep, is_member, is_thorough, checks_registration=checks_registration, identifies_images=identifies_images
+    )
 
 
 class ContainerScan:
-    """A scan under way: an iterator over what is found, which knows afterwards what was not searched."""
+    """A scan in progress: yields containers and findings once, then lists the sections that were not searched."""
 
     def __init__(
         self,
@@ -97,14 +103,19 @@ class ContainerScan:
         is_member: bool,
         is_thorough: bool = False,
         *,
-        judges: bool = True,
-        recognises: bool = True,
+        checks_registration: bool = True,
+        identifies_images: bool = True,
     ) -> None:
         self._is_member, self._is_thorough = is_member, is_thorough
-        self._judges, self._recognises = judges, recognises
-        self._visit = start_scan(view, SEARCH_ALL if deep else SEARCH_SECTIONS, judges=judges, recognises=recognises)
-        if is_member and not deep and self._visit.host == "raw":
-            self._visit = self._visit.replace(search=SEARCH_ANYWHERE)
+        self._checks_registration, self._identifies_images = checks_registration, identifies_images
+        self._context = start_scan(
+            view,
+            SEARCH_ALL if deep else SEARCH_SECTIONS,
+            checks_registration=checks_registration,
+            identifies_images=identifies_images,
+        )
+        if is_member and not deep and self._context.host == "raw":
+            self._context = self._context.replace(search=SEARCH_ANYWHERE)
         self._items = self._scan()
 
     def __iter__(self) -> Iterator[FoundContainer | Finding]:
@@ -115,30 +126,30 @@ class ContainerScan:
 
     @property
     def not_searched(self) -> tuple[NotSearched, ...]:
-        """The bytes of hosts that were not searched so far, by the names of their sections, most bytes first."""
-        return self._visit.progress.skipped()
+        """Sections of hosts that were not searched so far, by name, the largest first."""
+        return self._context.progress.skipped()
 
     @property
     def units(self) -> tuple[RegistrationCounts, ...]:
-        """What the objects and programs passed so far register, of those about which nothing is wrong in that."""
-        return tuple(self._visit.progress.units)
+        """Registrations of the objects and programs scanned so far, except of those with a finding about them."""
+        return tuple(self._context.progress.units)
 
     @property
     def is_outside(self) -> bool:
-        """Whether containers were found in places that are not made for them, so that more may be in what is left."""
-        return self._visit.progress.is_outside
+        """True if containers were found in sections that are not for device code: more may be in the rest."""
+        return self._context.progress.is_outside
 
     @property
     def has_plain_members(self) -> bool:
-        """Whether members of archives may have been passed so far in which no container was found."""
-        return self._visit.progress.has_plain_members
+        """True if archives may have members without containers among those scanned so far."""
+        return self._context.progress.has_plain_members
 
     def _scan(self) -> Iterator[FoundContainer | Finding]:
         """Yield everything in the file; if that is nothing, search more of it. Findings about the whole come last."""
         waiting: list[Finding] = []
-        is_found = self._visit.search == SEARCH_ALL
+        is_found = self._context.search == SEARCH_ALL
         models = _OffloadModels()
-        for item in scan_limited(self._visit):
+        for item in scan_limited(self._context):
             if isinstance(item, FoundContainer):
                 models.add(item)
                 if not is_found:
@@ -150,31 +161,36 @@ class ContainerScan:
             yield item
         more = None if is_found else self._more()
         if more is not None:
-            self._visit = start_scan(self._visit.view, more, judges=self._judges, recognises=self._recognises)
-            for item in scan_limited(self._visit):
+            self._context = start_scan(
+                self._context.view,
+                more,
+                checks_registration=self._checks_registration,
+                identifies_images=self._identifies_images,
+            )
+            for item in scan_limited(self._context):
                 models.add(item)
                 yield item
         elif not is_found:
             yield from waiting
-        yield from models.findings(self._visit.view)
+        yield from models.findings(self._context.view)
         plugins = sys.modules.get("fatpack.plugins")  # imported only if unknown bytes were met
         for problem in plugins.problems() if plugins else ():
-            yield finding("FP1009", self._visit.view.span(0, 0), problem)
+            yield finding("FP1009", self._context.view.span(0, 0), problem)
 
     def _more(self) -> int | None:
-        """Return how much of a file in which nothing was found is searched next, None for one that was searched."""
-        # What starts as a container does was walked to its end, whatever was searched for.
-        if self._is_member or starts_as_container(self._visit):
+        """Return how much of a file without containers to search next; None if all of it was searched."""
+        # A file that starts with a container was scanned to its end in any case.
+        if self._is_member or starts_as_container(self._context):
             return None
         if self._is_thorough:
             return SEARCH_ANYWHERE
-        if self._visit.host == "raw":
-            size = len(self._visit.view)
+        if self._context.host == "raw":
+            size = len(self._context.view)
             if size <= limits.SEARCHED:
                 return SEARCH_ANYWHERE
-            self._visit.progress.skip(WHOLE_FILE, 1, size)
+            self._context.progress.skip(WHOLE_FILE, 1, size)
             return None
-        return SEARCH_DATA if self._visit.progress.has_more else None
+        return SEARCH_DATA if self._context.progress.has_more else None
 
 
 class _OffloadModels:
@@ -200,7 +216,7 @@ class _OffloadModels:
 
 
 def _mixed(view: View, old: Collection[str], new: Collection[str]) -> Finding:
-    """Return the finding that a file holds device code of two models, with the members or sections that do."""
+    """Return the finding that a file has device code of two models, with the members that have it."""
 
     def named(places: Collection[str]) -> str:
         names = [place for place in places if place][:3]

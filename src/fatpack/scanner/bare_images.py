@@ -1,16 +1,16 @@
-"""Device images in no container, among the data of a program: cubins, code objects, SPIR-V and Tile IR.
+"""Device images outside containers, in the data of a program: cubins, code objects, SPIR-V and Tile IR.
 
-XLA, Triton's ahead-of-time compiler, ggml and many a script write an image into an array of the program, and hand its
-address to ``cuModuleLoadData``, ``hipModuleLoadData`` or ``clCreateProgramWithIL``. No record leads there, and no name
-of a section tells: only the image itself does. So this is looked for in the data of programs and libraries, in that of
-objects in which nothing else was found, and where everything is to be searched.
+XLA, Triton's ahead-of-time compiler, ggml and many scripts write an image into an array of the program, and pass its
+address to ``cuModuleLoadData``, ``hipModuleLoadData`` or ``clCreateProgramWithIL``. No record points to it, and no
+section name shows it. Such images are searched in the data of programs and libraries, in the data of objects in which
+nothing else was found, and with ``--deep`` everywhere.
 
-Where an image ends, it says itself: an ELF file with its section table and the sections in it, Tile IR with its last
-section, a SPIR-V module with its last function (:func:`fatpack.images.spirv.extent`). What does not end before the
-bytes do is no image here and no damage either: compilers have headers of device images as templates in their data.
+The end of an image follows from its own tables: of an ELF file from its section table, of Tile IR from its last
+section, of a SPIR-V module from its last function (:func:`fatpack.images.spirv.extent`). An image that extends beyond
+the searched bytes is ignored, and is no damage: compilers have headers of device images as templates in their data.
 
-An image that is found is listed as a container of the format ``bare-image``, which holds it alone, so that it is
-selected, extracted and counted as all others are. That format exists in listings only.
+An image is listed as the only image of a container of the format ``bare-image``, so that it is selected, extracted and
+counted as all others are. That format exists in listings only.
 """
 
 from __future__ import annotations
@@ -34,27 +34,26 @@ FORMAT = "bare-image"
 
 _MAGICS = (magic_numbers.ELF, magic_numbers.SPIRV, magic_numbers.BIG_SPIRV, magic_numbers.TILE_IR)
 
-#: LIMIT: places that start as an image does and are none, per file; compilers have some dozens. ELF files for other
-#: machines are not counted: a look at the header is all that they cost.
+#: LIMIT: false hits per file; compilers have some dozens. ELF files for other machines are not counted: only their
+#: header is read.
 _FALSE_HITS = 10_000
 
-#: LIMIT: bytes of tables and instructions that are read for these: so many times the file, and as many more.
+#: LIMIT: bytes of tables and instructions that are read for false hits: a multiple of the file's size, and a constant.
 _FALSE_RATIO = 4
 _FALSE_BYTES = 1 << 20
 
-#: sh_type of a table of names
+#: sh_type of a string table
 _STRTAB = 3
 
-#: The fewest bytes that hold an image with anything in it.
+#: Least size of an image that is not empty.
 _LEAST = 20
 
 
 def find_bare_images(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Container, View] | Finding]:
     """Yield the images in some ranges of a view, each as a container of its own, with its bytes.
 
-    The ranges are half open, relative to the view, in order, and do not overlap. A view that is one image from its
-    first byte on is not found in itself, but listed with the others if there are any. Yields a finding when the search
-    is given up.
+    The ranges are half open, relative to the view, in order, and do not overlap. An image at the first byte of the view
+    is listed only if there are others. Yields a finding if the search ends at a limit.
     """
     hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
     own: tuple[Container, View] | None = None
@@ -88,9 +87,9 @@ def find_bare_images(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[
 
 
 def _image_at(view: View) -> tuple[ImageInfo | None, int]:
-    """Return what image starts with a view, and its bytes; None if there is none, and how many were read to tell.
+    """Return the image at the start of a view, and its size; None and the bytes read if there is none.
 
-    They are 0 for what is certainly something else.
+    0 bytes count as read if the first ones are certainly of something else.
     """
     head = view.head(0, 64)
     if head.startswith(magic_numbers.ELF):
@@ -114,16 +113,16 @@ def _elf_at(view: View, head: bytes) -> tuple[ImageInfo | None, int]:
         return None, len(head)
     recognised = images.identify_image(view)
     size = recognised.size or 0
-    # Where the tables are missing, the header alone is left: a template.
+    # A header without its tables is a template.
     if elf.shape.header.size < size <= len(view) and (not elf.shnum or _has_names(elf, head)):
         return recognised, size
     return None, min(elf.section_count() * elf.shape.extent.size + elf.phnum * elf.shape.segment.size, len(view))
 
 
 def _has_names(elf: QuickHeader, head: bytes) -> bool:
-    """Return whether the sections have a table of names, as all have: of what was cut, other bytes are there."""
+    """Return whether the section names are intact: a truncated image has other bytes in their place."""
     size = elf.shape.extent.size
-    # e_shstrndx is the last field of the header; where it does not fit, section 0 has it.
+    # e_shstrndx is the last field of the header; if the number is too large, section 0 has it.
     order: ByteOrder = "little" if elf.shape.order == "little" else "big"
     number = int.from_bytes(head[elf.shape.header.size - 2 : elf.shape.header.size], order)
     row = elf.view.head(elf.shoff + number * size, size)
@@ -136,7 +135,7 @@ def _has_names(elf: QuickHeader, head: bytes) -> bool:
 
 
 def bare_image_container(data: View, recognised: ImageInfo | None = None, *, offload: str = "none") -> Container:
-    """Return the container that an image is by itself; ``offload`` is the model of what leads to it."""
+    """Return a container for a bare image; ``offload`` is the programming model of the record that points to it."""
     recognised = recognised or images.identify_image(data)
     target = Target(recognised.triple, recognised.arch, offload=offload)
     size = len(data)
@@ -144,12 +143,12 @@ def bare_image_container(data: View, recognised: ImageInfo | None = None, *, off
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return nothing: there is no container that could say more than its image."""
+    """Return nothing: there is no container with fields of its own."""
     return {}
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
-    """Yield the one label of a bare image."""
+    """Yield the one annotation of a bare image."""
     yield Label(container.span, "image", container.images[0].form, "the image, in no container", "data")
 
 

@@ -1,15 +1,14 @@
-"""Containers outside the places where they belong: in ``.rodata``, ``.data``, sections of a producer's own, anywhere.
+"""Search for containers outside the sections for device code: in ``.rodata``, ``.data``, custom sections, anywhere.
 
-Bytes that no host has named are searched for magics, and every hit is read as a container, strictly: a program that
-only knows the magic (a driver, a compiler, this text) has it in its data as well. What does not hold at least one
-image, all of it intact, is no container here and no damage either. But a file that was cut short may end in a container
-of which something is left (:mod:`fatpack.scanner.truncated`): that is taken with its damage.
+The bytes are searched for magic numbers, and every hit is read as a container, strictly: a program that only uses the
+magic number (a driver, a compiler, this module) has it in its data as well. A container must have at least one image
+and be intact; any other hit is ignored, and is no damage. The exception is a file that was truncated within a container
+(:mod:`fatpack.scanner.truncated`): its rest is listed with the damage.
 
-Device images that are in no container are looked for in what is left of the data of programs, and if all of a file is
-to be searched (:mod:`fatpack.scanner.bare_images`).
+Device images outside containers are found by :mod:`fatpack.scanner.bare_images`.
 
-Everything stays linear: each block is searched once from front to back, a container that was read is stepped over,
-and a file with too many false hits is given up.
+The search is linear: each block is searched once from front to back, a container is skipped after it was read, and the
+search of a file with too many false hits ends.
 """
 
 from __future__ import annotations
@@ -29,36 +28,36 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Container
 
-#: LIMIT: hits that turn out to be no container, per file. Compilers and drivers have a few dozen.
+#: LIMIT: false hits per file. Compilers and drivers have a few dozen.
 _FALSE_HITS = 1000
 
-#: LIMIT: bytes that these hits claim to have, as long as they are there: so many times the file, and as many more.
-#: Their entries are walked until one is wrong, and thousands of hits could lead into the same entries.
+#: LIMIT: total size of false hits according to their headers, if the file has these bytes: a multiple of the file's
+#: size, and a constant. Their entries are read until one is invalid, and thousands of hits could share their entries.
 _FALSE_RATIO = 4
 _FALSE_BYTES = 1 << 20
 
 #: A search starts with blocks of this size, and doubles them while it finds nothing.
 _FIRST_BLOCK = 8 << 10
 
-#: What is wrong with a container that goes on behind the end of the file.
+#: Problem of a container that extends beyond the end of the file.
 _CUT = "the file looks cut short"
 
-#: The fewest bytes that hold a container with an image: what lies between two sections is shorter, as a rule.
+#: Least size of a container with an image. Gaps between sections are shorter, as a rule.
 _LEAST = 32
 
-#: Ranges that are not further from each other than this are searched as one: neighbours with padding between them.
+#: Ranges at most so far from each other are searched as one: neighbours with padding between them.
 _NEAR = 64
 
-# What plug-ins read is searched for too, and this module is imported where something is searched.
+# Formats of plug-ins are searched too, and this module is imported only for a search.
 formats.add_plugins()
 
-#: What a search looks for: the magics of formats that have a room.
+#: Magic numbers of the formats that this version reads.
 _READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in formats.MODULES)
 _LONGEST_MAGIC = max(map(len, formats.MAGICS))
 
 
-#: Patterns of three classes of bytes that a word of each magic may have; all others are of class 0. The more of them
-#: differ, the fewer bytes have the pattern by chance.
+#: Patterns of three classes of bytes that a word of each magic may have; all other bytes are of class 0. The more
+#: classes differ, the fewer bytes have the pattern by chance.
 _PATTERNS = (b"\1\2\3", b"\1\2\2", b"\1\1\2")
 
 #: LIMIT: words of a block that belong to no magic. Beyond these it is searched for one magic after the other. Random
@@ -123,10 +122,10 @@ def _assign(
 
 
 class MagicSearcher:
-    """Where a magic occurs next: one block of the bytes is looked at at a time, and each only once.
+    """Finds the next magic number in a view, block by block, reading each block once.
 
-    All magics are looked for at once, or one after the other in a block with many false words. None of them starts with
-    what another ends in, so that the first word is that of the first magic.
+    All magics are searched at once, or one after the other in a block with many false words. No magic starts with the
+    end of another one, so the first word belongs to the first magic.
     """
 
     def __init__(self, view: View, magics: Sequence[bytes] = tuple(formats.MAGICS)) -> None:
@@ -134,10 +133,10 @@ class MagicSearcher:
         self._magics = magics
         self._words = _words(tuple(magics))
         self._size = len(view)
-        #: a block, the same translated, where it starts and up to where magics may start in it
+        #: a block, its translation, its start, and the end of the positions where a magic may start in it
         self._block = self._translated = b""
         self._start, self._end = 0, 0
-        #: where each magic occurs next, if they are looked for one after the other
+        #: the next position of each magic, if they are searched one after the other
         self._next: dict[bytes, int] | None = None
         self._false_words = 0
         self._step = _FIRST_BLOCK
@@ -150,13 +149,13 @@ class MagicSearcher:
                 self._take(at)
             found = self._first(at) if self._next is None else self._one_by_one(self._next, at)
             if found < self._end:
-                self._step = _FIRST_BLOCK  # most hits are containers, whose bytes are stepped over
+                self._step = _FIRST_BLOCK  # most hits are containers, whose bytes are skipped
                 return found
             at = self._end
         return self._size
 
     def _first(self, at: int) -> int:
-        """Return where the first magic of the block is from a position on, the size of the view for none."""
+        """Return the first magic of the block at or after a position, the size of the view for none."""
         if self._words is None:
             self._next = dict.fromkeys(self._magics, -1)
             return self._one_by_one(self._next, at)
@@ -190,7 +189,7 @@ class MagicSearcher:
 
 
 def ranges_between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of ``size`` bytes that lie in none of some ranges, in order."""
+    """Yield the parts of ``size`` bytes outside some ranges, in order."""
     reached = 0
     for start, end in sorted(ranges):
         if start > reached:
@@ -201,7 +200,7 @@ def ranges_between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tup
 
 
 def intersect_ranges(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts that lie in both of two lists of ranges, in order; neighbours become one."""
+    """Return the intersection of two lists of ranges, in order; neighbours are joined."""
     found: list[tuple[int, int]] = []
     rest = iter(others)
     start, end = next(rest, (0, 0))
@@ -216,7 +215,7 @@ def intersect_ranges(some: Sequence[tuple[int, int]], others: Sequence[tuple[int
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield ranges in order, with those that overlap or are near to each other as one."""
+    """Yield ranges in order; ranges that overlap or are near to each other are joined."""
     low = high = 0
     for start, end in sorted(ranges):
         if start <= high + _NEAR and high:
@@ -235,8 +234,8 @@ def carve(
     """Yield the containers in some ranges of a view, each with its own bytes.
 
     The ranges are half open, relative to the view, in order, and do not overlap. With ``may_be_cut`` a container that
-    goes on behind the end of the view is taken too, with findings of severity ``error``; one of which nothing can be
-    read is a finding itself. Yields a finding when the search is given up.
+    extends beyond the end of the view is yielded too, with findings of severity ``error``; if nothing of it can be
+    read, it is a finding itself. Yields a finding if the search ends at a limit.
     """
     hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
     for start, end in ranges:
@@ -255,7 +254,7 @@ def carve(
                 continue
             left = _cut(name, region, at) if may_be_cut and end == len(view) else None
             if isinstance(left, Finding):
-                # What is inside may be a container that can be read in parts.
+                # Inside may be a container that can be read in part.
                 yield left
                 at = magics.after(at + 4)
                 continue
@@ -292,9 +291,9 @@ def _genuine(name: str, region: View, at: int) -> Container | None:
 
 
 def _cut(name: str, region: View, at: int) -> Container | Finding | None:
-    """Return the container at a magic that goes on behind the region, or why nothing of it can be read.
+    """Return the container at a magic if it extends beyond the region, or the finding that nothing of it can be read.
 
-    None if it is whole, or does not look like one.
+    None if it is complete, or no container.
     """
     if name in formats.plugin_names():
         return None
@@ -312,11 +311,11 @@ def _cut(name: str, region: View, at: int) -> Container | Finding | None:
 
 
 def resume_position(view: View, container: Container) -> int:
-    """Return where a walk goes on: behind the container, or at a magic that a too large size has swallowed."""
+    """Return where a scan continues: after the container, or at a magic inside it if its size is too large."""
     start, end = container.span.start - view.start, container.span.end - view.start
     unknown = container.unknown[-1] if container.unknown else None
     if unknown is not None and unknown.end == container.span.end:
-        # A damaged size that is too large ends in bytes no field describes, and in them the next container starts.
+        # If a damaged size is too large, no field describes the last bytes, and the next container starts in them.
         used = unknown.start - container.span.start
         following = start + used + -used % 8
         if following > start and formats.format_by_magic(view.head(following, 24)):
@@ -325,14 +324,14 @@ def resume_position(view: View, container: Container) -> int:
 
 
 class SectionIndex:
-    """Which section of a host a position lies in; made of (start, end, name, number) rows that do not overlap."""
+    """Finds the section of a host at a position, from (start, end, name, number) rows that do not overlap."""
 
     def __init__(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
         self._rows = sorted(rows)
         self._starts = [row[0] for row in self._rows]
 
     def at(self, position: int) -> tuple[str | None, int | None]:
-        """Return name and number of the section at a position, None for bytes of no section."""
+        """Return name and number of the section at a position, None for bytes outside sections."""
         from bisect import bisect_right
 
         number = bisect_right(self._starts, position) - 1

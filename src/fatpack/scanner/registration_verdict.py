@@ -1,14 +1,14 @@
-"""Whether what a file registers agrees with what it launches and holds: one verdict, for all answers that give one.
+"""Compare the kernels that a file registers with those that it launches and contains: one verdict for all commands.
 
 ::
 
     the scan ─► containers ─┐
              ─► findings ───┤
-    the host's code ────────┴─► all findings about registration ─► agrees, findings, or not judged: why
+    the host's code ────────┴─► all findings about registration ─► agrees, findings, or not judged: reason
 
-``inspect --runtime``, ``check --registered`` and ``doctor`` ask here. Of objects the scan has judged the relocations;
-the code of programs is followed here. What could not be followed is never said to agree, nor what registers kernels
-whose images do not tell their names.
+Used by ``inspect --runtime``, ``check --registered`` and ``doctor``. The scan has analyzed the relocations of objects;
+the code of programs is analyzed here. The verdict is never "agrees" if the code could not be analyzed, or if kernels
+are registered whose images do not show their names.
 """
 
 from __future__ import annotations
@@ -37,20 +37,23 @@ if TYPE_CHECKING:
 
 AGREES, FINDINGS, NOT_JUDGED, NO_VERDICT = "agrees", "findings", "not judged", "nothing registers"
 
-#: beginning of the codes of what files register and launch
+#: prefix of the codes of findings about registration and launches
 CODES = "FP30"
 
-#: LIMIT: bytes of images that are inflated and read for the names of their kernels. Of more than that the names that a
-#: program registers are not compared with any.
+#: LIMIT: bytes of images that are decompressed and read for the names of their kernels. If there are more, the names
+#: that a program registers are not compared.
 IMAGES = 64 << 20
 
 
 class RegisteringFile(Record):
-    """An object, a program, or a member of an archive, and what it shows.
+    """An object, a program, or a member of an archive, and its registrations.
 
-    ``way`` says what it was read from, or why it was not; ``evidence`` is None where it was not. ``kernels`` are the
-    names in its images, None where they were not read. ``findings`` are those that the scan has not told already;
-    ``why_not`` says in words why it cannot be said to agree, and ``is_judged`` whether there was anything to judge.
+    ``way``: the source of the evidence, or the reason that there is none.
+    ``evidence``: None if it was not read.
+    ``kernels``: the names in its images, None if they were not read.
+    ``findings``: those that the scan has not reported already.
+    ``why_not``: the reason in words if no agreement can be stated.
+    ``is_judged``: true if there was anything to judge.
     """
 
     member: str | None
@@ -66,7 +69,7 @@ class RegisteringFile(Record):
 
 
 class ScannedContainers:
-    """What a scan has found in a file so far: containers by the member that they lie in, and findings."""
+    """The results of a scan so far: containers by archive member, and findings."""
 
     def __init__(self, items: Iterable[FoundContainer | Finding] = ()) -> None:
         self.containers: dict[tuple[int, ...], list[FoundContainer]] = {}
@@ -75,7 +78,7 @@ class ScannedContainers:
             self.take(item)
 
     def take(self, item: FoundContainer | Finding) -> None:
-        """Take up an item of the scan."""
+        """Add an item of the scan."""
         if isinstance(item, Finding):
             self.findings.append(item)
         else:
@@ -83,9 +86,9 @@ class ScannedContainers:
 
 
 class RegistrationVerdict(Record):
-    """All that is wrong with what a file registers, notes included, and why some of it was not judged.
+    """All findings about the registrations of a file, notes included, and the reasons that some were not judged.
 
-    ``judged`` is how many objects and programs in it show what they register.
+    ``judged`` is the number of objects and programs in it whose registrations were read.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -108,7 +111,7 @@ class RegistrationVerdict(Record):
 
 
 def judge_file(view: View, scanned: ScannedContainers | None = None) -> RegistrationVerdict:
-    """Return the verdict on a file; ``scanned`` is what a scan of it has found, if one was made already."""
+    """Return the verdict on a file; ``scanned`` are the results of its scan if there was one already."""
     scanned = ScannedContainers(scan(view)) if scanned is None else scanned
     return make_verdict(scanned.findings, read_registering_files(view, scanned))
 
@@ -125,7 +128,7 @@ def make_verdict(told: Iterable[Finding], found: Iterable[RegisteringFile]) -> R
 
 
 def read_registering_files(view: View, scanned: ScannedContainers) -> Iterator[RegisteringFile]:
-    """Yield what the host files in a file show: of those that have to do with a runtime, or hold device code."""
+    """Yield the host files in a file that use a runtime or contain device code, with their registrations."""
     told: dict[object, set[str]] = {}
     for item in scanned.findings:
         told.setdefault(item.span.source, set()).add(item.code)
@@ -161,7 +164,7 @@ def _files(
 def _part(
     view: View, host: str, member: str | None, numbers: tuple[int, ...], found: Sequence[FoundContainer], told: set[str]
 ) -> RegisteringFile | None:
-    """Return one object or program, None if it has to do with no runtime; ``told`` are the codes of what is known."""
+    """Return one object or program, None if it uses no runtime; ``told`` are the codes that were reported already."""
     evidence, way = analyze.read_evidence(view, host)
     if evidence is None:
         if not found and way != analyze.NOT_READ:
@@ -195,9 +198,9 @@ def _is_in_data(found: FoundContainer) -> bool:
 
 
 def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> tuple[KernelsByArch | None, str]:
-    """Return the kernels of all images, None where they are not known, and why an image does not tell them.
+    """Return the kernels of all images, None if they are unknown, and the reason that an image does not show them.
 
-    Where the scan has found no container, the images are those that descriptors lead to.
+    Without containers in the scan, the images are those that descriptors point to.
     """
     if found:
         return read_kernel_names(found, IMAGES)
@@ -213,7 +216,7 @@ def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) ->
 
 
 def _unread(host: str, way: str) -> str:
-    """Return in words why it is not known what a host file registers."""
+    """Return the reason in words that the registrations of a host file are unknown."""
     if way == analyze.LTO or host == "bitcode":
         return "what bitcode registers is known when it is compiled"
     if way == analyze.NOT_READ:

@@ -1,6 +1,6 @@
-"""What a scan finds: containers and where they lie, and their images with what those turned out to be.
+"""Results of a scan: containers with their location, and their images with form, target and kernels.
 
-Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.scanner.scan_host` hands in.
+Images can contain containers and hosts; ``enter``, a callback from :mod:`fatpack.scanner.scan_host`, scans those.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 
 class FoundContainer(Record):
-    """A container and where it lies.
+    """A container and its location.
 
-    ``view`` are the container's own bytes, ``host`` the kind of file around it (``raw``: none), ``section`` and
-    ``member`` the place in that host, ``index`` the section's number there (None outside sections). ``images`` are
-    its images, recognised and with what they hold in turn; those of a container that is compressed as a whole are
-    recognised when the first is looked at, which takes inflating it. ``member_numbers`` lead to the member, outermost
-    archive first: names may occur twice. ``host_attrs`` are names and values of what the host says
-    of the container.
+    ``view``: the bytes of the container.
+    ``host``: the format of the file around it (``raw``: none).
+    ``section``, ``index``, ``member``: name and number of the section (None outside sections), and the archive member.
+    ``images``: its images, identified, with the containers inside them. For a container compressed as a whole, images
+    are identified on first access, because that requires decompressing it.
+    ``member_numbers``: the numbers of the members that lead to it, outermost archive first; names may occur twice.
+    ``host_attrs``: names and values that the host has for the container.
     """
 
     container: Container
@@ -59,7 +60,7 @@ class FoundContainer(Record):
 
     @property
     def span(self) -> Span:
-        """Where the whole container lies, with its padding."""
+        """The range of the whole container, with its padding."""
         return self.container.span
 
     @property
@@ -73,15 +74,14 @@ class FoundContainer(Record):
 
 
 class FoundImage(Record):
-    """An image, what its bytes turned out to be, and the containers and findings inside it.
+    """An image, its identification, and the containers and findings inside it.
 
-    ``as_stored`` is the image as its container states it; target, data, size and the like are its own. A compressed
-    one whose container says what it is has ``images.NOT_INFLATED`` for ``recognised`` until
-    :func:`inflated`.
+    ``as_stored`` is the image as described by its container, with target, data, and size. A compressed image that its
+    container describes has ``images.NOT_INFLATED`` as ``info`` until :func:`inflate_image`.
     """
 
     as_stored: Image
-    recognised: ImageInfo
+    info: ImageInfo
     inside: tuple[FoundContainer | Finding, ...] = ()
 
     def __repr__(self) -> str:
@@ -92,17 +92,17 @@ class FoundImage(Record):
 
     @property
     def target(self) -> Target:
-        """What the image was made for, as its container states it."""
+        """The target of the image, according to its container."""
         return self.as_stored.target
 
     @property
     def form(self) -> str:
-        """What the bytes are: recognised, or as the container says where nothing was recognised."""
-        return self.recognised.form or self.as_stored.form
+        """The form of the bytes (``cubin``, ``ptx``, …); if they were not identified, according to the container."""
+        return self.info.form or self.as_stored.form
 
     @property
     def data(self) -> View:
-        """The image's bytes, read (and inflated) when they are asked for, as long as the file is open."""
+        """The bytes of the image, read (and decompressed) on access, as long as the file is open."""
         return self.as_stored.data
 
     def read(self, size: int = -1) -> bytes:
@@ -121,17 +121,17 @@ class FoundImage(Record):
 
     @property
     def stored_size(self) -> int | None:
-        """The number of bytes it takes in the file; None where only a whole container was compressed."""
+        """The number of bytes in the file; None if the container is compressed as a whole."""
         return self.as_stored.stored_size
 
     @property
     def compression(self) -> str | None:
-        """How it is compressed in the file: None, "zlib", "zstd", "lz4"."""
+        """The compression in the file: None, "zlib", "zstd", "lz4"."""
         return self.as_stored.compression
 
     @property
     def span(self) -> Span:
-        """Where the stored bytes lie."""
+        """The range of the stored bytes."""
         return self.as_stored.span
 
     @property
@@ -141,9 +141,9 @@ class FoundImage(Record):
 
     @property
     def kernels(self) -> tuple[KernelNeeds, ...]:
-        """The kernels in stored order, with what each needs of a device; () for forms that show none.
+        """The kernels in stored order, each with its resource requirements; () for forms without a table of kernels.
 
-        Reads the tables of the whole image. Raises FormatError when they are damaged.
+        Reads the tables of the whole image. Raises FormatError if they are damaged.
         """
         if self.form != "cir":
             return images.kernel_facts(self.data, self.form)
@@ -153,14 +153,14 @@ class FoundImage(Record):
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """The names of the kernels; reads no more than that needs."""
+        """The names of the kernels; reads only the tables of names."""
         return kernel_names(self.data, self.form, self.as_stored.record)
 
 
 def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...]:
-    """Return the names of the kernels in an image of a form, with the ``record`` of the container it was read from.
+    """Return the names of the kernels in an image of a form; ``record`` is its entry in the container.
 
-    () for forms that show none. Raises FormatError when what names them is damaged.
+    () for forms without names of kernels. Raises FormatError if the table of names is damaged.
     """
     if form != "cir":
         return images.kernels(view, form)
@@ -170,7 +170,7 @@ def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...
 
 
 class LazyImages:
-    """The images of a container that has to be inflated for them: they are recognised when the first is looked at."""
+    """The images of a container that is compressed as a whole: they are identified on first access."""
 
     __slots__ = ("_enter", "_found", "_stored")
 
@@ -180,7 +180,7 @@ class LazyImages:
         self._found: tuple[FoundImage, ...] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What recognises them stays in this process, so they are recognised here.
+        # The callback cannot be pickled, so the images are identified here.
         return tuple, (self._recognised(),)
 
     def __len__(self) -> int:
@@ -199,7 +199,7 @@ class LazyImages:
 
 
 def bytes_to_inflate(found: FoundContainer | Finding) -> int:
-    """Return the bytes of images that another process reads for a container; 0 where only this one can."""
+    """Return the bytes of images that another process can read for a container; 0 if only this process can."""
     if isinstance(found, Finding) or isinstance(found.images, LazyImages):
         return 0
     if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
@@ -208,9 +208,9 @@ def bytes_to_inflate(found: FoundContainer | Finding) -> int:
 
 
 def identify_images(stored: Sequence[Image], enter: EnterCallback | None) -> tuple[FoundImage, ...] | LazyImages:
-    """Recognise images, those that come out of a stream not before somebody looks at them.
+    """Identify images; those in a compressed stream are identified on first access.
 
-    ``enter`` walks what an image of a form holds; with None nobody looks at images.
+    ``enter`` scans the contents of an image of a form; with None no image is read.
     """
     if enter is None:
         return tuple([FoundImage(image, images.UNKNOWN) for image in stored])
@@ -225,13 +225,13 @@ def identify_images(stored: Sequence[Image], enter: EnterCallback | None) -> tup
 
 
 def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[FoundImage, ...]:
-    """Recognise images, and look into those that can hold containers.
+    """Identify images, and scan those that can contain containers.
 
-    Entries may share their bytes, so each span is looked at once; and of images that overlap otherwise only the first
-    is looked at (rule 3). Entries of 40 bytes that all point into one container full of such entries would make work
-    grow exponentially with the nesting.
+    Entries may share their bytes, so each span is read once; of images that overlap otherwise only the first is read
+    (invariant 3 of the scanner). Entries of 40 bytes that all point into one container full of such entries would make
+    work grow exponentially with the nesting.
 
-    Nothing is inflated that its container names: a CUDA library has thousands of such images (:func:`inflated`).
+    An image that its container describes is not decompressed: a CUDA library has thousands (:func:`inflate_image`).
     """
     if len(stored) == 1:
         return (_recognise_alone(stored[0], stored, enter),)
@@ -252,7 +252,7 @@ def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[Found
         try:
             seen[place] = _recognise(image, enter)
         except (FormatError, Unsupported) as error:
-            # An image of its own compression does not inflate; its neighbours do. A damaged stream is reported once.
+            # Neighbours of a damaged compressed image may be intact. A stream that they share is reported once.
             seen[place] = (images.UNKNOWN, (finding_from_error(error, image.span),) if error is not reported else ())
             reported = error
             continue
@@ -262,13 +262,13 @@ def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[Found
         recognised, inside = seen[place]
         wrong = () if recognised is images.NOT_INFLATED else _disagreements(image, recognised, stored)
         results.append(FoundImage(image, recognised, (*wrong, *inside)))
-        # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
+        # The contents belong to the first image of a span: each level would multiply them otherwise.
         seen[place] = (recognised, ())
     return tuple(results)
 
 
 def _recognise_alone(image: Image, stored: Sequence[Image], enter: EnterCallback) -> FoundImage:
-    """Recognise the only image of a container, which shares its bytes with no other."""
+    """Identify the only image of a container, which shares its bytes with no other."""
     if image.form and (is_not_inflated(image) or not image.data.source.is_at_hand):
         return FoundImage(image, images.NOT_INFLATED)
     try:
@@ -279,26 +279,26 @@ def _recognise_alone(image: Image, stored: Sequence[Image], enter: EnterCallback
 
 
 def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
-    """Return where an image starts."""
+    """Return the offset of an image."""
     return placed[0][1]
 
 
 def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
-    """Return an image that was listed without inflating it (``images.NOT_INFLATED``), inflated and recognised.
+    """Return an image that was listed without decompressing it (``images.NOT_INFLATED``), decompressed and identified.
 
-    ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
-    can.
+    ``neighbours`` are the images of its container. Raises FormatError if the compressed data is damaged, Unsupported if
+    the compression is not supported.
     """
     recognised = images.identify_image(found.data)
     wrong = _disagreements(found.as_stored, recognised, neighbours)
-    return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
+    return found.replace(info=recognised, inside=(*wrong, *found.inside))
 
 
 def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
-    """Return an image that was listed without inflating it, compared with what is stored about it by its first bytes.
+    """Compare the first bytes of an image that was listed without decompressing it with its container's metadata.
 
-    ``holder`` is the source of its container, ``neighbours`` are the images of that. What contradicts is ``inside``;
-    it still counts as not inflated. Raises as :func:`inflated` does.
+    ``holder`` is the source of its container, ``neighbours`` are the images of that. Contradictions are added to
+    ``inside``; ``info`` stays ``images.NOT_INFLATED``. Raises as :func:`inflate_image` does.
     """
     from fatpack.images import peek
 
@@ -308,7 +308,7 @@ def checked_against_container(found: FoundImage, holder: Source, neighbours: Seq
 
 
 def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> Iterable[Finding]:
-    """Return a finding for everything in which an image contradicts what is stored about it."""
+    """Return a finding for each contradiction between an image and its container's metadata."""
     target = image.target
     if (
         image.form == recognised.form
@@ -316,27 +316,27 @@ def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Ima
         and recognised.arch in ("", target.arch)
         and (recognised.size is None or recognised.size <= image.size)
     ):
-        return ()  # most images say what is stored about them, or nothing
+        return ()  # most images agree with their metadata, or have none
     from fatpack.images.container_mismatch import mismatch_findings
 
     return mismatch_findings(image, recognised, neighbours)
 
 
 def _recognise(image: Image, enter: EnterCallback) -> tuple[ImageInfo, tuple[FoundContainer | Finding, ...]]:
-    """Return what an image is, and the containers in it. Raises FormatError when it does not inflate."""
+    """Identify an image, and return the containers in it. Raises FormatError if it cannot be decompressed."""
     view = image.data
     recognised = images.identify_image(view)
     is_stored = image.compression is None or image.stored_size is None
-    # What an archive that is compressed by itself holds are device binaries, for which all of it must be inflated.
+    # A compressed archive contains device binaries only, and finding them would decompress all of it.
     may_hold = recognised.container or recognised.form in ("cir", "object")
     if may_hold or (recognised.form == "archive" and is_stored):
-        # What its container calls a module is no file of its own.
+        # An image that its container calls a module is not a file of its own.
         return recognised, enter(view, "module" if image.form == recognised.form == "cir" else recognised.form)
     return recognised, ()
 
 
 def finding_from_error(error: FormatError | Unsupported | HostError, span: Span) -> Finding:
-    """Return the finding for an error: where the error says it is, else at ``span``."""
+    """Return the finding for an error, at the error's own offset if it has one, else at ``span``."""
     if isinstance(error, FormatError) and error.offset is not None:
         start = error.offset
         span = span.replace(start=start, end=max(span.end, start))
@@ -347,50 +347,52 @@ def finding_from_error(error: FormatError | Unsupported | HostError, span: Span)
     return finding("FP1008" if isinstance(error, Unsupported) else "FP1001", span, error.problem, error.hint)
 
 
-# The kernels of containers that were found, as far as they can be known without reading much.
+# Names of kernels and variables in images, for comparison with registrations.
 
-#: forms that name their kernels, of those of which a runtime takes kernels
+#: forms with names of kernels that a runtime loads
 _NAMING = ("cubin", "ptx", "code-object")
 
-#: st_info of variables that other files see: STB_GLOBAL with STT_OBJECT
+#: st_info of global variables: STB_GLOBAL with STT_OBJECT
 _GLOBAL_OBJECTS = (0x11,)
 
-#: ends of the names of objects that are no variables of a source: descriptors of kernels, and initial values
+#: suffixes of symbols that are not variables in the source: kernel descriptors, and initial values
 _NO_VARIABLES = (b".kd", b".managed")
 
-#: names that compilers keep for themselves: __hip_cuid_… is on both sides, and registered by nobody (CGCUDANV.cpp)
+#: prefix of names reserved for compilers: __hip_cuid_… is in host and device code, and never registered (CGCUDANV.cpp)
 _RESERVED = "__"
 
-#: a variable of PTX that a file defines, at the start of a line: state space, alignment, type, name
+#: definition of a variable in PTX, at the start of a line: state space, alignment, type, name
 _DECLARED = rb"(?m)^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]"
 
-#: LIMIT: bytes of PTX in which variables are looked for; they stand before the functions
+#: LIMIT: bytes of PTX that are searched for variables, which precede the functions
 _TEXT = 1 << 20
 
-#: the form that serves any architecture from its own on
+#: the form that runs on its architecture and all later ones
 _PORTABLE = "ptx"
 
 
 def kernel_names_by_arch(
     containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
 ) -> dict[str, set[str]] | None:
-    """Return architecture → names of the kernels in all images for it; None if there is no image, or one that does not
-    tell. Images that serve any architecture have "".
+    """Map each architecture to the names of the kernels in its images; PTX, which is for any architecture, to "".
+
+    None if there is no image, or the names of one cannot be read.
     """
     return read_kernel_names(containers, most)[0]
 
 
 class _NamesUnknown(Exception):
-    """The kernels of an image are not known; the text says why."""
+    """The kernels of an image are unknown; the text is the reason."""
 
 
 def read_kernel_names(
     containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
 ) -> tuple[dict[str, set[str]] | None, str]:
-    """Return what :func:`kernel_names_by_arch` does, and why an image does not tell its kernels; "" without an image.
+    """Return the result of :func:`kernel_names_by_arch`, and the reason that it is None; "" without an image.
 
-    A container without any kernel beside others with some is left out: what nvcc's device link adds where there was
-    nothing to link, for an architecture that the others may not be for. No more than ``most`` bytes are inflated.
+    A container without kernels beside others with
+    kernels is ignored: nvcc's device link adds one if there was nothing to link, possibly for another architecture. At
+    most ``most`` bytes are decompressed.
     """
     try:
         return _all_names(containers, most), ""
@@ -410,7 +412,7 @@ def _all_names(containers: Iterable[FoundContainer], most: int) -> dict[str, set
         for image in found.images:
             if image.target.offload == "host" or not image.size:
                 continue
-            left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
+            left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
             if left < 0:
                 raise _NamesUnknown(too_large)
             _add(names, _names(image, most))
@@ -422,7 +424,7 @@ def _all_names(containers: Iterable[FoundContainer], most: int) -> dict[str, set
 
 
 def kernel_names_in_images(views: Iterable[View]) -> dict[str, set[str]] | None:
-    """Return the same for images that lie in no container; None if one does not tell its kernels."""
+    """Return the same for images outside containers; None if the names of one cannot be read."""
     every: dict[str, set[str]] = {}
     try:
         for view in views:
@@ -437,9 +439,9 @@ def kernel_names_in_images(views: Iterable[View]) -> dict[str, set[str]] | None:
 
 
 def defined_variables(containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE) -> set[str]:
-    """Return the names of the variables that images define and other code may see, as far as images tell them.
+    """Return the names of the global variables that images define, if the images have them.
 
-    No more than ``most`` bytes are inflated.
+    At most ``most`` bytes are decompressed.
     """
     found: set[str] = set()
     left = most
@@ -447,7 +449,7 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
         for image in container.images:
             if image.target.offload == "host" or not image.size:
                 continue
-            left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
+            left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
             if left < 0:
                 break
             inside = [item for item in image.inside if isinstance(item, FoundContainer)]
@@ -460,7 +462,7 @@ def _variables(image: FoundImage) -> set[str]:
     from fatpack.binary.elf.symbols import ElfSymbolTable
 
     try:
-        form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
+        form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form == _PORTABLE:
             import re
 
@@ -488,7 +490,7 @@ def _names(image: FoundImage, most: int) -> dict[str, set[str]]:
             raise _NamesUnknown("a container inside an image has no image that tells the names of its kernels")
         return names
     try:
-        form = image.form if image.recognised is not images.NOT_INFLATED else images.identify_image(image.data).form
+        form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
         if form not in _NAMING:
             what = f"an image of form {form}" if form else "an image of unknown form"
             raise _NamesUnknown(f"{what} does not tell the names of its kernels")

@@ -1,8 +1,10 @@
-"""The walk over files: what hosts name, what lies in members and modules, and what sections make together."""
+"""Recursive scan of a file: regions of containers, sections, archive members, MLIR modules, and images.
+
+Three generators are on the stack when a container is read: :func:`scan_limited`, the parts of the file, and the
+containers of a region. Each level of nested files adds its own.
+"""
 
 from __future__ import annotations
-
-from functools import partial
 
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
@@ -61,7 +63,7 @@ class _RegionScan:
         """
         place, context = self._place, self._context
         view, section = place.data, place.section
-        enter = self._enter if context.progress.recognises else None
+        enter = self._enter if context.progress.identifies_images else None
         formats_found: dict[str, None] = {}
         unread: set[str] = set()
         is_empty = True
@@ -173,9 +175,9 @@ def _end_of(view: View, container: Container) -> int:
 
 
 def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Finding]:
-    """Yield a warning for zeros in front of an offload binary, where LLVM expects one.
+    """Yield a warning for zeros before an offload binary, where LLVM expects one.
 
-    Behind another one fewer than 8 are its padding.
+    After another offload binary, fewer than 8 zeros are its padding.
     """
     if formats.format_by_magic(view.head(end, 4)) != _OFFLOAD_BINARY or not view.is_zero(start, end - start):
         return
@@ -185,30 +187,30 @@ def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Findi
 
 
 def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Finding]:
-    """Yield what is unexpected about bytes that no container starts with; ``last`` is the format before them."""
+    """Yield findings for bytes in which no container starts; ``last`` is the format of the container before them."""
     gap = view.slice(start, end - start)
     if not gap.is_zero():
         yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
     elif end == len(view) and len(gap) >= 8 and last == _OFFLOAD_BINARY:
-        # Behind other containers zeros are usual; fewer than 8 round a compressed binary, whose size leaves them out.
+        # After other containers zeros are usual; fewer than 8 pad a compressed binary, whose size does not count them.
         yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
     elif end == len(view) and len(gap) >= 16 and last == "cuda-fatbin" and host == "raw":
-        # cuobjdump takes what is as long as a header for one; in sections it skips zeros.
+        # cuobjdump reads 16 bytes as a header; in sections it skips zeros.
         yield finding("FP1410", gap.span(), f"{len(gap)} zero bytes behind the last fat binary of the file")
 
 
-#: Hosts with sections, some of which say something about the others.
+#: Hosts with sections: tables in some of them describe the others.
 _WITH_SECTIONS = ("elf", "coff", "pe", "macho")
 
-#: e_machine of ELF files that are read for what they register: x86-64, AArch64, and of i386 objects the entries
+#: e_machine of ELF files whose registrations are read: x86-64, AArch64, and of i386 objects the entries
 _HOST_CODE = (b"\x3e\0", b"\xb7\0", b"\x03\0")
 
 _ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 
-#: Sections that take others to be read.
+#: Sections that are read together with others, after all sections are known.
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 
-#: Sections of containers that records register, one by one, when a program starts.
+#: Sections of containers that a program registers by records when it starts.
 _REGISTERED = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
 
 
@@ -264,7 +266,7 @@ class _FileScan:
         self._searched_ranges: list[tuple[int, int]] = []
         self._module_ids: ModuleIds | None = None
         self._are_tables_read = False
-        #: of objects: the names that they register are compared with those in these containers
+        #: containers of an object, whose names are compared with those that it registers
         self._found: list[FoundContainer] = []
         self._is_damaged = False
         #: whether something is wrong with what registers containers
@@ -275,12 +277,11 @@ class _FileScan:
 
         Raises ``OSError`` when reading the file fails.
         """
-        span = self._context.view.span()
         try:
             is_object = _has_host_code(self._context) and not _is_linked(self._context)
-            for span, part in self._parts():
+            for span, part, arguments in self._parts():
                 try:
-                    for item in part():
+                    for item in part(*arguments):
                         if isinstance(item, Finding):
                             self._is_wrong |= item.code.startswith("FP30") and item.severity != "note"
                         elif is_object:
@@ -291,39 +292,39 @@ class _FileScan:
         except _DAMAGE as error:
             yield finding_from_error(error, self._context.view.span())
 
-    def _parts(self) -> Iterator[tuple[Span, Callable[[], Iterable[FoundContainer | Finding]]]]:
-        """Yield the parts of the file, each with its span, as functions: a part is read before the next is yielded."""
+    def _parts(self) -> Iterator[tuple[Span, Callable[..., Iterable[FoundContainer | Finding]], tuple[object, ...]]]:
+        """Yield the parts of the file: span, function and arguments. A part is read before the next is yielded."""
         context = self._context
         view = context.view
         if context.host == "raw":
-            yield view.span(), self._raw
+            yield view.span(), self._raw, ()
             return
         for place in self._places():
             if isinstance(place, Finding):
-                yield place.span, partial(self._wrong, place)
+                yield place.span, self._wrong, (place,)
                 continue
             span = place.data.span()
             if place.findings:
-                yield span, partial(_of_section, place.section, place.findings)
+                yield span, _of_section, (place.section, place.findings)
             if place.data.source is view.source and place.content != RECORDS:
                 self._searched_ranges.append((place.data.start - view.start, place.data.end - view.start))
             if place.content == MEMBER:
-                yield span, partial(self._member, place)
+                yield span, self._member, (place,)
             elif place.content in _DEFERRED:
                 self._deferred.append(place)
             else:
-                yield span, partial(self._containers, place)
+                yield span, self._containers, (place,)
         if self._deferred:
-            yield view.span(), self._together
+            yield view.span(), self._together, ()
         if context.host != "archive":
-            yield view.span(), self._elsewhere
+            yield view.span(), self._elsewhere, ()
         if _has_host_code(context):
-            yield view.span(), self._registration
+            yield view.span(), self._registration, ()
 
     def _places(self) -> Iterator[CodeSection | Finding]:
-        """Yield what a host locates; of one with sections, first those that say something about the others.
+        """Yield the places and findings of the host; of a host with sections, tables about the others first.
 
-        A host that is damaged ends with the finding that it is.
+        If the host is damaged, that finding is the last.
         """
         view, host = self._context.view, self._context.host
         held: list[CodeSection | Finding] = []
@@ -339,7 +340,7 @@ class _FileScan:
         yield from held
 
     def _wrong(self, item: Finding) -> Iterator[FoundContainer | Finding]:
-        """Yield a finding of the host, and what is left behind a damaged member of an archive."""
+        """Yield a finding of the host, and the containers after a damaged member of an archive."""
         context = self._context
         self._is_damaged = self._is_damaged or item.severity == "error"
         yield self._advised(item)
@@ -348,9 +349,9 @@ class _FileScan:
             yield from _searched(context.replace(view=rest, host="raw"), None, may_be_cut=True)
 
     def _advised(self, item: Finding) -> Finding:
-        """Return a finding of a host with the advice to search the whole file, if that may find more.
+        """Return a finding of a host with the advice to search the whole file if that may find more.
 
-        A device image, which is an ELF file too, has nothing in it.
+        A device image is an ELF file too, and has no containers.
         """
         context = self._context
         if context.search != SEARCH_SECTIONS:
@@ -359,12 +360,12 @@ class _FileScan:
             return item
         if context.host == "elf" and images.identify_image(context.view).form in ("cubin", "code-object"):
             return item
-        # A damaged host does not say where device code is.
+        # The section table of a damaged host is incomplete.
         left = f"{cli_or_api('--deep', 'deep=True')} lists what is left of its device code"
         return item.replace(hint=f"{item.hint}; {left}" if item.hint else left)
 
     def _raw(self) -> Iterator[FoundContainer | Finding]:
-        """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
+        """Yield the containers of a file without a host: a container itself, an MLIR module, or a file to search."""
         from fatpack.scanner import unsupported_files
 
         context = self._context
@@ -415,7 +416,7 @@ class _FileScan:
             progress.has_plain_members = True
 
     def _containers(self, place: CodeSection) -> Iterable[FoundContainer | Finding]:
-        """Return the containers of a place with what the host says of them, and note where they start."""
+        """Return the containers of a place with the attributes that the host has for them, and record their offsets."""
         if _may_be_raw(place):
             self._deferred.append(place)
             return ()
@@ -425,8 +426,8 @@ class _FileScan:
         return _RegionScan(place, self._context, self._inside).items(self._starts, attributes)
 
     def _registration(self) -> Iterator[Finding]:
-        """Yield what is wrong with what the host registers and launches; where nothing is, note what it registers."""
-        if not self._context.progress.judges:
+        """Yield findings about the kernels that the host registers and launches, or record its registrations."""
+        if not self._context.progress.checks_registration:
             return
         is_wrong = self._is_wrong
         from fatpack.registration.analysis import analyze
@@ -442,7 +443,7 @@ class _FileScan:
                 context.progress.units.append(item.replace(member=context.member, numbers=context.numbers))
 
     def _together(self) -> Iterator[FoundContainer | Finding]:
-        """Yield what several sections make together; what turns out to stand alone is walked as all others."""
+        """Yield containers spread over several sections; independent sections are scanned one by one."""
         from fatpack.registration import combine_sections
 
         context = self._context
@@ -463,10 +464,10 @@ class _FileScan:
                 yield from _of_section(item.section, item.container.findings)
 
     def _registered_image(self, site: CodeSection, place: tuple[int, int]) -> Iterator[FoundContainer | Finding]:
-        """Yield an image that a record registers without a container around it, as one of its own."""
+        """Yield an image that a record registers without a container, as a container of its own."""
         from fatpack.scanner import bare_images
 
-        if (site.section or "").startswith(".llvm.offloading"):  # its record says where it ends
+        if (site.section or "").startswith(".llvm.offloading"):  # its record has its size
             container = bare_images.bare_image_container(site.data, offload="openmp")
             yield _found(container, site.data, self._context, site.section, site.index, self._inside)
             return
@@ -477,7 +478,7 @@ class _FileScan:
                 yield _found(*item, self._context, site.section, site.index, self._inside)
 
     def _elsewhere(self) -> Iterator[FoundContainer | Finding]:
-        """Yield the containers outside the places that the host named: in sections of unusual names, or anywhere."""
+        """Yield containers outside the sections for device code: in sections of unknown names, in data, or anywhere."""
         context = self._context
         if context.search != SEARCH_ALL and _is_device_image(context):
             return
@@ -485,7 +486,7 @@ class _FileScan:
         if not is_whole:
             division = binary.divided_sections(context.host, view, self._located)
             tells = bool(division.skipped) or bool(binary.sections(context.host, view))
-            if self._is_damaged or not tells:  # it does not say where its data is
+            if self._is_damaged or not tells:  # it has no table of its data
                 is_whole, context.progress.has_more = context.search == SEARCH_DATA, True
         has_data, places = False, [(0, len(view))]
         if not is_whole and division is not None:
@@ -499,7 +500,7 @@ class _FileScan:
         yield from _searched(context, rest, may_be_cut=is_whole and self._is_damaged, has_data=has_data)
 
     def _places_to_search(self, division: SectionSplit, *, has_data: bool) -> list[tuple[int, int]]:
-        """Return the sections whose names say nothing, and with ``has_data`` those of data; take note of the others."""
+        """Return the sections of unknown names, with ``has_data`` those of data too; record the others."""
         progress = self._context.progress
         for name, (count, total) in division.skipped.items():
             if not has_data or name not in division.data:
@@ -511,13 +512,13 @@ class _FileScan:
 
 
 def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings with the section they are of."""
+    """Yield findings with the name of their section."""
     for item in findings:
         yield item.replace(section=section) if section and not item.section else item
 
 
 def _module_ids(tables: Sequence[CodeSection]) -> ModuleIds | None:
-    """Return what the tables of a host call the units of CUDA code, None if they do not."""
+    """Return the module IDs of the units of CUDA code in the tables of a host, None if there are none."""
     if not any((site.section or "").rpartition(",")[2].startswith("__nv_mod") for site in tables):
         return None
     from fatpack.registration import stripped_programs
@@ -526,7 +527,7 @@ def _module_ids(tables: Sequence[CodeSection]) -> ModuleIds | None:
 
 
 def _has_host_code(context: ScanContext) -> bool:
-    """Return whether the code of a host can be read for what it registers."""
+    """Return whether registrations can be read from the code of a host."""
     return context.host == "coff" or (context.host == "elf" and context.view.head(18, 2) in _HOST_CODE)
 
 
@@ -541,7 +542,7 @@ _MACH_O_PROGRAMS = (2, 6, 8)
 
 
 def _is_program(context: ScanContext) -> bool:
-    """Return whether a host is a linked program or library, whose data may hold device code that it loads by itself."""
+    """Return whether a host is a linked program or library, whose data may have device code that it loads itself."""
     if context.host == "elf":
         return any(context.view.head(16, 2) == type.to_bytes(2, order) for type in _ELF_PROGRAMS for order in _ORDERS)
     if context.host == "macho":
@@ -556,7 +557,7 @@ def _is_device_image(context: ScanContext) -> bool:
 
 
 def starts_as_container(context: ScanContext) -> bool:
-    """Return whether a file is one in which containers follow each other from its first byte on."""
+    """Return whether a file is a sequence of containers from its first byte on."""
     view = context.view
     return (
         context.host == "raw"
@@ -564,14 +565,14 @@ def starts_as_container(context: ScanContext) -> bool:
     )
 
 
-#: What a host module of ClangIR holds somewhere if a finished GPU binary is in it, before and after lowering.
+#: Words in a host module of ClangIR with a GPU binary in it, before and after lowering.
 _BINARY_WORDS = (b"cir.cu.device_binary", b"_fatbin_str")
 
 
 def _in_module(view: View, context: ScanContext, *, is_file: bool = False) -> Iterator[FoundContainer | Finding]:
-    """Yield the containers that an MLIR module holds as strings, if the bytes are one.
+    """Yield the containers in the strings of an MLIR module, if the bytes are one.
 
-    Of a file that is nothing else, findings say too whether it is damaged, and whether it registers what it launches.
+    For a file that is a module (``is_file``) its findings are yielded too: damage, and unregistered kernels.
     """
     if is_file and images.identify_image(view).form != "cir":
         return
@@ -603,7 +604,7 @@ def _has_word(view: View) -> bool:
 
 
 def _may_be_raw(site: CodeSection) -> bool:
-    """Return whether a section of LLVM's may hold what its SYCL programs have there: images without a container."""
+    """Return whether a section of LLVM may have images without a container, as in its SYCL programs."""
     return (site.section or "").startswith(".llvm.offloading") and formats.format_by_magic(
         site.data.head(0, 24)
     ) is None
@@ -612,10 +613,9 @@ def _may_be_raw(site: CodeSection) -> bool:
 def _searched(
     context: ScanContext, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool, has_data: bool = False
 ) -> Iterator[FoundContainer | Finding]:
-    """Yield the containers in some ranges of a file, by default all of it, each with the section it lies in.
+    """Yield the containers in some ranges of a file, by default all of it, each with its section.
 
-    Where everything or data of a host (``has_data``) is searched, device images that are in no container come behind
-    them.
+    If everything or the data of a host (``has_data``) is searched, device images outside containers follow.
     """
     from fatpack.scanner.carve import SectionIndex, carve
 
@@ -643,7 +643,7 @@ def _searched(
 def _bare_images_between(
     found: Sequence[tuple[int, int]], context: ScanContext, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Container, View] | Finding]:
-    """Yield the images between the containers that were found when the first is taken."""
+    """Yield the device images outside the containers ``found``, which is read when the first image is taken."""
     from fatpack.scanner import bare_images
     from fatpack.scanner.carve import intersect_ranges, ranges_between
 
@@ -659,5 +659,5 @@ def _found(
     index: int | None,
     inside: _InsideScanner,
 ) -> FoundContainer:
-    images = identify_images(container.images, inside if context.progress.recognises else None)
+    images = identify_images(container.images, inside if context.progress.identifies_images else None)
     return FoundContainer(container, stored, context.host, section, context.member, index, images, context.numbers)

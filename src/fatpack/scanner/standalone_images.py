@@ -1,6 +1,6 @@
-"""Device images that are in no container: a file that is one, and members of an archive.
+"""Device images outside containers: a file that is a device image, and members of an archive.
 
-Archives that compilers make for one target hold such members, and so do those that clang-offload-bundler unbundles.
+Compilers write archives with such members for one target, and clang-offload-bundler does when it unbundles.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
         stored: dict[str, Any]
 
 
-#: What bitcode is for a device: the start of its triple. Other bitcode is the host's, compiled with -flto.
+#: Prefixes of the triple of device bitcode. Other bitcode is of the host, compiled with -flto.
 _DEVICES = ("amdgcn", "nvptx", "spir", "r600")
 
-#: what metadata beside an image may state of it
+#: facts that a metadata file beside an image may state
 _CLAIMED = ("producer", "triple", "arch", "kernel", "warp_size", "threads", "shared")
 
 _NO_IMAGES = ("", "object", "archive", "empty")
 
 
 def standalone_image(view: View) -> ImageInfo | None:
-    """Return what a file or a member is, if it is a device image itself."""
+    """Identify a file or a member that is a device image itself; None for any other file."""
     recognised = images.identify_image(view)
     return None if recognised.form in _NO_IMAGES or recognised.container else recognised
 
@@ -81,8 +81,8 @@ def image_claims(recognised: ImageInfo) -> ImageClaims:
 def sidecar_record(view: View, recognised: ImageInfo) -> tuple[SidecarRecord, list[Finding]]:
     """Return what a compiler wrote beside an image that is a file of its own, and what contradicts the image.
 
-    ``metadata`` with the name of that file, its producer and what it says; nothing if there is no such file. The
-    kernels are read where it says something of them.
+    ``metadata`` has the name of that file, its producer and its facts; empty if there is no such file. The kernels are
+    read only if the file has facts about them.
     """
     from fatpack.images import sidecar
 
@@ -95,7 +95,7 @@ def sidecar_record(view: View, recognised: ImageInfo) -> tuple[SidecarRecord, li
         return {}, [finding(code_for_error("FP1114", error), span, f"{name or 'the metadata beside it'}: {text}")]
     if claimed is None:
         return {}, []
-    # The launch of an image for another target is another one.
+    # Launch parameters of another target may differ.
     problems = list(sidecar.target_problems(claimed, recognised)) or list(_of_kernels(view, recognised, claimed))
     stated = {field: value for field in _CLAIMED if (value := getattr(claimed, field)) not in ("", None)}
     metadata: Any = {"file": name, **stated}
@@ -103,7 +103,7 @@ def sidecar_record(view: View, recognised: ImageInfo) -> tuple[SidecarRecord, li
 
 
 def _read_beside(view: View) -> tuple[str, bytes | None]:
-    """Return the name and the bytes of the metadata beside an image that is a file of its own; None for none."""
+    """Return the name and the bytes of the metadata file beside an image file; None if there is none."""
     from fatpack.images import sidecar
 
     if len(view.chain) != 1:
@@ -128,7 +128,7 @@ def _of_kernels(view: View, recognised: ImageInfo, claimed: SidecarClaims) -> It
         return
     try:
         kernels = images.kernel_facts(view, recognised.form)
-    except FormatError:  # whoever lists the kernels has the finding
+    except FormatError:  # the list of kernels has the finding
         return
     yield from sidecar.kernel_problems(claimed, recognised, kernels)
 
@@ -148,19 +148,19 @@ def plain_cir_modules(view: View) -> CirModules:
 
 
 class MemberImage(Record):
-    """A member that is an image: the numbers that lead to it, its name, its bytes and what they are."""
+    """A member that is an image: its member numbers, outermost archive first, its name, its bytes and its form."""
 
     numbers: tuple[int, ...]
     title: str
     view: View
-    recognised: ImageInfo
+    info: ImageInfo
 
 
 def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage | Finding]:
-    """Yield the images among an archive's members, those of archives in it too.
+    """Yield the images among the members of an archive, and of archives in it.
 
-    ``searched`` are the numbers of members in which containers were found. The scan reports damage. A finding says
-    from where on images are not listed because of a limit.
+    ``searched`` are the numbers of members with containers, which are skipped. The scan reports damage. If a limit
+    ends the list, the last item is a finding.
     """
     for number, found in enumerate(_walk(view, (), "", searched, limits.NESTING)):
         if number == limits.CONTAINERS:
@@ -175,7 +175,7 @@ def _walk(
 ) -> Iterator[MemberImage]:
     from fatpack.binary import CodeSection, archive
 
-    # What a search of a damaged archive finds between its members has no numbers.
+    # Containers found between the members of a damaged archive have no member numbers.
     passed = {place[-1] for place in searched if place and place[:-1] == numbers}
     for site in archive.locate(view, passed):
         if not isinstance(site, CodeSection) or site.index is None:
@@ -192,7 +192,7 @@ def _walk(
 
 
 def _recognise(view: View) -> ImageInfo | None:
-    """Return what a member is if it is an image; most members are the host's objects, and read no further."""
+    """Identify a member that is an image; most members are objects of the host, and only their header is read."""
     from fatpack.binary.elf.quick_header import AMDGPU, CUDA, read_quick_header
 
     head = view.head(0, 64)

@@ -1,8 +1,8 @@
-"""What the header behind a magic claims, and whether it is that of a container which a cut file ends in.
+"""Containers at the end of a truncated file: their size according to the header, and plausibility of that header.
 
-A magic alone is no container: compilers and drivers have it in their data. What has lost its end cannot be tested by
-reading it either, so its header, and the first entry as far as that is there, must be such as producers write them.
-Every test reads a bounded number of bytes, but for the table of a bundle.
+A magic number alone is no container: compilers and drivers have it in their data. A container without its end cannot be
+validated by reading it completely, so its header, and the present part of the first entry, must have values that
+producers write. Every test reads a bounded number of bytes, except for the table of a bundle.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: LIMIT: entries of a bundle, and bytes of an ID, that are believed. HIP bundles have up to 100 of up to 100 bytes.
+#: LIMIT: plausible number of entries of a bundle, and bytes of an ID. HIP bundles have up to 100 of up to 100 bytes.
 _MOST_ENTRIES = 4096
 _LONGEST_ID = 256
 
-#: What IDs start with: the offload model of the entry.
+#: Prefixes of IDs: the programming model of the entry.
 _MODELS = (b"host-", b"hip-", b"hipv4-", b"openmp-", b"cuda-", b"sycl-")
 
-#: LIMIT: strings of an entry of an offload binary that are believed. LLVM writes two, DPC++ some dozens.
+#: LIMIT: plausible number of strings of an entry of an offload binary. LLVM writes two, DPC++ some dozens.
 _MOST_STRINGS = 4096
 
-#: bytes of an image kind and of an offload kind that are believed: LLVM has numbers up to 8
+#: plausible values of the image kind and of the offload kind: LLVM has numbers up to 8
 _MOST_KIND = 64
 
 
 def claimed_size(name: str, view: View, at: int) -> int:
-    """Return how many bytes at ``at`` reading a container of that format may take, by its header; 0 if it has none."""
+    """Return the size that the header at ``at`` has for a container of that format; 0 if it is no such header."""
     rest = view.slice(at, len(view) - at)
     if name == fatbin.FATBIN_FORMAT:
         return fatbin.HEADER.size + int(fatbin.HEADER.read(rest, 0)[3]) if len(rest) >= fatbin.HEADER.size else 0
@@ -49,7 +49,7 @@ def claimed_size(name: str, view: View, at: int) -> int:
         return _claimed_by_syclbin(rest)
     if rest.head(0, len(bundle.MAGIC)) == bundle.MAGIC:
         return bundle.HEADER.size + bundle.DESCRIPTOR.size * int.from_bytes(rest.head(len(bundle.MAGIC), 8), "little")
-    # The stream of a compressed bundle is followed to its end, whatever the header says.
+    # The stream of a compressed bundle is read to its end, regardless of the header.
     return len(rest) if _starts_stream(rest) else 0
 
 
@@ -65,7 +65,7 @@ def _claimed_by_syclbin(rest: View) -> int:
 
 
 def is_truncated(name: str, view: View, at: int) -> bool:
-    """Return whether a container of that format starts at ``at`` and is longer than what is left of the view."""
+    """Return whether a container of that format starts at ``at`` and extends beyond the end of the view."""
     return _TESTS[name](view.slice(at, len(view) - at)) if name in _TESTS else False
 
 
@@ -103,7 +103,7 @@ def _is_cut_bundle(rest: View) -> bool:
 
 
 def _is_cut_stream(rest: View) -> bool:
-    """Return whether a compressed bundle is longer than ``rest``; one of version 1 does not say how long it is."""
+    """Return whether a compressed bundle is longer than ``rest``; version 1 has no size in its header."""
     if not _starts_stream(rest):
         return False
     sizes = bundle.COMPRESSED_HEADERS[int.from_bytes(rest.head(4, 2), "little")].read(rest, 0)[3:-1]
@@ -111,7 +111,7 @@ def _is_cut_stream(rest: View) -> bool:
 
 
 def _starts_stream(rest: View) -> bool:
-    """Return whether a compressed bundle starts here: a header of a version that exists, and a stream behind it."""
+    """Return whether a compressed bundle starts here: a header of a known version, and a stream after it."""
     head = rest.head(0, 8)
     layout = bundle.COMPRESSED_HEADERS.get(int.from_bytes(head[4:6], "little"))
     method = bundle.METHODS.get(int.from_bytes(head[6:], "little"))
@@ -151,7 +151,7 @@ def _is_cut_binary(rest: View) -> bool:
 
 
 def _order(rest: View) -> Literal["little", "big"] | None:
-    """Return the byte order of an offload binary: that in which its version is one that exists."""
+    """Return the byte order of an offload binary: the one in which its version is known."""
     stored = rest.head(4, 4)
     if int.from_bytes(stored, "little") in offload.VERSIONS:
         return "little"

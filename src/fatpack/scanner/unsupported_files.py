@@ -1,8 +1,7 @@
-"""Files that may well have device code, and that no room reads: each is named, so that nobody takes it for empty.
+"""Files of formats that fatpack does not read, and that may contain device code: each is reported.
 
-Python's wheels are zip archives, and Blender ships its kernels as ``.cubin.zst``: nothing in them is seen as it is.
-What is not compressed is searched for containers all the same, but a search finds neither bare images nor what a
-member's name would tell.
+Blender ships its kernels as ``.cubin.zst``: nothing can be found in them without decompression. Files that are not
+compressed are searched for containers, but a search finds neither bare images nor the names of members.
 
 Compilers write device code into text as well, as strings or numbers: LLVM IR (``.ll``), assembly (``.s``) and the C
 file with which nvcc embeds a fat binary (``.fatbin.c``).
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-#: how files begin that are compressed, most of them as a whole → what they are, and what unpacks them
+#: first bytes of compressed files → the format, and the program that unpacks it
 _COMPRESSED = {
     magic_numbers.ZIP: ("a zip archive, as wheels are", "unzip it"),
     magic_numbers.ZSTD: ("compressed with zstd", "zstd -d unpacks it"),
@@ -35,7 +34,7 @@ _COMPRESSED = {
     magic_numbers.SQUASHFS: ("a SquashFS image", "unsquashfs unpacks it"),
 }
 
-#: where a magic is, the magic, what the file is, and what to do
+#: offset of a magic number, the magic number, the format, and the advice
 _OTHERS = (
     (magic_numbers.TAR_AT, magic_numbers.TAR, "a tar archive", "tar -xf unpacks it"),
     (0, magic_numbers.CPIO, "a cpio archive", "cpio -id unpacks it"),
@@ -52,20 +51,20 @@ _OTHERS = (
 #: the trailer of a disk image of macOS: its magic, and its bytes
 _DMG, _DMG_SIZE = b"koly", 512
 
-#: ext2 to ext4: where the superblock has its magic, behind which is the state (clean, or with errors)
+#: ext2 to ext4: offset of the magic number in the superblock; the state follows it (clean, or with errors)
 _EXT_AT, _EXT = 0x438, (b"\x53\xef\x01\0", b"\x53\xef\x02\0")
 
-#: What rocBLAS and hipBLASLt choose kernels by, beside the code objects: a MessagePack map of two or three, "solutions"
-#: and "library" first (``MasterSolutionLibrary.state`` in Tensile/SolutionLibrary.py). No device code is in it.
+#: The file from which rocBLAS and hipBLASLt select kernels: a MessagePack map of two or three, "solutions" and
+#: "library" first (``MasterSolutionLibrary.state`` in Tensile/SolutionLibrary.py). It contains no device code.
 _TENSILE = "a table of Tensile, which names kernels of code objects beside it"
 _TENSILE_STARTS = tuple(bytes((0x80 + count,)) + key for count in (2, 3) for key in (b"\xa9solutions", b"\xa7library"))
 
-#: f_opthdr of XCOFF: the sizes of auxiliary headers that exist
+#: f_opthdr of XCOFF: the known sizes of the auxiliary header
 _XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
 
 _HEAD_SIZE = 512
 
-#: how containers and device images begin as strings of LLVM IR, as strings of assembly, and as numbers of both
+#: first bytes of containers and device images as strings of LLVM IR, as strings of assembly, and as numbers of both
 _SPELLED = {
     "LLVM IR with device code in a string": (
         rb'c"(?:P\\EDU\\BA|__CLANG_OFFLOAD_BUNDLE__|CCOB\\0|\\10\\FF\\10\\AD|\\7FELF\\0)',
@@ -78,26 +77,26 @@ _SPELLED = {
     ),
 }
 
-#: one search for all of them, and the most bytes that it looks at for one
+#: one search for all of them, and the most bytes that it reads for one
 _IN_TEXT = b"|".join(b"(%b)" % pattern for pattern, _ in _SPELLED.values())
 _LONGEST = 64
 
-#: a line that parts of a file for ``mlir-opt --split-input-file``
+#: the separator of parts of a file for ``mlir-opt --split-input-file``
 _PARTED = rb"(?m)^// -----"
 
 
 def unsupported_kind(view: View) -> str:
-    """Return what a file is that no room reads (``a tar archive``); "" for any other.
+    """Return the format of a file that fatpack does not read (``a tar archive``); "" for any other file.
 
-    Among those is what belongs to device code and holds none.
+    Some of these formats accompany device code and contain none.
     """
     return _kind(view)[0] or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
 
 
 def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
-    """Return the finding that device code of a file, if it has any, is not read; None if it does not look so.
+    """Return the finding that the device code of a file, if any, is not read; None for supported and unknown formats.
 
-    ``is_searched`` says that all of its bytes were searched for containers.
+    ``is_searched`` is true if all of its bytes were searched for containers.
     """
     kind, remedy = _kind(view)
     if not kind:
@@ -118,7 +117,7 @@ def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
 
 
 def _spelled(view: View) -> Finding | None:
-    """Return the finding that a text has device code as strings or numbers, None if it has not."""
+    """Return the finding that a text has device code as strings or numbers, None if it has none."""
     hit = _place(view, _IN_TEXT)
     if hit is None:
         return None
@@ -127,7 +126,7 @@ def _spelled(view: View) -> Finding | None:
 
 
 def split_mlir_finding(view: View) -> Finding | None:
-    """Return the finding that MLIR has several parts, of which each would be a file; None for one without."""
+    """Return the finding that an MLIR file has several parts, each a file of its own; None if it has one part."""
     at = _place(view, _PARTED)
     if at is None:
         return None
@@ -154,12 +153,12 @@ def _place(view: View, expression: bytes) -> tuple[int, int] | None:
 
 
 def is_compressed(view: View) -> bool:
-    """Return whether nothing that is in a file can be seen as it is."""
+    """Return whether a file is compressed, so that its contents cannot be searched."""
     return view.head(0, _HEAD_SIZE).startswith(tuple(_COMPRESSED))
 
 
 def _kind(view: View) -> tuple[str, str]:
-    """Return what a file is that no room reads, and what to do; "" and "" for any other."""
+    """Return the format of a file that fatpack does not read, and advice; "" and "" for any other file."""
     head = view.head(0, _HEAD_SIZE)
     for magic, found in _COMPRESSED.items():
         if head.startswith(magic):

@@ -1,1 +1,1 @@
-"""Which containers and images are meant: addresses, selectors, bundle IDs."""
+"""Selection of containers and images: addresses, selectors, bundle IDs."""

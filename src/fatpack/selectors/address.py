@@ -1,4 +1,4 @@
-"""Addresses: which bytes of which file a command means. One syntax for every command.
+"""Addresses of bytes in files: one syntax for every command.
 
 =====================  ==========================================================================================
 ``PATH``               a file
@@ -11,8 +11,8 @@
 =====================  ==========================================================================================
 
 A ``PATH`` is also a URL; parentheses and ``!`` of its own are percent-encoded. A ``MEMBER`` is a name; ``NAME:2``, the
-second of several members with that name; or ``#3``, the member of number 3, counted from 0 as all positions are. What
-exists comes first: a file of exactly the whole text is a path, a member of exactly that name is a name.
+second of several members with that name; or ``#3``, the member of number 3, counted from 0 as all positions are.
+Existing files and members win: a file with exactly the whole text as its name, a member with exactly that name.
 """
 
 from __future__ import annotations
@@ -37,14 +37,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-# The member of an archive that an address names: by its name, by the occurrence of that name, or by its number.
-
 #: Names that an error lists
 _NAMED = 5
 
 
 def find_member(view: View, text: str) -> tuple[CodeSection, str]:
-    """Return the member that an address names first, and what is left of the address."""
+    """Return the first member in an address, and the rest of the address."""
     title = view.chain[-1] if view.chain else "the input"
     host = detect_host(view)
     if host == "raw" or not binary.MODULES[host].has_members:
@@ -67,7 +65,7 @@ def find_member(view: View, text: str) -> tuple[CodeSection, str]:
 
 
 def path_candidates(text: str) -> Iterator[str]:
-    """Yield what may be the path in front of a member in parentheses, longest first."""
+    """Yield the possible paths before a member in parentheses, longest first."""
     at = text.rfind("(")
     while at > 0:
         yield text[:at]
@@ -75,7 +73,7 @@ def path_candidates(text: str) -> Iterator[str]:
 
 
 def _readings(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (name of the member, rest of the address): names may hold parentheses, so the longest comes first."""
+    """Yield (name of the member, rest of the address): names may contain parentheses, so the longest comes first."""
     yield text, ""
     at = text.rfind(")(")
     while at >= 0:
@@ -87,7 +85,7 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _named(sites: Sequence[CodeSection], name: str, title: str) -> CodeSection | None:
-    """Return the one member that a name, with or without its occurrence, or a number stands for, if there is one."""
+    """Return the member with a name, with or without its occurrence, or with a number, if there is exactly one."""
     same = [site for site in sites if site.member == name]
     if len(same) == 1:
         return same[0]
@@ -105,7 +103,7 @@ def _named(sites: Sequence[CodeSection], name: str, title: str) -> CodeSection |
 
 
 def _count(digits: str) -> int:
-    """Return a number, or for one of more digits than any count has (Python refuses thousands) its first 20 digits."""
+    """Return a number, reduced to its first 20 digits: Python refuses to convert thousands of digits."""
     return int(digits.lstrip("0")[:20] or "0")
 
 
@@ -118,9 +116,9 @@ def _ambiguous(same: Sequence[CodeSection], name: str, title: str) -> UsageError
 
 
 class Address(Record):
-    """The parts of an address. ``members`` is what is in parentheses, "" for the file itself; ``offset`` and ``size``
-    are None where no bytes are named. ``inside`` is what follows the ``!`` of a package: only that knows where the
-    names in it end, so the parentheses behind them are in there too.
+    """The parts of an address. ``members`` is the text in parentheses, "" for the file itself; ``offset`` and ``size``
+    are None for an address without bytes. ``inside`` is the text after the ``!`` of a package: only the package shows
+    where the names in it end, so following parentheses are included.
     """
 
     path: str
@@ -131,15 +129,15 @@ class Address(Record):
 
     @property
     def file(self) -> str:
-        """The address without the bytes that it names."""
+        """The address without offset and size."""
         inside = f"!{self.inside}" if self.inside else ""
         return f"{self.path}{inside}({self.members})" if self.members else f"{self.path}{inside}"
 
 
 class Location(Record):
-    """Where an address leads: the bytes, what they are called, and the archives around them, outermost first.
+    """The bytes of an address, their name, and the archives around them, outermost first.
 
-    Universal files are archives here. Each archive comes with the number of the member that leads on.
+    Universal files are archives here. Each archive comes with the number of the member inside it.
     """
 
     view: View
@@ -147,18 +145,18 @@ class Location(Record):
     archives: tuple[tuple[View, int], ...] = ()
 
     def around(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
-        """Return the whole file with these pieces in the place of the bytes. Raises HostError, FormatError."""
+        """Return the whole file with these chunks in place of the bytes. Raises HostError, FormatError."""
         for outer, number in reversed(self.archives):
             pieces = binary.get_rewriter(detect_host(outer)).rewrite(outer, {number: list(pieces)})
         return pieces
 
 
 def parse_address(text: str, *, ranges: bool = False, packages: bool = False) -> Address:
-    """Return the parts of an address; the file is looked for, and not opened. Raises UsageError.
+    """Return the parts of an address; the file must exist, and is not opened. Raises UsageError.
 
-    Without ``packages`` a file in a package is refused: what is read out of one cannot be put back. With ``ranges`` an
-    offset is understood, decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm's addresses of code objects; ``file://``
-    in front and percent-encoding in the path are understood then.
+    Without ``packages`` a file in a package is refused, because it cannot be replaced there. ``ranges`` allows an
+    offset, decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm's addresses of code objects, the prefix ``file://``,
+    and percent-encoding in the path.
     """
     if os.path.lexists(text):
         return Address(text)
@@ -193,7 +191,7 @@ def _parsed(text: str, *, ranges: bool) -> Address:
 
 
 def _package(text: str) -> tuple[str, str]:
-    """Return the path of a package and what follows behind its ``!``: the longest path that there is."""
+    """Return the path of a package and the text after its ``!``: the longest path that exists."""
     at = text.rfind("!")
     while at > 0:
         if text[:at] == "-" or os.path.isfile(text[:at]):
@@ -203,7 +201,7 @@ def _package(text: str) -> tuple[str, str]:
 
 
 def _in_url(url: str, given: str, *, ranges: bool) -> Address:
-    """Return the parts of an address in a URL, of which ``given`` is the whole."""
+    """Return the parts of an address in a URL; ``given`` is the complete address."""
     from fatpack.io.url import split_address
 
     path, inside, members, place = split_address(given)
@@ -214,7 +212,7 @@ def _in_url(url: str, given: str, *, ranges: bool) -> Address:
 
 
 def _offset_at(text: str) -> int:
-    """Return where the part with the offset starts, -1 if there is none."""
+    """Return the position of the offset in an address, -1 if there is none."""
     return max(text.rfind(f"{sign}offset=") for sign in "#?")
 
 
@@ -229,8 +227,8 @@ def _unquoted(path: str) -> str:
 def format_range(path: str, offset: int, size: int) -> str:
     """Return the address of bytes in a file, as :func:`parse_address` reads it.
 
-    A path that is such an address itself gives way to its file, in which offsets count. One that could be misread, by
-    us, a shell or a terminal, is percent-encoded behind ``file://``, which is how ROCm writes all addresses of code
+    A path that is such an address itself is replaced by its file, from which offsets count. A path that fatpack, a
+    shell or a terminal could misread is percent-encoded after ``file://``, as ROCm writes all addresses of code
     objects.
     """
     if _offset_at(path) >= 0 and not hasattr(path, "names"):
@@ -283,9 +281,9 @@ def _number(text: str, value: str) -> int:
 
 
 def open_file(address: Address) -> tuple[Source | NestedFile, Address]:
-    """Open the file of an address, out of the packages around it, and return the address in that file.
+    """Open the file of an address, also in packages, and return the address in that file.
 
-    What is returned closes the packages too. Raises UsageError, FormatError, Unsupported and ``OSError``.
+    Closing the file closes the packages too. Raises UsageError, FormatError, Unsupported and ``OSError``.
     """
     source = open_source(address.path)
     if not address.inside:
@@ -297,19 +295,19 @@ def open_file(address: Address) -> tuple[Source | NestedFile, Address]:
 
 
 def outermost_view(file: Source | NestedFile) -> View:
-    """Return the bytes of the file that was opened: of one in packages, those of the package around them all."""
+    """Return the bytes of an open file; for a file in packages, those of the outermost package."""
     return (file if isinstance(file, Source) else file.package).view()
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text may name a place in a file, and not a file alone: ``x.whl!libx.so``, ``libx.a(m.o)``."""
+    """Return whether a text may be an address inside a file: ``x.whl!libx.so``, ``libx.a(m.o)``."""
     return text.endswith(")") or "offset=" in text or "!" in text
 
 
 def open_location(text: str, *, ranges: bool = False) -> tuple[Source | NestedFile, Location]:
-    """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
+    """Open the file of an address and find its bytes; ``ranges`` allows offsets. Raises UsageError, ``OSError``.
 
-    Bytes that are named by their offset are called by the whole address.
+    The name of bytes with an offset is the whole address.
     """
     source, address = open_file(parse_address(text, ranges=ranges, packages=True))
     try:
@@ -324,15 +322,15 @@ def open_location(text: str, *, ranges: bool = False) -> tuple[Source | NestedFi
 
 
 def refuse_package(view: View, hint: str = "unpack it, edit the files in it, and pack it again") -> None:
-    """Raise UsageError for a package: files in it cannot be edited where they are. ``hint`` is what to do."""
+    """Raise UsageError for a package: files in it cannot be edited in place. ``hint`` is the advice."""
     if detect_package(view):
         raise UsageError("this is a package, and packages are only read", hint=hint, chain=view.chain)
 
 
 def find_location(view: View, address: Address) -> Location:
-    """Return the place that an address names in its file. Raises UsageError, with what is there."""
+    """Return the location of an address in its file. Raises UsageError with the names that exist."""
     archives: list[tuple[View, int]] = []
-    # A file in a package is called by its own name, without the path that leads there.
+    # A file in a package has its own name, without the path of the package.
     name, rest = getattr(view.source.name, "names", (view.source.name,))[-1], address.members
     while rest:
         site, rest = find_member(view, rest)
@@ -342,7 +340,7 @@ def find_location(view: View, address: Address) -> Location:
 
 
 def named_bytes(view: View, address: Address) -> View:
-    """Return the bytes at the offset of an address, in the file or member it names. Raises UsageError if outside."""
+    """Return the bytes at the offset of an address in its file or member. Raises UsageError if outside."""
     offset = address.offset or 0
     end = view.end if address.size is None else offset + address.size
     if not view.start <= offset <= end <= view.end:

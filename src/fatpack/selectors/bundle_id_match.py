@@ -1,11 +1,11 @@
-"""Choosing an image by bundle ID: the exact ID first, then the compatible one, and in words why.
+"""Select an image by bundle ID: the exact ID first, then a compatible one, with the reason in words.
 
-clang-offload-bundler takes the first compatible entry in the order of a hash table, so that what it hands out can
-change with the names of other entries, and processors that it does not know are all one to it. Here the entry with the
-very ID wins, then one whose normal form is the same, then of the compatible ones the one that names most features.
+clang-offload-bundler selects the first compatible entry in the order of a hash table, so its result can change with the
+names of other entries, and it does not distinguish unknown processors. Here the entry with the exact ID is selected,
+else one with the same normal form, else the compatible one with most features.
 
 Images for NVIDIA have IDs here, too: ``cuda-nvptx64-nvidia-cuda--sm_86``. Of several that fit the device, the one that
-its runtime takes is meant: the CUDA driver's, or that of LLVM's plugin for OpenMP (:mod:`fatpack.targets.selection`).
+its runtime loads is selected: the CUDA driver, or LLVM's plugin for OpenMP (:mod:`fatpack.targets.selection`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BundleIdChoice(Record):
-    """What was chosen for a request, and why; ``others`` are the IDs that would have been compatible as well."""
+    """The selection for a request, with the reason; ``others`` are the IDs that are compatible as well."""
 
     request: str
     image: FoundImage
@@ -38,13 +38,13 @@ class BundleIdChoice(Record):
 
     @property
     def text(self) -> str:
-        """The choice in words."""
+        """The selection in words."""
         also = f" (also compatible: {', '.join(self.others)})" if self.others else ""
         return truncate_words(f"{self.request}: chose {image_id(self.image.as_stored)}, {self.reason}{also}")
 
 
 def bundle_id(image: Image) -> str:
-    """Return the stored bundle ID of an image, or the one it would have in a bundle; "" if no bundle can name it."""
+    """Return the stored bundle ID of an image, or the one it would have in a bundle; "" if there is no such ID."""
     stored = image.attrs.get("id") or image.target.spelling
     if stored:
         return stored
@@ -55,7 +55,7 @@ def bundle_id(image: Image) -> str:
 
 
 def image_id(image: Image) -> str:
-    """Return the ID by which an image is chosen: the one stored, or one that is made like it for images of CUDA."""
+    """Return the ID by which an image is selected: the stored one, or a similar one for images of CUDA."""
     target = image.target
     if image.attrs.get("id") or target.spelling:
         return bundle_id(image)
@@ -69,9 +69,9 @@ def image_id(image: Image) -> str:
 
 
 def choose_by_id(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = False) -> list[BundleIdChoice]:
-    """Return the images of one container that a bundle ID means: none, one, or all that have the very same ID.
+    """Return the images of one container for a bundle ID: none, one, or all with exactly this ID.
 
-    ``hip_openmp`` lets HIP and OpenMP stand for each other, as ``-hip-openmp-compatible`` does.
+    ``hip_openmp`` makes HIP and OpenMP compatible, as ``-hip-openmp-compatible`` does.
     """
     _check(request)
     candidates = [(spelling, image) for image in images if (spelling := image_id(image.as_stored))]
@@ -84,7 +84,7 @@ def choose_by_id(images: Iterable[FoundImage], request: str, *, hip_openmp: bool
         return [BundleIdChoice(request, image, f"the same ID in normal form ({normal})") for image in same]
     device = parse_nvidia(parse_id(request).arch) if is_nvptx(parse_id(request).triple) else None
     if device is not None and device.is_virtual:
-        # A virtual architecture names PTX, which containers store under the name of the real one.
+        # A virtual architecture is PTX, which containers store under the name of the real architecture.
         candidates = [pair for pair in candidates if pair[1].form == "ptx"]
         same = [image for spelling, image in candidates if _is_ptx_for(device, spelling, request)]
         if same:
@@ -100,7 +100,7 @@ def choose_by_id(images: Iterable[FoundImage], request: str, *, hip_openmp: bool
 
 
 def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: str) -> list[BundleIdChoice]:
-    """Return the image of one container that a runtime takes for the device that an ID names; none if none fits."""
+    """Return the image of one container that a runtime loads for the device in an ID; none if none fits."""
     want = parse_id(request)
     offered = [(*pair, _candidate(pair[1])) for pair in candidates if _is_offered(pair[0], request)]
     answer = _answer(want.kind, want.arch, [candidate for _, _, candidate in offered])
@@ -114,7 +114,7 @@ def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: st
 
 
 def _is_ptx_for(virtual: NvidiaArch, spelling: str, request: str) -> bool:
-    """Return whether the ID of PTX names a virtual architecture, under its own name or that of the real one."""
+    """Return whether the ID of PTX has a virtual architecture, by its own name or that of the real one."""
     have = parse_nvidia(parse_id(spelling).arch)
     return have is not None and have.replace(is_virtual=True) == virtual and _is_offered(spelling, request)
 
@@ -128,7 +128,7 @@ def _candidate(found: FoundImage) -> CandidateImage:
     from fatpack.targets.selection.model import CandidateImage
 
     stored = found.as_stored
-    # Relocatable PTX is for linkers: no runtime takes it.
+    # Relocatable PTX is for linkers: no runtime loads it.
     form = "" if stored.attrs.get("kind") == "relocatable-ptx" else found.form
     return CandidateImage(form, stored.target.arch, stored.target.triple)
 
@@ -152,7 +152,7 @@ def _fits(kind: str, arch: str, candidate: CandidateImage) -> bool:
 
 
 def _check(request: str) -> None:
-    """Raise UsageError for a bundle ID whose features are no switches: nothing could tell what it asks for."""
+    """Raise UsageError for a bundle ID with features that have no ``+`` or ``-``."""
     names = set()
     for feature in parse_id(request).target.features:
         name, sign = feature[:-1], feature[-1]
@@ -164,10 +164,10 @@ def _check(request: str) -> None:
 
 
 def impossible_reason(request: str) -> str:
-    """Return why no image can be compatible with a bundle ID: its processor has no such feature; "" if it may be.
+    """Return the reason that no image can be compatible with a bundle ID (its processor lacks a feature), else "".
 
-    clang-offload-bundler does not hand out anything for such an ID either, but for an entry of that very ID. Of
-    processors that are not known, any feature may be.
+    clang-offload-bundler returns nothing for such an ID either, except an entry with exactly that ID. Unknown
+    processors may have any feature.
     """
     target = parse_id(request).target
     if not target.triple:
@@ -177,7 +177,7 @@ def impossible_reason(request: str) -> str:
 
 
 def feature_problem(target: Target) -> str:
-    """Return what is wrong with the features of a target ID; "" for none, and for those of unknown processors."""
+    """Return the problem with the features of a target ID; "" if there is none, and for unknown processors."""
     if not target.features:
         return ""
     if not is_amdgpu(target.triple):
@@ -204,15 +204,15 @@ def _why(spelling: str, request: str) -> str:
 
 
 def missing_ids(choices: Sequence[BundleIdChoice], requests: Sequence[str]) -> list[str]:
-    """Return the requested IDs for which nothing was chosen, in order."""
+    """Return the requested IDs for which nothing was selected, in order."""
     found = {choice.request for choice in choices}
     return [request for request in dict.fromkeys(requests) if request not in found]
 
 
 def no_match_reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) -> str:
-    """Return why nothing serves some of the IDs, in words that go behind them; "" if nothing is known about it.
+    """Return the reason that no image serves some of the IDs, as words after them; "" if it is unknown.
 
-    ``images`` are those of the file: of the ones with the triple that is asked for, it says why they do not serve.
+    ``images`` are those of the file: for each one with the requested triple, the reason that it does not fit is given.
     """
     words = [impossible_reason(request) or _unknown(request) or _refusals(request, images) for request in requests]
     known = dict.fromkeys(filter(None, words))
@@ -220,7 +220,7 @@ def no_match_reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) 
 
 
 def _unknown(request: str) -> str:
-    """Return that nobody knows the architecture of an ID for a GPU, and what may be meant; "" for any other ID."""
+    """Return that the architecture in an ID for a GPU is unknown, with similar names; "" for any other ID."""
     want = parse_id(request)
     words = load_vocabulary()
     names: Iterable[str]
@@ -236,7 +236,7 @@ def _unknown(request: str) -> str:
     return f"{truncate_words(arch)} is no known architecture" + (f"; did you mean {', '.join(near)}?" if near else "")
 
 
-#: Images of which it is said why they do not serve a request.
+#: Number of images whose reasons are listed in an error.
 _REFUSALS = 4
 
 

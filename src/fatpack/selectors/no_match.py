@@ -1,4 +1,4 @@
-"""What there is instead, for a selection that means nothing: of the key that was asked for, the values that exist."""
+"""Errors for a selection without images: the message lists the values that exist for the condition."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.scanner import FoundContainer, FoundImage
 
-#: values that are listed; the rest is counted
+#: number of values that are listed; the others are counted
 _SHOWN = 12
 
-#: condition → what its values are called; containers and images are positions, which are counted
+#: condition → the noun for its values; containers and images are positions, which are counted
 _KEYS = {
     "arch": "architectures",
     "triple": "triples",
@@ -32,20 +32,20 @@ _KEYS = {
 }
 
 
-#: forms that hold kernels, whose names are not read
+#: forms with kernels whose names are not read
 _NAMELESS = frozenset(("bitcode", "ltoir", "llvm-ir", "assembly"))
 
-#: findings that say that something was not looked at, so that there may be more images
+#: findings of inputs that were not read, so that there may be more images
 _UNSEEN = ("FP1006", "FP1008", "FP2104", "FP2105", "FP2106")
 
 
 class NothingSelected(UsageError):
-    """The file is fine, but no image of it was meant; the message says what is there."""
+    """The file is intact, but none of its images is selected; the message lists what it has."""
 
     exit_code = 1
 
 
-#: What every command says of a file without bytes, beside what it needs one for.
+#: The message of every command for a file without bytes.
 EMPTY = "the file is empty"
 
 
@@ -56,15 +56,15 @@ def refuse_empty(file: View) -> None:
 
 
 def unread_findings(items: Iterable[FoundContainer | Finding]) -> list[Finding]:
-    """Return the findings that there may be images which were not read; errors are not among them."""
+    """Return the findings that images may not have been read, without errors."""
     return [item for item in items if isinstance(item, Finding) and item.code in _UNSEEN]
 
 
 def available_values(items: Sequence[FoundContainer | Finding], selector: Selector) -> str:
-    """Return what images there are, in the terms of the condition that none fulfils; "" if there are none at all.
+    """Return the values that images have for the condition that none fulfils; "" if there are no images.
 
-    Conditions are tried one after the other. Where all can be fulfilled, but not by the same image, the values of the
-    first one are listed that does not hold for those left.
+    Conditions are applied one after the other. If each can be fulfilled, but not by one image, the values of the first
+    condition that leaves no image are listed.
     """
     left = [(position, image) for position, _, image in with_positions(items)]
     if not left:
@@ -120,7 +120,7 @@ def spelling_hints(selector: Selector) -> list[str]:
 
 
 def unmatched_patterns(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[str]:
-    """Return the patterns that match no image beside others that do, in words: a slip that a selection would hide."""
+    """Return the patterns that match no image while others do, in words: possibly typing errors."""
     texts = []
     for key in PATTERNS:
         patterns = [pattern for pattern in getattr(selector, key) if not pattern.startswith("!")]
@@ -141,7 +141,7 @@ def _did_you_mean(key: str, pattern: str) -> str:
 
 
 def missing_ids_reason(items: Sequence[FoundContainer | Finding], selector: Selector, ids: Sequence[str]) -> str:
-    """Return why no image serves bundle IDs, in words that go behind them: other conditions, or the images there."""
+    """Return the reason that no image serves bundle IDs, as words after them: other conditions, or the existing IDs."""
     from fatpack.selectors.bundle_id_match import no_match_reason
 
     alone = Selector(id=tuple(ids), hip_openmp=selector.hip_openmp)
@@ -154,11 +154,11 @@ def missing_ids_reason(items: Sequence[FoundContainer | Finding], selector: Sele
 
 
 def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
-    """Yield the values of a condition that would have meant images, as they come."""
+    """Yield the values of a condition that would have selected images, in their order."""
     for position, image in rows:
         target = image.target
         if key in ("container", "index"):
-            # Images inside images are not meant by position.
+            # Images inside images are not selected by position.
             if "/" not in position:
                 container, _, index = position.partition(".")
                 yield container if key == "container" else index
@@ -183,7 +183,7 @@ def _kernels(image: FoundImage) -> Iterator[str]:
 
 
 def _listed(values: Iterable[str]) -> str:
-    """Return the different values in words: the first ones, and how many more there are."""
+    """Return the different values in words: the first ones, and the number of the others."""
     known = list(dict.fromkeys(values))
     if not known:
         return "none"

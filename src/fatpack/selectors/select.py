@@ -1,4 +1,4 @@
-"""The one selector: which images a command means. The same flags, with the same meaning, in every command."""
+"""The selector of images: the same options with the same meaning in every command."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from fatpack.selectors.bundle_id_match import BundleIdChoice
 
 
-# A user's regular expression over kernel names, which cannot run for ever.
+# Regular expressions of users over kernel names, with a time limit.
 #
-# Some expressions take time that doubles with every character of a name, ``(a+)+$`` for one. Engines that cannot do
-# that (RE2) know another language, and would be one more thing to install; so it is Python's, with a budget of
-# processor time. The interpreter looks for signals while it matches, and the timer's handler ends it.
+# The time of some expressions doubles with every character of a name, ``(a+)+$`` for one. Engines without this problem
+# (RE2) have another syntax, and are a further dependency; so Python's engine runs with a budget of processor time. The
+# interpreter checks for signals during a match, and the timer's handler ends it.
 
 #: LIMIT: seconds of processor time for the names of one image. A hundred thousand names take a tenth of one.
 BUDGET = 5.0
 
 
 class KernelPattern:
-    """A regular expression that one of an image's kernel names must contain. Raises UsageError for what is none."""
+    """A regular expression for kernel names of an image. Raises UsageError for an invalid expression."""
 
     def __init__(self, text: str) -> None:
         import re
@@ -40,9 +40,9 @@ class KernelPattern:
             raise UsageError(f"kernel pattern {text!r} is no regular expression: {error}") from error
 
     def finds(self, names: Iterable[str]) -> bool:
-        """Return whether a name contains the expression. Raises UsageError when that takes more than the budget.
+        """Return whether a name contains the expression. Raises UsageError if that takes more than the budget.
 
-        There is no budget outside the main thread, where no handler can be set, and where the timer is in use already.
+        There is no budget outside the main thread, where no handler can be set, or if the timer is in use already.
         """
         import signal
 
@@ -86,20 +86,20 @@ PATTERNS = ("arch", "triple", "offload", "form")
 
 
 class Selector(Record):
-    """Conditions on an image; empty ones hold for every image, several values of one are alternatives.
+    """Conditions on an image; an empty condition is true for every image, several values of one are alternatives.
 
-    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``), or several: ``sm_80,sm_90``. An
-    ``arch`` pattern without a colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern
-    behind ``!`` is an exception, and exceptions alone mean all other values; what has none, as a host no arch, is not
-    meant then. AMD's targets may be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is
-    ``amdgcn-amd-amdhsa`` with gfx90a. Features may come in any order, ``unknown`` at the end of a triple is as good as
-    nothing, and ``hipv4`` is ``hip``. PTX for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one
-    for each of them.
+    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``), or several: ``sm_80,sm_90``.
+    ``!pattern`` excludes. Only exclusions mean everything else, except images without that property (a host image has
+    no arch). An ``arch`` pattern without a colon also matches the processor alone: ``gfx90a`` matches
+    ``gfx90a:xnack+``. AMD's targets may be spelled as in LLVM 22 or in LLVM 23: ``amdgpu9.0a-amd-amdhsa`` is
+    ``amdgcn-amd-amdhsa`` with gfx90a. The order of features does not matter, ``unknown`` at the end of a triple is
+    ignored, and ``hipv4`` is ``hip``. PTX for sm_90 also matches ``compute_90``, and an image for ``sm_80,sm_90``
+    matches each of them.
     ``kernel`` is a regular expression that one of the image's kernel names must contain; in the main thread, one that
     takes more than 5 s of processor time for an image raises UsageError. ``container`` and ``index`` are positions as
     ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
-    container the image of that very ID is meant, else the compatible one (:mod:`fatpack.selectors.bundle_id_match`);
-    ``hip_openmp`` lets HIP and OpenMP stand for each other there.
+    container they select the image with exactly this ID, else the compatible one
+    (:mod:`fatpack.selectors.bundle_id_match`); ``hip_openmp`` makes HIP and OpenMP compatible there.
     """
 
     arch: str | tuple[str, ...] = ()
@@ -122,11 +122,11 @@ class Selector(Record):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The bundle IDs, also of a selector that was made with a single one."""
+        """The bundle IDs, also if the selector was made with a single one."""
         return (self.id,) if isinstance(self.id, str) else self.id
 
     def is_empty(self) -> bool:
-        """Return whether every image is meant."""
+        """Return whether the selector has no conditions."""
         return self == Selector()
 
     def describe(self) -> str:
@@ -144,7 +144,7 @@ class Selector(Record):
         return " ".join(words)
 
     def matches(self, found: FoundImage) -> bool:
-        """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
+        """Return whether an image fulfils the conditions, except positions, which the caller checks."""
         target = found.target
         if self.form and not _one_of(_alternatives(self.form), (found.form,)):
             return False
@@ -186,7 +186,7 @@ def _alternatives(patterns: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _checked(name: str, value: object) -> object:
-    """Return the value of a condition, patterns one by one, as the selector keeps it."""
+    """Return the normalized value of a condition, with its patterns one by one."""
     if name in ("container", "index"):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise TypeError(f"{name} must be a number, got {type(value).__name__}")
@@ -228,7 +228,7 @@ def _in_order(arch: str) -> str:
 
 
 def _without_unknown(triple: str) -> str:
-    """Return a triple, or a pattern of it, without what says nothing at its end.
+    """Return a triple, or a pattern of it, without empty and ``unknown`` parts at its end.
 
     clang's driver writes ``nvptx64-nvidia-cuda-unknown`` into the IDs of CIR containers, and ``nvptx64-nvidia-cuda``
     into offload binaries; clang-offload-bundler stores ``nvptx64-nvidia-cuda-``.
@@ -240,9 +240,9 @@ def _without_unknown(triple: str) -> str:
 
 
 def _one_of(patterns: Sequence[str], values: Sequence[str]) -> bool:
-    """Return whether a value matches one of the patterns, and none of the exceptions among them.
+    """Return whether a value matches one of the patterns, and none of the exclusions among them.
 
-    ``values`` are the spellings of that one value.
+    ``values`` are the spellings of the value.
     """
     exceptions = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     if exceptions and (not values[0] or any(_matches(pattern, value) for pattern in exceptions for value in values)):
@@ -263,11 +263,11 @@ def _matches(pattern: str, value: str) -> bool:
 def select_images(
     items: Sequence[FoundContainer | Finding], selector: Selector
 ) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
-    """Yield (position, container, image) for every image the selector means.
+    """Yield (position, container, image) for every selected image.
 
     The position is as ``inspect`` prints it: ``2.0`` is image 0 of container 2 of the file, ``2.0/0.1`` image 1 of
-    container 0 inside that image. Images inside images are only meant when they match themselves, and not by
-    container and index, which count from the outside.
+    container 0 inside that image. Images inside images are selected only if they match themselves, and not by
+    container and index, which are those of the file.
     """
     matching = _matching(items, selector)
     if not selector.id:
@@ -279,7 +279,7 @@ def select_images(
 
 
 def id_choices(items: Sequence[FoundContainer | Finding], selector: Selector) -> list[BundleIdChoice]:
-    """Return what the bundle IDs of a selector mean in every container, with the reasons, in file order."""
+    """Return the selection by bundle ID in every container, with the reasons, in file order."""
     return list(_choices(list(_matching(items, selector)), selector))
 
 
@@ -297,7 +297,7 @@ def _choices(rows: Sequence[tuple[str, FoundContainer, FoundImage]], selector: S
 def _matching(
     items: Sequence[FoundContainer | Finding], selector: Selector
 ) -> Iterator[tuple[str, FoundContainer, FoundImage]]:
-    """Yield the images that fulfil all conditions but the bundle IDs."""
+    """Yield the images that fulfil all conditions except the bundle IDs."""
     by_place = selector.container is not None or selector.index is not None
     for position, found, image in with_positions(items):
         outer, _, inner = position.partition("/")
@@ -325,7 +325,7 @@ def with_positions(
 
 
 def describe_image(position: str, found: FoundImage) -> str:
-    """Return an image in a few words: position, offload model, triple, arch and form, as far as they are known."""
+    """Return an image in a few words: position, and if known, offload model, triple, arch and form."""
     target = found.target
     offload = "" if target.offload == "none" else target.offload
     return truncate_words(
@@ -334,7 +334,7 @@ def describe_image(position: str, found: FoundImage) -> str:
 
 
 def ids_in_file(items: Sequence[FoundContainer | Finding]) -> list[str]:
-    """Return the IDs of all images that can have one, each once, in order."""
+    """Return the IDs of all images that have one, each once, in order."""
     from fatpack.selectors.bundle_id_match import image_id
 
     return list(dict.fromkeys(filter(None, (image_id(image.as_stored) for _, _, image in with_positions(items)))))

@@ -1,3 +1,3 @@
-"""Facts of files as flat rows, one per image or per kernel: what surveys, tables and answers are made of."""
+"""Flat rows about files, one per image or kernel: the input of ``check``, ``explain``, ``report`` and ``survey``."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which kernels the host of a CIR container launches, and which device modules have them.
+"""Compare the kernels that the host of a CIR container launches with those of its device modules.
 
-A stub names its kernel (``cu.kernel_name``); a device module has it or not, which the bytecode that ClangIR writes does
-not show. Neither the compiler nor the linker notices a missing kernel: the program does, on that device.
+A stub names its kernel (``cu.kernel_name``). Neither the compiler nor the linker reports a kernel that is missing in a
+device module: the launch fails on that device. The bytecode that ClangIR writes does not show its kernels.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def cir_launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set[str] | None]]:
     """Return the kernels that the host's stubs launch, in their order, and the kernels of every device module.
 
-    Device modules are called by architecture, or by name where they have none; None stands for kernels that cannot be
-    decoded. The container is as ``inspect`` records it.
+    The key of a device module is its architecture, or its name if it has none; its value is None if its kernels cannot
+    be decoded. The container is as ``inspect --json`` writes it.
     """
     wanted: dict[str, None] = {}
     devices: dict[str, set[str] | None] = {}
@@ -35,7 +35,7 @@ def _title(module: Mapping[str, Any], image: Mapping[str, Any]) -> str:
 
 
 def launch_problems(container: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
-    """Yield (finding code, index of the device's image, message) for kernels that are launched and missing."""
+    """Yield (finding code, index of the device's image, message) for each device that lacks a launched kernel."""
     wanted, devices = cir_launches(container)
     indices: dict[str, int] = {}
     for module, image in zip(container["stored"].get("modules", ()), container["images"], strict=False):

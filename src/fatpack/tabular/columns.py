@@ -1,7 +1,7 @@
-"""The columns of rows: their types are the annotations of two records, their meaning is the table below.
+"""The columns of rows: two records define their types, the table ``MEANING`` describes them.
 
-The page ``docs/rows.md``, the JSON schema and the Arrow schema are made from here. Columns may be added within a
-version, never renamed or removed.
+The page ``docs/rows.md``, the JSON schema and the Arrow schema are generated from this module. Columns may be added
+within a version, never renamed or removed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     AnyRow: TypeAlias = "ImageRow | KernelRow"
 
 
-#: The version of the columns, which stands in the metadata of Parquet files.
+#: The version of the columns, in the metadata of Parquet files.
 SCHEMA = "fatpack.rows/1"
 
-#: What rows are written as.
+#: File formats for rows.
 FORMATS = ("jsonl", "csv", "parquet")
 
 
 class Row(Record):
-    """What all rows have; :data:`MEANING` says what each column means. None where there is no such thing."""
+    """The columns that all rows have; :data:`MEANING` describes them. None means that there is no value."""
 
     row: str
     path: str
@@ -120,7 +120,7 @@ class KernelRow(Row):
     code_sha256: str | None = None
 
 
-#: what rows are of → their record, and the word for one of them in ``row``
+#: kind of rows → their record, and the value of the column ``row``
 TABLES: Mapping[str, tuple[type[ImageRow] | type[KernelRow], str]] = {
     "images": (ImageRow, "image"),
     "kernels": (KernelRow, "kernel"),
@@ -253,14 +253,12 @@ def _object_schema(kind: type[Row], word: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-# The findings of a row: their codes, and what they say.
-
-#: LIMIT: findings of one code whose words a row has: a file has a million of a kind where one number is wrong
+#: LIMIT: messages of findings with one code in a row: one wrong number can cause a million findings
 _SHOWN = 3
 
 
 class FindingSummary:
-    """Findings by their codes: of each code the words of the first ones, and how many more there were."""
+    """Findings by code: the messages of the first ones of each code, and the number of the others."""
 
     __slots__ = ("_by_code", "_path")
 
@@ -271,7 +269,7 @@ class FindingSummary:
             self.add(item)
 
     def add(self, item: Finding) -> None:
-        """Take the next finding."""
+        """Add a finding."""
         from fatpack.findings import format_finding
 
         texts, count = self._by_code.setdefault(item.code, ({}, 0))
@@ -280,7 +278,7 @@ class FindingSummary:
         self._by_code[item.code] = texts, count + item.count
 
     def update(self, other: FindingSummary) -> None:
-        """Take the findings of another row."""
+        """Add the findings of another row."""
         for code, (texts, count) in other._by_code.items():
             own, before = self._by_code.setdefault(code, ({}, 0))
             own.update(dict.fromkeys([*texts][: _SHOWN - len(own)]))
@@ -293,7 +291,7 @@ class FindingSummary:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """What they say with offset and place; of many with one code the first ones, and how many more there are."""
+        """The messages with offset and section; of many with one code the first ones, and the number of the others."""
         return tuple(text for code in self._by_code for text in self._words(code))
 
     def _words(self, code: str) -> Iterable[str]:
@@ -303,15 +301,12 @@ class FindingSummary:
             yield f"{code}: {count - len(texts)} more"
 
 
-# Columns of kernels: which an image has, and what each needs.
-
-
 def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[KernelNeeds, ...], tuple[str, ...]]:
-    """Return the kernels of an image, and sentences about what contradicts itself in it."""
+    """Return the kernels of an image, and messages about contradictions in it."""
     from fatpack import images
     from fatpack.scanner.results import kernel_names
 
-    if form == "cir":  # a module says of its kernels only their names
+    if form == "cir":  # a module has only the names of its kernels
         from fatpack.images.kernel import KernelNeeds
 
         return tuple(map(KernelNeeds, kernel_names(view, form, record))), ()
@@ -326,7 +321,7 @@ _SAME = tuple(
 )
 
 
-#: columns that only rows of kernels have, behind those of all rows
+#: columns that only rows of kernels have, after those of all rows
 KERNEL_COLUMNS = KernelRow._fields[len(Row._fields) :]
 
 
@@ -342,7 +337,7 @@ def kernel_columns(kernel: KernelNeeds) -> dict[str, Any]:
 
 
 def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool | None:
-    """Return whether a kernel has a name that a pattern is found in; None for forms that show no kernels."""
+    """Return whether the name of a kernel matches a pattern; None for forms without a table of kernels."""
     from re import search
 
     from fatpack import images
@@ -352,20 +347,19 @@ def has_kernel(kernels: Iterable[KernelNeeds], form: str, pattern: str) -> bool 
     return any(search(pattern, kernel.name) for kernel in kernels)
 
 
-# What rows are of, and how much is read for them.
-
-
 class RowOptions(Record):
-    """What rows are of (``images`` or ``kernels``), and how much is read for them.
+    """The kind of rows (``of``: ``images`` or ``kernels``), and how much is read for them.
 
-    ``digests`` fills ``sha256`` of images and ``code_sha256`` of kernels, ``kernels`` fills ``kernel_count`` and
-    ``registers_max``; both read every image whole, and so do rows of kernels. With ``each_kernel`` the row of an image
-    is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
-    recognise what they are; ``heads`` compares their first bytes with what is stored about them, for which containers
-    that are compressed as a whole are inflated. ``deep`` searches everything, and ``thorough`` all of a file
-    in which nothing was found. ``positions`` are those of the images that get rows, None for
-    all; "" stands for images in no container. ``kernel`` is a regular expression: ``has_kernel`` says which images have
-    a kernel with such a name. ``digest_sizes`` are the sizes of the images that get ``sha256``, None for all.
+    ``digests``: fill ``sha256`` of images and ``code_sha256`` of kernels. Reads every image completely.
+    ``kernels``: fill ``kernel_count`` and ``registers_max``. Reads every image completely, as rows of kernels do.
+    ``each_kernel``: the row of an image is followed by the rows of its kernels, which ``count`` does not count.
+    ``inflate``: decompress images to identify them.
+    ``compares_heads``: check the first bytes of each image against its container's metadata. Decompresses containers
+    that are compressed as a whole.
+    ``deep``: search everything. ``thorough``: search all of a file in which nothing was found.
+    ``positions``: the positions of the images that get rows, None for all; "" means images outside containers.
+    ``kernel``: a regular expression; ``has_kernel`` is true for images with a kernel of a matching name.
+    ``digest_sizes``: the sizes of the images that get ``sha256``, None for all.
     """
 
     of: str = "images"
@@ -377,35 +371,33 @@ class RowOptions(Record):
     each_kernel: bool = False
     positions: frozenset[str] | None = None
     kernel: str = ""
-    heads: bool = False
+    compares_heads: bool = False
     digest_sizes: frozenset[int] | None = None
 
     @property
     def reads_kernels(self) -> bool:
-        """Whether the kernels of images are read."""
+        """True if the kernels of images are read."""
         return self.kernels or self.each_kernel or bool(self.kernel) or self.of == "kernels"
 
     @property
     def reads_images(self) -> bool:
-        """Whether images are read, not only what their containers state of them."""
+        """True if images are read, not only their containers' metadata."""
         return self.inflate or self.reads_content
 
     @property
     def reads_content(self) -> bool:
-        """Whether the bytes of images that were recognised are read."""
+        """True if the bytes of identified images are read."""
         return self.digests or self.reads_kernels
 
 
-# Columns of what is stated of an image beside its target and sizes: by its container, by itself, by its host.
-
-#: Forms of entries in CUDA fat binaries whose headers say no more about them that is a column.
+#: Forms of entries in CUDA fat binaries whose headers have no further columns.
 _PLAIN = ("cubin", "ltoir", "tileir")
 
 
 def container_columns(image: Image, container_format: str) -> dict[str, Any]:
-    """Return the columns of what the container says of an image beyond its target and sizes.
+    """Return the columns with metadata of the container about an image, except its target and sizes.
 
-    Of most images of a library it says nothing: then what is made when it is asked for is not asked for.
+    Most images of a library have none; then attributes that are computed on access are not accessed.
     """
     if container_format == "cuda-fatbin" and image.form in _PLAIN:
         return {}
@@ -418,23 +410,23 @@ def container_columns(image: Image, container_format: str) -> dict[str, Any]:
 
 
 def _ptx_version(image: Image) -> str | None:
-    """Return the version of PTX as its entry in a fat binary states it; None for all else."""
+    """Return the version of PTX in the header of its entry in a fat binary; None for other images."""
     head = getattr(image.record, "head", None) if image.form == "ptx" else None
     return None if head is None else f"{head.code_major}.{head.code_minor}"
 
 
 def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
-    """Return the columns of what an image says of itself beyond what its container, in ``holder``, does."""
+    """Return the columns from the image itself, except those of its container; ``holder`` is the container's source."""
     from fatpack.images import NOT_INFLATED
 
-    recognised = found.recognised
+    recognised = found.info
     if recognised.form == "code-object":
         version = recognised.detail.rpartition("code object v")[2].partition(",")[0]
         columns: dict[str, Any] = {"code_object": int(version) if version.isdigit() else None}
     else:
         columns = {}
     if any(isinstance(item, Finding) and item.code == "FP1102" for item in found.inside):
-        if recognised is NOT_INFLATED:  # it was only compared, which is seldom in vain
+        if recognised is NOT_INFLATED:  # only its first bytes were compared
             from fatpack.images import peek
 
             recognised = peek.identify_by_head(found.as_stored, holder)
@@ -443,7 +435,7 @@ def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
 
 
 def cuda_runtime(view: View) -> int | None:
-    """Return the major version of the CUDA runtime library that an ELF file loads; None for none, and if damaged."""
+    """Return the major version of the CUDA runtime library that an ELF file loads; None if none, or damaged."""
     from fatpack.binary.elf.file import ElfFile
     from fatpack.binary.elf.segments import needed_libraries
 

@@ -1,12 +1,12 @@
-"""Rows of images → units: the images among which a runtime chooses, as it sees them. All answers ask these.
+"""Group rows of images into image sets: the images from which a runtime selects one, as the runtime sees them.
 
-A container is a unit. Offload binaries that lie side by side in a section are one, since a linker or runtime takes them
-together, and so is what kpack archives hold for one program, in whatever archive. Each abstract module of a SYCLBIN
-file is one, with kernels of its own. Images of one container that are for different programming models or vendors are
-chosen from apart.
+A container is an image set, with these exceptions. Adjacent offload binaries in a section are one set, because a linker
+or runtime reads them together; so are the images of one program in kpack archives, in any number of archives. Each
+abstract module of a SYCLBIN file is a set with kernels of its own. Images of one container for different programming
+models or vendors are separate sets.
 
-What a program or library has among its data is registered by nothing: its own code chooses a container, as cuFFT does
-among 24,453. All of that is one unit.
+Containers in the data of a program or library are not registered: its own code selects one, as cuFFT does from 24,453.
+All of them are one set.
 """
 
 from __future__ import annotations
@@ -26,39 +26,38 @@ if TYPE_CHECKING:
 
     from fatpack.tabular.columns import ImageRow
 
-#: formats whose containers of one section are chosen from together
+#: formats whose containers in one section form one set
 _SIDE_BY_SIDE = ("llvm-offload-binary",)
 
-#: the section in which images without a container lie side by side that a runtime is given
+#: the section with adjacent images without a container, all passed to a runtime
 _IMAGES = ".llvm.offloading"
 
-#: formats of which the position of an image decides, and not what it is for
+#: formats in which the position of an image decides, not its target
 _BY_POSITION = ("cuda-fatbin",)
 
-#: forms of files that are images themselves which a runtime loads
+#: forms of image files that a runtime loads
 _LOADED = ("cubin", "ptx", "code-object", "spirv")
 
-#: forms of what labels of AMD's devices may stand for by mistake: files for the host
+#: forms of files for the host, which may have metadata of an AMD device by mistake
 _FOR_HOSTS = ("object", "archive")
 
-#: forms of files that are images for a linker
+#: forms of image files for a linker
 _FOR_LINKERS = ("ltoir", "bitcode")
 
-#: the sections in which objects keep code for the device link, whose result is what counts; PE images cut names.
-#: A section of clang's bundler is none of these: what a fat object has in its sections lies in no single one, and what
-#: DPC++ leaves in such a section of a program is what its link made.
+#: sections of objects with code for the device link; PE images truncate names. Sections of clang-offload-bundler are
+#: not included: a fat object has one per image, and DPC++ leaves the result of its link in such a section of a program.
 _FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
 
-#: Bytes below which no cubin has a kernel: its header, a dozen sections, the constants of the parameters (352 bytes)
-#: and one group of instructions take more. nvcc's device link leaves such a one where there was nothing to link.
+#: Least size of a cubin with a kernel: its header, a dozen sections, the constants of the parameters (352 bytes) and
+#: one group of instructions. nvcc's device link writes a smaller one if there was nothing to link.
 _EMPTY_CUBIN = 1024
 
 
 class ImageSetLocation(Record):
-    """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
+    """The location of an image set: the file, the member and section in it, and the number of its container.
 
-    ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
-    compressed. ``binary`` is the program that an archive of kpack holds it for.
+    ``container`` is None for an image outside containers. ``offset`` is that of its first image, None in compressed
+    data. ``binary`` is the program for which a kpack archive contains it.
     """
 
     path: str
@@ -71,7 +70,7 @@ class ImageSetLocation(Record):
 
 
 class ImageSetMember(Record):
-    """An image, or several that are alike to a runtime: what it looks at, and where ``inspect`` lists the first."""
+    """An image, or several that a runtime does not distinguish: its properties, and the position of the first."""
 
     candidate: CandidateImage
     position: str
@@ -83,10 +82,10 @@ class ImageSetMember(Record):
 
 
 class ImageSet(Record):
-    """The images among which a runtime chooses; ``runtime`` is cuda, hip, openmp, sycl or kpack.
+    """The images from which a runtime selects one; ``runtime`` is cuda, hip, openmp, sycl or kpack.
 
-    ``waits`` is true for relocatable device code, of which a device link makes what counts. ``own`` is in how many
-    containers it is of which a library chooses one by itself, 0 for what a runtime is given.
+    ``is_for_link`` is true for relocatable device code, which a device link turns into the code that is loaded. ``own``
+    is the number of containers from which a library selects one itself; 0 if a runtime selects.
     """
 
     place: ImageSetLocation
@@ -95,12 +94,12 @@ class ImageSet(Record):
     runtime: str
     images: tuple[ImageSetMember, ...]
     bundle_version: int | None = None
-    waits: bool = False
+    is_for_link: bool = False
     own: int = 0
 
     @property
-    def asked(self) -> CandidateSet:
-        """The images as the rules take them."""
+    def candidates(self) -> CandidateSet:
+        """The images as input of the selection rules."""
         return CandidateSet(
             tuple(image.candidate for image in self.images),
             self.runtime,
@@ -112,7 +111,7 @@ class ImageSet(Record):
 
 
 def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
-    """Yield the units of files, and each row ``file`` behind those of the file; of kpack archives units come last."""
+    """Yield the image sets of files, each row ``file`` after those of the file; sets of kpack archives come last."""
     archives: dict[object, list[ImageRow]] = {}
     groups: dict[object, list[ImageRow]] = {}
     for row in rows:
@@ -129,7 +128,7 @@ def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
 
 def _is_chosen_from(row: ImageRow) -> bool:
     if row.offload == "host" or row.container_format == "cir-offload-container" or row.containers:
-        return False  # containers inside an image are chosen from in its place
+        return False  # containers inside an image take the place of it
     if row.container is not None or row.form in _LOADED:
         return True
     return row.form == "ltoir" or (
@@ -161,12 +160,12 @@ def _made(groups: dict[object, list[ImageRow]]) -> Iterator[ImageSet]:
 
 
 def is_host_data(row: ImageRow) -> bool:
-    """Return whether an image is among the data of a host, of which the host's own code chooses."""
+    """Return whether an image is in the data of a host, whose own code selects it."""
     return is_in_data(row.section or "", row.container_format)
 
 
 def is_in_data(section: str, format: str | None) -> bool:
-    """Return whether a container of a format lies in a section where no runtime looks for it."""
+    """Return whether a container of a format is in a section that no runtime reads for it."""
     segment, comma, name = section.partition(",")
     if segment and comma:
         return is_macho_data(name.encode())
@@ -177,18 +176,18 @@ def is_in_data(section: str, format: str | None) -> bool:
 
 
 def is_side_by_side(row: ImageRow) -> bool:
-    """Return whether an image is chosen from with those of other containers in its section."""
+    """Return whether an image is in one set with those of other containers in its section."""
     is_led_to = row.container_format == "bare-image" and (row.section or "").startswith(_IMAGES)
     return is_led_to or row.container_format in _SIDE_BY_SIDE
 
 
 def is_left_by_link(rows: Sequence[ImageRow]) -> bool:
-    """Return whether the images of a container are what a device link leaves that had nothing to link."""
+    """Return whether the images of a container are the empty result of a device link without input."""
     return all(not is_host_data(row) and row.form == "cubin" and 0 < (row.size or 0) < _EMPTY_CUBIN for row in rows)
 
 
 def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
-    """Return the unit of images that are chosen from together: of one vendor and programming model, at least one."""
+    """Return the set of some images, at least one, all of one vendor and programming model."""
     first = rows[0]
     vendor = image_vendor(first.triple or "", first.arch or "")
     is_bundle = first.container_format == "clang-offload-bundle"
@@ -213,9 +212,9 @@ def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
 
 
 def needs_device_link(row: ImageRow) -> bool:
-    """Return whether an image is for the device link, whose result is what counts (C14, H15).
+    """Return whether an image is input of the device link, whose result is loaded in its place (C14, H15).
 
-    It lies where objects keep such code, it is bitcode for HIP, which no runtime loads, or a file of linkers' code.
+    True if it is in a section for such code, if it is bitcode for HIP, which no runtime loads, or a file for a linker.
     """
     if row.section in _FOR_LINKS:
         return True
@@ -225,7 +224,7 @@ def needs_device_link(row: ImageRow) -> bool:
 
 
 def make_candidate(row: ImageRow, arch: str, vendor: str) -> CandidateImage:
-    """Return an image as the rules take it; ``arch`` is one of those that it is stored for."""
+    """Return an image as input of the selection rules; ``arch`` is one of the architectures it is stored for."""
     version, claimed = _version(row.ptx_version), row.claimed or ""
     return CandidateImage(
         _form(row, vendor),
@@ -240,7 +239,7 @@ def make_candidate(row: ImageRow, arch: str, vendor: str) -> CandidateImage:
 
 
 def _bytes_are(row: ImageRow, vendor: str) -> str:
-    """Return what the bytes of an image are, where they are not its stored form, or not code for a device of AMD."""
+    """Return the form of an image's bytes if it is not the stored form, or not code for a device of AMD."""
     if "FP1104" in row.findings:
         return "damaged"
     if "FP1101" in row.findings:
@@ -249,12 +248,12 @@ def _bytes_are(row: ImageRow, vendor: str) -> str:
         return "unknown"
     if vendor != "amd" or not row.size:
         return ""
-    # Bundles state no form. What has none was looked at, and is nothing that is known.
+    # Bundles have no stored form. An image without a form was read, and is of unknown form.
     return row.form or "unknown" if row.form in ("", None, *_FOR_HOSTS) else ""
 
 
 def choosing_runtime(row: ImageRow, vendor: str) -> str:
-    """Return which runtime chooses among the images of a container: cuda, hip, openmp, sycl or kpack."""
+    """Return the runtime that selects from the images of a container: cuda, hip, openmp, sycl or kpack."""
     if row.container_format == "rocm-kpack":
         return "kpack"
     if row.offload in ("openmp", "sycl"):
@@ -267,7 +266,7 @@ def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[ImageSetMember]:
     for number, row in enumerate(rows):
         for arch in (row.arch or "").split(","):
             candidate = make_candidate(row, arch, vendor)
-            key: object = (candidate.form, candidate.triple, arch, candidate.holds, candidate.bytes_are)
+            key: object = (candidate.form, candidate.triple, arch, candidate.contents, candidate.actual_form)
             if is_host_data(row):
                 key = (key, candidate.ptx_version, candidate.compression)
             by_position = row.container_format in _BY_POSITION and not is_host_data(row)
@@ -287,7 +286,7 @@ def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[ImageSetMember]:
 
 
 def _form(row: ImageRow, vendor: str) -> str:
-    """Return the form as the rules take it: other forms of CUDA hold a cubin in turn, whose architecture is theirs."""
+    """Return the form as input of the selection rules; other forms of CUDA contain a cubin of the same architecture."""
     form = row.form or row.stored_form or ""
     if vendor != "nvidia":
         return form
@@ -296,12 +295,12 @@ def _form(row: ImageRow, vendor: str) -> str:
     if form == "bitcode":
         return form
     if row.stored_kind and (form != "cubin" or row.container_format in _BY_POSITION):
-        return row.stored_kind  # no driver takes an entry of another kind, whatever its bytes are (C11)
+        return row.stored_kind  # no driver loads an entry of another kind, regardless of its bytes (C11)
     return "ptx" if form == "ptx" else "cubin"
 
 
 def _name(candidate: CandidateImage) -> str:
-    """Return what an image is for in the words of patterns: ``compute_80`` for PTX."""
+    """Return the architecture of an image as patterns spell it: ``compute_80`` for PTX."""
     if candidate.form in LINKED and candidate.arch.startswith("sm_"):
         return f"lto_{candidate.arch.removeprefix('sm_')}"
     return arch_name(candidate.arch, candidate.form) or candidate.triple or candidate.form

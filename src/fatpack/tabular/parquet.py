@@ -1,4 +1,4 @@
-"""Rows as Parquet, through pyarrow: the only module that knows it (``fatpack[parquet]``)."""
+"""Write rows as Parquet, with pyarrow (``fatpack[parquet]``)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from fatpack.tabular.columns import AnyRow, Row
 
-#: Rows that are converted at a time: names may have thousands of bytes.
+#: Rows converted at a time: names may have thousands of bytes.
 _AT_ONCE = 1024
 
-#: A row group is written when so many rows or bytes are there.
+#: A row group is written when it has so many rows or bytes.
 _GROUP_ROWS, _GROUP_BYTES = 128 << 10, 32 << 20
 
-#: The largest number of the column type; sizes that a damaged header claims can be larger.
+#: The largest number of the column type; sizes in a damaged header can be larger.
 _LARGEST = (1 << 63) - 1
 
 _TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "tuple[str, ...]": pa.list_(pa.string())}
@@ -46,12 +46,12 @@ def parquet_pieces(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[bytes]:
 
 
 def parquet_from_values(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file with rows that are given as their values, in the order of the columns."""
+    """Yield the bytes of a Parquet file with rows of values in the order of the columns."""
     return _file(_batches(values, kind), kind)
 
 
 def parquet_without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file that lacks the rows of some files, by their paths, and of what is in them.
+    """Yield the bytes of a Parquet file without the rows of some paths, and of files in these packages.
 
     Raises FormatError if it cannot be read.
     """
@@ -71,7 +71,7 @@ def parquet_without(path: str, names: Collection[str], kind: type[Row]) -> Itera
 
 
 def _batches(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[Any]:
-    """Yield rows as batches of Arrow's."""
+    """Yield rows as Arrow record batches."""
     shape, source = arrow_schema(kind), iter(values)
     while some := list(islice(source, _AT_ONCE)):
         arrays = [_array(column, field.type) for column, field in zip(zip(*some, strict=True), shape, strict=True)]
@@ -90,7 +90,7 @@ def _array(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _file(batches: Iterable[Any], kind: type[Row]) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file as they come out of its writer."""
+    """Yield the bytes of a Parquet file as pyarrow writes them."""
     shape, out, group = arrow_schema(kind), _PieceBuffer(), []
     rows = size = 0
     with pq.ParquetWriter(pa.PythonFile(out, mode="w"), shape, compression="zstd") as writer:
@@ -108,7 +108,7 @@ def _file(batches: Iterable[Any], kind: type[Row]) -> Iterator[bytes]:
 
 
 class _PieceBuffer:
-    """What a writer takes for a file: it keeps what is written until that is taken."""
+    """A file object for the writer: it buffers the written bytes until :meth:`take`."""
 
     closed = False
 
@@ -117,23 +117,23 @@ class _PieceBuffer:
         self._size = 0
 
     def write(self, data: bytes) -> int:
-        """Keep bytes."""
+        """Buffer bytes."""
         self._parts.append(bytes(data))
         self._size += len(data)
         return len(data)
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return the number of bytes written."""
         return self._size
 
     def flush(self) -> None:
-        """Do nothing: all is kept."""
+        """Do nothing: the bytes stay in the buffer."""
 
     def close(self) -> None:
-        """Do nothing: what is kept is taken later."""
+        """Do nothing: the buffer is read later."""
 
     def take(self) -> bytes:
-        """Return what was written since the last time."""
+        """Return the bytes written since the last call."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data

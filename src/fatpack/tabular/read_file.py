@@ -1,8 +1,8 @@
-"""A file to rows, one by one as its containers are found: no more is held than one container.
+"""Rows of one file, yielded as its containers are found: one container is held at a time.
 
-By default nothing is inflated, and of images that are not compressed only their heads are read: containers state what
-their images are for and how large they are. ``heads`` reads those of compressed images too, to compare them with that.
-Digests, kernels and ``inflate`` read the images.
+By default nothing is decompressed, and only the first bytes of uncompressed images are read: targets and sizes are the
+container's metadata. ``compares_heads`` reads the first bytes of compressed images too, and compares them with the
+metadata. Digests, kernels and ``inflate`` read the images.
 """
 
 from __future__ import annotations
@@ -45,36 +45,34 @@ if TYPE_CHECKING:
 
     #: kernels of an image, and the digests of their code by their names
     _Kernels: TypeAlias = tuple[tuple[KernelNeeds, ...], dict[str, str]]
-    #: columns that take reading an image, and its kernels
+    #: columns that need the bytes of an image, and its kernels
     ImageBytes: TypeAlias = tuple[dict[str, Any], _Kernels]
 
 
-# The images of a file, read: inflated, digested, their kernels; as far as options ask for it and limits allow.
-
-#: what is known of an image that is not read
+#: the columns of an image that is not read
 NO_CONTENT: ImageBytes = {}, ((), {})
 
 
 class ImageReader:
-    """The images of one file; ``note`` gets what is wrong with them."""
+    """Reads the images of one file: decompression, digests, kernels. ``note`` receives the findings."""
 
     def __init__(self, options: RowOptions, room: int, note: Callable[[Finding], None]) -> None:
         self._options = options
         self._note = note
-        #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
+        #: bytes of images that are still read: entries may share their bytes, and small streams may have large content
         self._room = room
         self._read_of: dict[tuple[Source, int, int], ImageBytes] = {}
 
     def forget(self) -> None:
-        """Forget what was read: bytes are shared within a container."""
+        """Forget the images of the last container: only images of one container share bytes."""
         self._read_of.clear()
 
-    def inflated(self, found: FoundImage, around: FoundContainer) -> FoundImage:
-        """Return an image that was only listed inflated and recognised, as far as that is wanted and can be done."""
+    def inflate(self, found: FoundImage, around: FoundContainer) -> FoundImage:
+        """Return an image, decompressed and identified if the options ask for it and the limits allow it."""
         if not self._options.reads_images:
-            # Asked first: the data of an image that is only listed is not even made.
-            return _compared(found, around) if self._options.heads else found
-        if found.recognised is not NOT_INFLATED or not found.size:
+            # First: the data of an image that is only listed is not even created.
+            return _compared(found, around) if self._options.compares_heads else found
+        if found.info is not NOT_INFLATED or not found.size:
             return found
         if found.data.source.is_refused or not self._has_room(found):
             return found
@@ -87,7 +85,7 @@ class ImageReader:
             return found
 
     def _has_room(self, found: FoundImage) -> bool:
-        """Return whether an image is read; the first that is not, and all behind it, are a finding."""
+        """Return whether an image is read; the first one that is not read, with all after it, is a finding."""
         if self._room < 0:
             return False
         self._room -= found.size
@@ -96,7 +94,7 @@ class ImageReader:
         return self._room >= 0
 
     def read(self, view: View, form: str, record: object, findings: list[Finding]) -> ImageBytes:
-        """Return the columns that take reading an image, and its kernels with digests; shared bytes are read once."""
+        """Return the columns that need the bytes of an image, and its kernels with digests; shared bytes once."""
         options = self._options
         wants_kernels = options.reads_kernels
         place = (view.source, view.start, view.end)
@@ -139,8 +137,8 @@ class ImageReader:
 
 
 def _compared(found: FoundImage, around: FoundContainer) -> FoundImage:
-    """Return an image that was only listed with what its first bytes contradict, and with the damage of these."""
-    if found.recognised is not NOT_INFLATED or not found.size:
+    """Return an image that was only listed with findings about its first bytes: contradictions and damage."""
+    if found.info is not NOT_INFLATED or not found.size:
         return found
     try:
         return checked_against_container(found, around.view.source, around.container.images)
@@ -152,7 +150,7 @@ def _compared(found: FoundImage, around: FoundContainer) -> FoundImage:
 
 
 def _too_much(span: Span) -> Finding:
-    """Return the finding for images of which no more are read."""
+    """Return the finding that from here on images are only listed."""
     text = "the images add up to more than is inflated of one file; from here on they are only listed"
     return finding("FP1005", span, text, limits.inflated_hint())
 
@@ -172,12 +170,12 @@ def error_row(path: str, error: FatpackError | OSError, of: str = "images") -> A
 
 
 def unreadable_row(path: str, problem: str, code: int, of: str = "images") -> AnyRow:
-    """Return the row of a file that was not read, with the reason in words and the exit code it stands for."""
+    """Return the row of a file that was not read, with the reason and its exit code."""
     return TABLES[of][0](row="file", path=path, error=problem, exit_code=code, count=0)
 
 
 class _RowReader:
-    """The rows of one file in the making."""
+    """Makes the rows of one file."""
 
     def __init__(self, view: View, options: RowOptions) -> None:
         self._view = view
@@ -192,7 +190,7 @@ class _RowReader:
         self._has_cuda = False
         self._skipped = 0
         self._searched = "everything" if options.deep else "places"
-        #: positions that are gone to: those that get rows, and of the images around them
+        #: positions of the images that get rows, and of the images around them
         self._around = None if options.positions is None else _around(options.positions)
         self._noted = FindingSummary(self._file["path"])
         self._exit_code = 0
@@ -243,7 +241,7 @@ class _RowReader:
         )
 
     def _note(self, item: Finding) -> None:
-        """Keep a finding that no other row has."""
+        """Add a finding to the row of the file."""
         self._noted.add(item)
         self._exit_code = worst_exit_code((self._exit_code, exit_code_for_findings([(item.severity, item.code)])))
 
@@ -262,13 +260,13 @@ class _RowReader:
             "container_size": container.span.size if is_in_file(container.span.source) else None,
         }
         stored: Iterable[FoundImage] = found.images
-        if isinstance(found.images, LazyImages) and not (self._options.reads_images or self._options.heads):
+        if isinstance(found.images, LazyImages) and not (self._options.reads_images or self._options.compares_heads):
             stored = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
         for index, image in enumerate(stored):
             position = f"{prefix}{number}.{index}"
             if self._around is not None and position not in self._around:
                 continue
-            read = self._contents.inflated(image, found)
+            read = self._contents.inflate(image, found)
             if self._is_wanted(position):
                 yield from self._image(read, found.view.source, {**place, "position": position, "image": index})
             inner = (item for item in read.inside if not isinstance(item, Finding))
@@ -303,8 +301,8 @@ class _RowReader:
         }
         findings = [item for item in inside if isinstance(item, Finding)]
         read = NO_CONTENT
-        if found.recognised is not NOT_INFLATED and self._options.reads_content:
-            read = self._contents.read(image.data, found.recognised.form, image.record, findings)
+        if found.info is not NOT_INFLATED and self._options.reads_content:
+            read = self._contents.read(image.data, found.info.form, image.record, findings)
         yield from self._rows(facts, image.target, found.form, read, findings)
 
     def _alone(self) -> Iterator[AnyRow]:
@@ -316,14 +314,14 @@ class _RowReader:
             yield from self._bare(self._view, recognised, {}, sidecar_record(self._view, recognised)[1])
 
     def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
-        """Yield the rows of an archive's members that are device images themselves."""
+        """Yield the rows of archive members that are device images themselves."""
         from fatpack.scanner.standalone_images import member_images
 
         for item in member_images(self._view, searched):
             if isinstance(item, Finding):
                 self._note(item)
             else:
-                yield from self._bare(item.view, item.recognised, {"member": item.title})
+                yield from self._bare(item.view, item.info, {"member": item.title})
 
     def _bare(
         self, view: View, recognised: ImageInfo, place: dict[str, Any], findings: Sequence[Finding] = ()
@@ -376,7 +374,7 @@ class _RowReader:
         for index, kernel in enumerate(kernels):
             self._count += self._kind is KernelRow
             own = {**kernel_columns(kernel), "kernel_index": index, "code_sha256": codes.get(kernel.name)}
-            # A library has 150,000 of them: what they share is in its place already.
+            # A library has 150,000 kernels: the columns that they share are computed once.
             yield KernelRow(*first, *map(own.get, KERNEL_COLUMNS))
 
     def _is_wanted(self, position: str) -> bool:
@@ -384,6 +382,6 @@ class _RowReader:
 
 
 def _around(positions: frozenset[str]) -> frozenset[str]:
-    """Return positions with those of the images that they lie in."""
+    """Return positions, and those of the images around them."""
     parts = (position.split("/") for position in positions)
     return frozenset("/".join(names[:count]) for names in parts for count in range(1, len(names) + 1))

@@ -1,8 +1,8 @@
-"""Rows of many paths, all cores at work: the one reading that surveys, tables and answers start from.
+"""Read the rows of many paths on all cores, for ``fatpack.rows``, ``survey``, ``check``, ``explain`` and ``report``.
 
 ::
 
-    files, folders, patterns, packages, URLs ──► leaves ──► processes ──► rows, in the order of the paths
+    files, folders, patterns, packages, URLs ──► input files ──► processes ──► rows, in the order of the paths
 """
 
 from __future__ import annotations
@@ -38,11 +38,8 @@ else:
             return cls
 
 
-# Rows of files in packages: those that the files have unpacked, and behind them a row of the package itself.
-
-
 def read_file_rows(leaf: InputFile, options: RowOptions) -> Iterable[AnyRow]:
-    """Return the rows of a file, read when they are taken; a package has one row, for what is wrong with it."""
+    """Return the rows of a file, read when they are taken; a package has one row, for findings about the package."""
     if leaf.view is not None and not leaf.package:
         return read_rows(leaf.view, options)
     if not leaf.package:
@@ -65,7 +62,7 @@ def read_file_rows(leaf: InputFile, options: RowOptions) -> Iterable[AnyRow]:
 
 
 def read_open_file_rows(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
-    """Yield the rows of an open file; of a package those of all files in it, and behind them one of the package."""
+    """Yield the rows of an open file; for a package, the rows of all files in it, then one of the package."""
     rules, counts = Filter(deep=options.deep), SkipCounts()
     for batch in walk_open_file(view, path, rules, counts):
         for node in batch:
@@ -74,9 +71,9 @@ def read_open_file_rows(view: View, path: str, options: RowOptions) -> Iterator[
 
 
 class FileRows(Record):
-    """The rows of a file, the last of which is its row ``file``; of a package, that row alone (``is_file`` is false).
+    """The rows of a file, its row ``file`` last; for a package, that row alone (``is_file`` is false).
 
-    ``size`` are bytes, 0 of what could not be opened.
+    ``size`` is the number of bytes, 0 for a file that could not be opened.
     """
 
     rows: list[AnyRow]
@@ -85,7 +82,7 @@ class FileRows(Record):
 
 
 class _RowMaker(Record):
-    """What makes rows of a leaf."""
+    """Callable that reads the rows of an input file, in any process."""
 
     options: RowOptions
 
@@ -106,14 +103,13 @@ def read_paths(
 ) -> RowIterator:
     """Return the rows of files, folders, patterns, packages and URLs, in the order of the paths.
 
-    Each file ends with its row ``file``, each package with one of its own (``host`` is the kind of package) behind the
-    files in it. Nothing is raised for a file: what cannot be read has ``error`` and ``exit_code`` in that row. All
-    are searched as ``options`` say.
+    The last row of each file is its row ``file``; a package has one (``host`` is the kind of package) after the files
+    in it. Nothing is raised for a file that cannot be read: its row ``file`` has ``error`` and ``exit_code``. Local
+    files are read on all cores.
 
-    ``exclude`` are patterns of files to be left out, ``unmatched`` gets the patterns in ``paths`` that no file has, and
-    ``on_file`` each row ``file`` when it comes. What was met and not looked into is ``unlooked`` of what is returned;
-    ``counts`` adds up over several calls. ``opener`` opens addresses, such as ``libx.a(m.o)``, which otherwise are
-    names of files. Local files are read on all cores.
+    ``exclude``: patterns of files to skip. ``unmatched``: receives the patterns in ``paths`` that match no file.
+    ``on_file``: called with each row ``file``. ``counts``: adds up skipped files over several calls; the ``unlooked``
+    of the result has them. ``opener``: opens addresses such as ``libx.a(m.o)``, which are file names otherwise.
     """
     rules, counts = Filter(tuple(exclude), options.deep), SkipCounts() if counts is None else counts
     missing = [] if unmatched is None else unmatched
@@ -149,7 +145,7 @@ class Rows(Generic[RowType]):
 
 
 class RowIterator:
-    """An iterator over rows. When it is at its end, ``unlooked`` is what was met on the way and not looked into."""
+    """An iterator over rows. At its end, ``unlooked`` has the counts of skipped files."""
 
     __slots__ = ("_counts", "_on_file", "_rows")
 
@@ -167,7 +163,7 @@ class RowIterator:
 
     @property
     def unlooked(self) -> Skipped:
-        """What was met and not looked into, as far as the rows were taken."""
+        """The counts of files skipped so far."""
         return make_skipped(self._counts)
 
 
@@ -179,7 +175,7 @@ def read_rows_below(
     counts: SkipCounts,
     unmatched: list[str],
 ) -> Iterator[FileRows]:
-    """Yield the rows of each file of an open package, or without a view, of a folder or a pattern, in order."""
+    """Yield the rows of each file of an open package, or, without a view, of a folder or a pattern, in order."""
     batches = walk_input(path, view, rules, counts, unmatched)
     is_local = view is None or view.source.fileno() is not None
     yield from map_files(batches, _RowMaker(options), rules, counts, is_local=is_local)

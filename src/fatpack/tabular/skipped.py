@@ -1,6 +1,6 @@
-"""What was met and not looked into, in one record, and the one question whether what was read was read to its end.
+"""Skipped inputs (links, permissions, excluded names), and files that were not read completely.
 
-Every answer has both: an answer about files is worth as much as what it was made from.
+Every result has both, because a result about files is only as good as its input.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from fatpack.inputs.files import SkipCounts
     from fatpack.tabular.columns import AnyRow
 
-#: Findings that say that device code was met and not read, whatever the listing goes on with: nesting and other limits,
-#: a part that was skipped, what this version cannot read. Bytes between containers, which are none, may have been one.
+#: Findings of device code that was not read: nesting and other limits, a skipped part, formats that this version does
+#: not read. Bytes between containers may have been a container.
 NOT_READ = ("FP1002", "FP1004", "FP1005", "FP1006", "FP1008")
 
-#: those of them that say that this version cannot do it
+#: those that mean that this version does not support it
 _UNSUPPORTED = ("FP1006", "FP1008")
 
-#: LIMIT: findings of one code in a file whose words are told; a row has three, and how many more there are
+#: LIMIT: findings of one code in a file whose messages are listed; a row has three, and the number of the others
 _SHOWN = 4
 
-#: Field of :class:`Unlooked` → one of them, several, and why they were not looked into; in the order of telling.
+#: Field of :class:`Skipped` → singular, plural, and the reason, in the order of the message.
 REASONS = {
     "denied": ("file or folder", "files and folders", "there is no permission to read them"),
     "vanished": ("file", "files", "they were gone when their turn came"),
@@ -41,7 +41,7 @@ REASONS = {
     ),
 }
 
-#: Field → the words of a line that has all of them.
+#: Field → the words for a message in one line.
 _SHORT = {
     "denied": "without permission",
     "vanished": "gone",
@@ -52,11 +52,11 @@ _SHORT = {
 
 
 class Skipped(Record):
-    """How much was met on the way and not looked into, counted by why; false if there was none.
+    """Counts of skipped inputs by reason; false if there were none.
 
-    ``links`` and ``special`` (pipes, sockets, devices) stand in folders. ``excluded`` files and folders were left out
-    as was asked, ``passed`` files because their names say that no device code is in them. ``denied`` must not be read,
-    and ``vanished`` were gone when their turn came: these two have rows with an error, too.
+    ``links``, ``special``: links, pipes, sockets and devices in folders. ``excluded``: files and folders that match
+    ``--exclude``. ``passed``: files skipped by name. ``denied``: files without read permission. ``vanished``: files
+    deleted during the walk. These two have rows with an error, too.
     """
 
     links: int = 0
@@ -71,37 +71,37 @@ class Skipped(Record):
 
     @property
     def is_asked(self) -> bool:
-        """Whether nothing but what was asked for was left out: exclusions, and names that say it all."""
+        """True if inputs were skipped by name only: excluded, or of a type without device code."""
         return not (self.links or self.special or self.denied or self.vanished)
 
     def reasons(self) -> Iterator[tuple[int, str, str]]:
-        """Yield how many of what there were, and why they were not looked into."""
+        """Yield the count, the noun, and the reason of each kind of skipped inputs."""
         for name, (one, many, why) in REASONS.items():
             count: int = getattr(self, name)
             if count:
                 yield count, one if count == 1 else many, why
 
     def sentence(self) -> str:
-        """Return all of it in a line, ``not looked into: 2 links, 14 passed over by name``; "" if there is none."""
+        """Return all counts in a line, ``not looked into: 2 links, 14 passed over by name``; "" if there are none."""
         parts = [pluralize(self.links, "link")] if self.links else []
         parts += [f"{count:,} {words}" for name, words in _SHORT.items() if (count := getattr(self, name))]
         return f"not looked into: {', '.join(parts)}" if parts else ""
 
 
 def make_skipped(counts: SkipCounts) -> Skipped:
-    """Return what a walk met and did not look into."""
+    """Return the skipped inputs of a walk."""
     return Skipped(**{name: getattr(counts, name) for name in Skipped._fields})
 
 
 class Incomplete(Record):
-    """Why a file could not be read, or not to its end, so that nobody knows what it holds; and its exit code."""
+    """The reason that a file could not be read, or not completely, so that its contents are unknown; its exit code."""
 
     problem: str
     exit_code: int
 
 
 class _FindingWords:
-    """What findings with one code say, of many the first."""
+    """The messages of findings with one code, of many the first."""
 
     __slots__ = ("_more", "_texts")
 
@@ -115,21 +115,21 @@ class _FindingWords:
         self._more += len(texts[room:])
 
     def told(self, code: str) -> list[str]:
-        """Return the texts, the code itself where there are none."""
+        """Return the messages, the code itself if there are none."""
         return [*(self._texts or (code,)), *([f"{self._more} more with {code}"] if self._more else ())]
 
 
 class CompletenessCheck:
-    """Whether files were read to their end: takes the rows of each, and says so at its row ``file``."""
+    """Tells if files were read completely: takes the rows of each, and returns the result at its row ``file``."""
 
     __slots__ = ("_said",)
 
     def __init__(self) -> None:
-        #: code → what findings with it say
+        #: code → the messages of its findings
         self._said: dict[str, _FindingWords] = {}
 
     def missed(self, row: AnyRow) -> Incomplete | None:
-        """Take a row. Return what was not read of a file at its row ``file``; None for all else."""
+        """Take a row. At a row ``file``, return the reason if the file was not read completely; else None."""
         for code in row.findings:
             self._said.setdefault(code, _FindingWords()).add([text for text in row.messages if text.startswith(code)])
         if row.row != "file":

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
     from fatpack.tabular.columns import AnyRow, Row
 
-#: A cell that begins with one of these is a formula to spreadsheets; names in files are chosen by whoever made them.
+#: Spreadsheets evaluate a cell that begins with one of these as a formula; names in files are untrusted.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
-#: What stands between the values of a list in one cell: names may hold blanks, codes and features do not.
+#: Separators of list values in one cell, by column; the default is a blank, which names may contain.
 _BETWEEN = {"chain": " → "}
 
 
 def to_utf8(text: str) -> str:
-    """Return text as UTF-8 can hold it: bytes of names that are none become escapes as in ``\\xff``."""
+    """Return text that can be encoded in UTF-8: other bytes of file names become escapes as in ``\\xff``."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
@@ -44,8 +44,8 @@ def _json(value: Any) -> str:
 def csv_lines(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[str]:
     """Yield the names of the columns as one line, then each row.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe in front. Lists are one cell, their values
-    with blanks between, those of ``chain`` with arrows.
+    A text that a spreadsheet would evaluate as a formula gets an apostrophe in front. A list is one cell, its values
+    separated by blanks, those of ``chain`` by arrows.
     """
     from csv import writer
 
@@ -59,7 +59,7 @@ def csv_lines(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[str]:
 
 
 class _Lines:
-    """What a writer of the csv module takes for a file."""
+    """A file object for a writer of the csv module."""
 
     def __init__(self, lines: list[str]) -> None:
         self.write = lines.append
@@ -76,7 +76,7 @@ def _cell(name: str, value: Any) -> object:
 
 
 def belongs_to_files(path: str, files: Collection[str]) -> bool:
-    """Return whether a row with a path is one of these files, or of a file in one of them that is a package."""
+    """Return whether the path of a row is one of these files, or in one of them that is a package."""
     at = len(path)
     while at >= 0:
         if path[:at] in files:

@@ -1,11 +1,11 @@
-"""The vocabulary of targets: triples, architecture names, target IDs, and when two of them match.
+"""Targets of device code: triples, architecture names, target IDs, and their compatibility.
 
-One word per idea: a *target* is a triple with an arch string (:class:`fatpack.model.Target`), an AMD arch string
-with its features is a *target ID*, and what stands in the arch string without features is the *processor*.
+A *target* is a triple with an arch string (:class:`fatpack.model.Target`), a *target ID* is an AMD arch string with its
+features, and a *processor* is the arch string without features.
 
-Parsing and equality read nothing but the text. What is known about names lies in ``data/*.toml`` with its sources and
-is loaded by the first question about it. Unknown names are legal everywhere in containers; only questions about what
-a person typed raise :class:`~fatpack.errors.TargetError`.
+Parsing and equality read only the text. Facts about names are in ``data/*.toml`` with their sources, and are loaded on
+first use. Unknown names are legal in all containers; only functions about names that a person typed raise
+:class:`~fatpack.errors.TargetError`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ __all__ = [
     "triple_processor",
 ]
 
-#: name → module: imported when it is first used, so that parsing a triple costs no more than that.
+#: name → module, imported on first use: parsing a triple loads nothing else.
 _HOMES = {
     name: module
     for module, names in {
@@ -92,9 +92,9 @@ _HOMES = {
 
 
 def all_names() -> list[str]:
-    """Return every name of the vocabulary, for shells, which ask at each press of a key.
+    """Return every name of the vocabulary, for completion in shells, which call it at each key.
 
-    `make docs` writes ``data/names.list`` from the tables beside it: to read these takes several times as long as the
+    `make docs` writes ``data/names.list`` from the tables beside it: reading these takes several times as long as the
     interpreter takes to start.
     """
     import os
@@ -104,7 +104,7 @@ def all_names() -> list[str]:
 
 
 def device_arch_names() -> list[str]:
-    """Return the names of the vocabulary that a device has, from ``data/devices.list``, as :func:`listed_names`."""
+    """Return the names of devices in the vocabulary, from ``data/devices.list``, as :func:`all_names` does."""
     import os
 
     with open(os.path.join(os.path.dirname(__file__), "data", "devices.list"), encoding="utf-8") as file:

@@ -1,13 +1,13 @@
-"""When do two targets match? Equality by meaning, LLVM's old and new rules, and clang's conflict rule.
+"""Compatibility of targets: equality by meaning, LLVM's old and new rules, link groups, and clang's conflict rule.
 
-Four questions that are easily mixed up:
+Four relations that are easily confused:
 
-* :func:`same`: do two spellings mean one target?
-* :func:`serves`: can an image built for one target answer a request for another? LLVM main (2026) asks it in this
-  direction: ``gfx90a`` serves ``gfx90a:xnack+``, not the reverse.
-* :func:`serves_hip`: would the HIP runtime take the image for a device? It is stricter than LLVM.
-* :func:`compatible_llvm22`: what did the linker wrapper up to LLVM 22 answer? It decides which inputs it copies into
-  which link groups, and differs in surprising places (``gfx9-generic`` and ``gfx900`` do not match).
+* :func:`is_same_target`: two spellings of one target.
+* :func:`can_serve`: an image built for one target runs on another. LLVM main (2026) has this direction: ``gfx90a``
+  serves ``gfx90a:xnack+``, not the reverse.
+* :func:`can_serve_hip`: the HIP runtime loads an image for a device. It is stricter than LLVM.
+* :func:`is_compatible_llvm22`: the linker wrapper up to LLVM 22 copies an input into the link group of another target.
+  It differs in surprising places (``gfx9-generic`` and ``gfx900`` do not match).
 
 Sources: ``areTargetsCompatible`` in llvm/lib/Object/OffloadBinary.cpp, called directly for LLVM 22, read for main;
 ``TargetID::providesFor`` in llvm/lib/TargetParser/AMDGPUTargetParser.cpp (main). HIP: amd/comgr/src/comgr-metadata.cpp
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-#: forms that a fat binary holds beside cubins and PTX → what they are called
+#: other forms in a fat binary → their names
 _FOR_LINKERS = {"ltoir": "LTO-IR", "tileir": "Tile IR"}
 
 #: LLVM writes both for "no particular processor", and leaves the key out as a third spelling.
@@ -44,9 +44,8 @@ _NO_PROCESSOR = ("", "generic")
 class Compatibility(Record):
     """An answer with its reason in words.
 
-    ``is_assumed`` is true where the rules say yes without knowing: a processor that nobody knows or that is not
-    given, a missing triple, or a rule that NVIDIA's documentation restricts. Whoever promises something to a user
-    should not count such a yes.
+    ``is_assumed`` is true if the answer is yes without certainty: an unknown or missing processor, a missing triple, or
+    a rule that NVIDIA's documentation restricts. Do not promise anything to a user for such an answer.
     """
 
     answer: bool
@@ -58,7 +57,7 @@ class Compatibility(Record):
 
 
 class Conflict(Record):
-    """Targets that clang refuses in one compilation: ``having`` and ``lacking`` the feature, for one processor."""
+    """Targets that clang refuses in one compilation: with (``having``) and without (``lacking``) one feature."""
 
     processor: str
     feature: str
@@ -75,7 +74,7 @@ class Conflict(Record):
 
 
 def effective_processor(target: Target) -> str:
-    """Return the processor of a target: of its arch string, else of its triple; "" when neither names one.
+    """Return the processor of a target: of its arch string, else of its triple; "" if neither has one.
 
     Aliases of AMD processors are resolved; ``generic`` counts as none.
     """
@@ -88,36 +87,36 @@ def effective_processor(target: Target) -> str:
 
 
 def target_identity(target: Target) -> tuple[object, ...]:
-    """Return a key that is equal for two targets exactly when :func:`same` holds; for grouping and look-up.
+    """Return a key that is equal for two targets exactly if :func:`is_same_target` is true; for grouping and look-up.
 
-    The programming model (``offload``) is no part of it. A target that is known only by a bundle ID is its spelling.
+    The programming model (``offload``) is no part of it. The key of a target with only a bundle ID is its spelling.
     """
     if target.spelling and not target.triple and not target.arch:
         return ("spelling", target.spelling)
     processor = effective_processor(target)
     triple = triple_identity(without_sub_architecture(target.triple))
-    # A processor decides more than the family in the triple; an unknown instruction set was made the processor.
+    # A processor is more specific than the family in the triple; an unknown instruction set became the processor.
     return triple, processor, frozenset(target.features)
 
 
 def is_same_target(a: Target, b: Target) -> bool:
-    """Return whether two targets mean the same whatever their spelling.
+    """Return whether two targets are equal regardless of their spelling.
 
-    The order of features does not matter, nor which name of an architecture, of a processor or of "unknown" is used;
-    ``generic``, empty and absent arch strings are one.
+    The order of features and the choice between names of one architecture, processor or "unknown" do not matter;
+    ``generic``, empty and absent arch strings are equal.
     """
     return target_identity(a) == target_identity(b)
 
 
 def can_serve(provider: Target, request: Target, *, nvidia_rules: bool = False, form: str = "cubin") -> Compatibility:
-    """Return whether an image built for ``provider`` can answer a request for ``request``, and why.
+    """Return whether an image built for ``provider`` can serve ``request``, and the reason.
 
-    This is the directional rule of LLVM main. A triple that is missing on either side is not compared: people ask
-    for ``gfx90a``. With ``nvidia_rules``, images for NVIDIA are taken as the CUDA driver would: the request is the
-    device, and ``form`` says what the image is (``cubin``, ``ptx``). Code that no driver takes, as LTO-IR, serves
-    nothing then; for other forms only LLVM's rule is used.
-    Unlike LLVM main, which takes every name it does not know for a wildcard, the removed gfx940 and gfx941 serve
-    only themselves, and features of an unknown processor are compared.
+    This is the directional rule of LLVM main. A triple that is missing on either side is not compared: people type
+    ``gfx90a``. With ``nvidia_rules``, images for NVIDIA follow the rules of the CUDA driver: the request is the device,
+    and ``form`` is the form of the image (``cubin``, ``ptx``). Code that no driver loads, such as LTO-IR, serves
+    nothing then; other forms follow LLVM's rule alone.
+    LLVM main treats unknown names as wildcards; here the removed gfx940 and gfx941 serve only themselves, and features
+    of an unknown processor are compared.
     """
     triples = _triples(provider, request)
     if not triples.answer:
@@ -132,7 +131,7 @@ def can_serve(provider: Target, request: Target, *, nvidia_rules: bool = False, 
 
 
 def _triples(provider: Target, request: Target) -> Compatibility:
-    """Judge the triples alone: equal but for AMD's instruction set, which must be equal or one the other's family."""
+    """Compare the triples alone: equal, except that AMD's instruction set may be the family of the other one."""
     first, second = provider.triple, request.triple
     if not first or not second:
         return Compatibility(True, "no triple to compare", is_assumed=not first and bool(second))
@@ -197,7 +196,7 @@ def _serves_other(provider: Target, request: Target, nvidia_rules: bool, form: s
     return Compatibility(False, f"the processors differ: {have or 'none'} and {want or 'none'}")
 
 
-#: generic processor → processors for which the HIP runtime asks for it: fewer than LLVM's
+#: generic processor → processors for which the HIP runtime requests it: fewer than in LLVM
 _HIP_GENERICS = {
     "gfx9-generic": ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"),
     "gfx9-4-generic": ("gfx942", "gfx950"),
@@ -208,14 +207,14 @@ _HIP_GENERICS = {
     "gfx12-5-generic": ("gfx1250",),
 }
 
-#: what the HIP runtime asks for last: SPIR-V that it compiles
+#: the last name that the HIP runtime requests: SPIR-V, which it compiles
 HIP_SPIRV = "amdgcnspirv"
 
 
 def hip_target_ids(device: str) -> tuple[str, ...]:
-    """Return the target IDs that the HIP runtime asks a bundle for, in order.
+    """Return the target IDs that the HIP runtime requests from a bundle, in order.
 
-    ``device`` is the target ID that a device reports, which names every feature it has: ``gfx90a:sramecc+:xnack-``.
+    ``device`` is the target ID that a device reports, with every feature it has: ``gfx90a:sramecc+:xnack-``.
     """
     processor, _, features = device.partition(":")
     generic = next((name for name, members in _HIP_GENERICS.items() if processor in members), "")
@@ -224,10 +223,10 @@ def hip_target_ids(device: str) -> tuple[str, ...]:
 
 
 def can_serve_hip(entry: str, name: str) -> Compatibility:
-    """Return whether the HIP runtime takes an entry with a target ID when it asks for one of :func:`hip_names`.
+    """Return whether the HIP runtime loads an entry with a target ID if it requests one of :func:`hip_target_ids`.
 
-    Processors are equal, and each feature of the entry is the asked one's; a feature that the processor does not have
-    makes a target ID invalid, on either side, and then nothing fits. Nothing is taken for "any processor".
+    The processors must be equal, and each feature of the entry must be in the request. A feature that the processor
+    does not have makes a target ID invalid, on either side, and then nothing fits. There is no wildcard processor.
     """
     for target_id in (entry, name):
         processor = primary_processor(target_id.partition(":")[0])
@@ -249,10 +248,10 @@ def can_serve_hip(entry: str, name: str) -> Compatibility:
 
 
 def is_compatible_llvm22(a: Target, b: Target) -> bool:
-    """Return what ``areTargetsCompatible`` of LLVM 22 and older answers: should one image join the other's link group?
+    """Return the result of ``areTargetsCompatible`` of LLVM 22 and older: one image joins the other's link group.
 
-    For identical targets it is False: those are grouped anyway. Triples must be equal as text, ``generic`` matches
-    any processor, and only AMD targets are looked at more closely. The order of the two does not matter.
+    False for identical targets, which are grouped anyway. Triples must be equal as text, ``generic`` matches any
+    processor, and only AMD targets are compared further. The relation is symmetric.
     """
     if (a.triple, a.arch) == (b.triple, b.arch) or a.triple != b.triple:
         return False
@@ -262,7 +261,7 @@ def is_compatible_llvm22(a: Target, b: Target) -> bool:
         return False
     if a.processor != b.processor:
         return False
-    # QUIRK(LLVM 22): the features are looked for anywhere in the string, valid or not.
+    # QUIRK(LLVM 22): features are searched anywhere in the string, valid or not.
     for feature in ("xnack", "sramecc"):
         for first, second in ((a.arch, b.arch), (b.arch, a.arch)):
             if f"{feature}+" in first and f"{feature}-" in second:
@@ -271,10 +270,10 @@ def is_compatible_llvm22(a: Target, b: Target) -> bool:
 
 
 def find_conflicts(targets: Iterable[Target]) -> list[Conflict]:
-    """Return what clang refuses to compile together: a feature fixed for one processor in some targets but not in all.
+    """Return the targets that clang refuses to compile together: some set a feature of a processor, others do not.
 
-    Targets are compared within one programming model, triple and processor. clang 22 itself overlooks the conflict
-    when the target ID that sorts first has the feature and a later one lacks it.
+    Targets are compared within one programming model, triple and processor. clang 22 itself misses the conflict if the
+    target ID that sorts first has the feature and a later one lacks it.
     """
     groups: dict[tuple[object, ...], list[Target]] = {}
     for target in targets:
@@ -291,34 +290,28 @@ def find_conflicts(targets: Iterable[Target]) -> list[Conflict]:
     return found
 
 
-# Which images one device link takes together: the rules of clang-linker-wrapper, by the version of LLVM.
+# Link groups: the inputs that clang-linker-wrapper links together, by the version of LLVM.
 #
-# An input for gfx90a can be linked into the program for ``gfx90a:xnack+``. Which inputs join which targets was changed
-# over time:
+# An input for gfx90a can be linked into the program for ``gfx90a:xnack+``. The rules changed over time:
 #
-# =======================  ==========================  ==========================
-# ====================================== inputs                   LLVM 19                     LLVM 22
-#  LLVM 23 =======================  ==========================  ==========================
-# ====================================== objects, whole archives  each makes its own target,  the same
-#  the targets with the most features
-#                          and joins all compatible                                come first; an input makes no target
-# of
-#                          ones that are there before                              its own if one asks for all that it
-# has
-#                          it
-# members of archives      join the compatible         join each compatible        the same as for LLVM 22
+# =======================  ==========================  ====================  ======================================
+# inputs                   LLVM 19                     LLVM 22               LLVM 23
+# =======================  ==========================  ====================  ======================================
+# objects, whole archives  each adds its own target,   the same              the targets with the most features
+#                          and joins all compatible                          come first; an input adds no target of
+#                          ones before it                                    its own if one has all its features
+# members of archives      join the compatible         join each compatible  the same as LLVM 22
 #                          targets that need them, by  target
 #                          their symbols
-# =======================  ==========================  ==========================
-# ======================================
+# =======================  ==========================  ====================  ======================================
 #
-# "Compatible" is what :func:`fatpack.targets.compatibility.is_compatible_llvm22` says: both ways, and ``generic`` fits
-# all. For objects LLVM 23 asks in one direction, of AMD targets and others alike: the processors are equal as text, and
-# the target has every feature of the input with the same sign.
+# "Compatible" is :func:`is_compatible_llvm22`: symmetric, and ``generic`` matches all. For objects LLVM 23 uses one
+# direction, of AMD targets and others alike: the processors are equal as text, and the target has every feature of the
+# input with the same sign.
 #
 # How we know: ``getDeviceInput`` in clang/tools/clang-linker-wrapper/ClangLinkerWrapper.cpp and
 # ``areTargetsCompatible`` in llvm/lib/Object/OffloadBinary.cpp, LLVM 22; pull request llvm#209563 and the tool itself,
-# 23.1.4, on link lines made for it: triples are compared as text, the order among targets with as many features is that
+# 23.1.4, on link lines made for it: triples are compared as text, and targets with equally many features keep the order
 # of the inputs.
 
 #: The versions of LLVM whose rules are known, the newest last.
@@ -326,7 +319,7 @@ VERSIONS = ("19", "22", "23")
 
 
 def feature_count(target: Target) -> int:
-    """Return by how much LLVM 23 puts a target in front of others: how many features its arch string can have."""
+    """Return the number of features of a target, by which LLVM 23 orders targets."""
     return target.arch.count(":")
 
 
@@ -336,7 +329,7 @@ def accepts_image(group: Target, image: Target) -> bool:
         return True
     if group.triple != image.triple or not feature_count(group):
         return False
-    # QUIRK(LLVM 23.1): a target that starts with a colon names no processor, and takes an image for any.
+    # QUIRK(LLVM 23.1): a target that starts with a colon has no processor, and accepts an image for any.
     if group.processor != image.processor and (group.processor or feature_count(image)):
         return False
     wanted = _signs(group)
@@ -344,20 +337,20 @@ def accepts_image(group: Target, image: Target) -> bool:
 
 
 def _signs(target: Target) -> dict[str, str]:
-    """Return the features of a target ID with their signs; of a feature that stands there twice, the first counts."""
+    """Return the features of a target ID with their signs; of a repeated feature, the first counts."""
     signs: dict[str, str] = {}
     for feature in target.arch.split(":")[1:]:
         if not feature:
-            break  # QUIRK(LLVM 23.1): what stands behind two colons is not read
+            break  # QUIRK(LLVM 23.1): text after two colons is not read
         signs.setdefault(feature[:-1], feature[-1])
     return signs
 
 
 def joins_group(image: Target, group: Target, llvm: str) -> bool:
-    """Return whether an image joins the link for a target that is another one than its own; see the module's table."""
+    """Return whether an image joins the link for a target other than its own; see the table above."""
     if llvm != "23" or not is_amdgpu(group.triple):
         return is_compatible_llvm22(image, group)
-    # LLVM 23 knows the architecture's new name too, with and without the instruction set behind it.
+    # LLVM 23 also accepts the architecture's new name, with and without the instruction set.
     system = f"amdgcn-{group.triple.partition('-')[2]}"
     return image.triple == group.triple and is_compatible_llvm22(
         image.replace(triple=system), group.replace(triple=system)

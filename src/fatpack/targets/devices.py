@@ -1,12 +1,12 @@
-"""What devices are called: architectures, the names that vendors sell them by, and ``this-machine``.
+"""Names of devices: architectures, product names, and ``this-machine``.
 
 ::
 
-    sm_86  gfx942:xnack-  8.9  pvc      as every other command takes it
-    'RTX 4090'  'MI300X'  'Arc A770'    a name of ``data/devices.toml``, or the words that it ends in; also RTX4090
-    this-machine                        what drivers show in files (:mod:`fatpack.targets.local_devices`)
+    sm_86  gfx942:xnack-  8.9  pvc      an architecture, as in every other command
+    'RTX 4090'  'MI300X'  'Arc A770'    a name in ``data/devices.toml``, or its last words; also RTX4090
+    this-machine                        the devices that drivers list in files (:mod:`fatpack.targets.local_devices`)
 
-A name that stands for several architectures is refused: *GeForce GTX TITAN X* is 5.2, *NVIDIA TITAN X* is 6.1.
+A name of several architectures is refused: *GeForce GTX TITAN X* is 5.2, *NVIDIA TITAN X* is 6.1.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# Where the images made for a name run, as far as its vendor's rules say: ``fatpack targets NAME --runs-on``.
+# ``fatpack targets NAME --runs-on``
 
 
 class Coverage(Record):
-    """Where one form of image runs: ``form`` is cubin, ptx or image, ``rule`` the reason in words.
+    """The devices on which one form of image runs: ``form`` is cubin, ptx or image, ``rule`` the reason in words.
 
-    ``names`` are the known names it runs on; ``doubtful`` those of which nobody knows for sure: Tegra parts under a
-    driver of servers, and what a renaming or a guide that few have seen leaves open.
+    ``names`` are the known names it runs on; ``doubtful`` are those without certainty: Tegra parts with a driver of
+    servers, renamed capabilities, and those of a guide that is known from quotations.
     """
 
     form: str
@@ -50,7 +50,7 @@ class Coverage(Record):
 
 
 def run_coverage(name: str) -> tuple[Coverage, ...]:
-    """Return where images for a name run, one entry per form of image.
+    """Return the devices on which images for a name run, one entry per form of image.
 
     ``name`` is an architecture, an AMD target ID or alias, or an Intel device. Raises TargetError for another.
     """
@@ -105,26 +105,26 @@ def _amd(name: str) -> Coverage:
 #: vendors in the order of the table
 VENDORS = ("nvidia", "amd", "intel")
 
-#: what helps where a device is in no table
+#: advice for a device that is in no table
 OTHERWISE = "Or give the compute capability: nvidia-smi --query-gpu=compute_cap --format=csv prints it, as 8.6"
 
-#: what helps where LLVM's name of an Intel device is none that DPC++ compiles for
+#: advice for LLVM's name of an Intel device for which DPC++ does not compile
 _INTEL = "name the device as DPC++ does: fatpack targets lists the names"
 
-#: architectures that are named where a name means several
+#: architectures listed for an ambiguous name
 _SHOWN = 6
 
 
 class Device(Record):
-    """A device that images are to serve: its ``vendor``, and ``arch`` as containers spell it.
+    """A device: its ``vendor``, and ``arch`` as containers spell it.
 
-    ``arch`` is ``sm_89``, a target ID (``gfx942:xnack-``) or an Intel name; ``given`` is what was typed, and ``title``
-    the name that it is sold by, "" where none was given.
+    ``arch`` is ``sm_89``, a target ID (``gfx942:xnack-``) or an Intel name; ``spelling`` is the name that was typed,
+    and ``title`` the name of the product, "" for a device named by its architecture.
     """
 
     vendor: str
     arch: str
-    given: str = ""
+    spelling: str = ""
     title: str = ""
 
     @property
@@ -135,8 +135,8 @@ class Device(Record):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The target IDs that an AMD device may report, with every feature that it has: one for each setting of those
-        that were not given.
+        """The target IDs that an AMD device may report, with all its features: one for each setting of the features
+        that were not typed.
         """
         processor = self.arch.partition(":")[0]
         line = load_vocabulary().amd.get(processor) if self.vendor == "amd" else None
@@ -152,7 +152,7 @@ class Device(Record):
 
     @property
     def words(self) -> str:
-        """The device as messages call it: ``GeForce RTX 4090 (sm_89)``."""
+        """The name of the device in messages: ``GeForce RTX 4090 (sm_89)``."""
         return f"{self.title} ({self.arch})" if self.title else self.arch
 
 
@@ -167,7 +167,7 @@ class DeviceName(Record):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the name in lower case, without what stands in brackets behind it."""
+        """The words of the name in lower case, without the part in brackets at its end."""
         return _words(self.name.partition(" (")[0])
 
 
@@ -187,13 +187,13 @@ def device_names() -> tuple[DeviceName, ...]:
 
 
 def name_sources() -> Mapping[str, str]:
-    """Return where the lines are from: ``source`` of a line → what that is, in full."""
+    """Return the citation of each ``source`` of a line."""
     device_names()
     return _sources
 
 
 def parse_device(name: str) -> Device:
-    """Return the device of a name: an architecture, a compute capability, or what it is sold by. Raises TargetError."""
+    """Return the device of a name: an architecture, a compute capability, or a product. Raises TargetError."""
     words = load_vocabulary()
     short = without_prefix(name)
     digits = name.replace(".", "", 1)
@@ -223,11 +223,11 @@ def parse_device(name: str) -> Device:
 
 
 def _sold(name: str) -> Device:
-    """Return the device that is sold by a name."""
+    """Return the device with a product name."""
     asked = _words(name)
     rows = [row for row in device_names() if asked and row.words[-len(asked) :] == asked]
     if asked and (not rows or not any(char.isdigit() for char in name)):
-        # A series (RTX, TITAN, RTX PRO 6000): all that are called so, and the words behind it say which.
+        # A series (RTX, TITAN, RTX PRO 6000): all products whose names begin so; further words select one.
         rows = [row for row in device_names() if _is_run(asked, row.words)]
     exact = [row for row in rows if row.name == name]
     archs = {row.arch: row for row in exact or rows}
@@ -239,7 +239,7 @@ def _sold(name: str) -> Device:
             return _sold(name.split(maxsplit=1)[1])
         spaced = _spaced("".join(asked))
         if spaced:
-            return _sold(spaced).replace(given=name)
+            return _sold(spaced).replace(spelling=name)
         is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
         near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:
@@ -256,12 +256,12 @@ def _sold(name: str) -> Device:
 
 
 def _is_run(asked: tuple[str, ...], words: tuple[str, ...]) -> bool:
-    """Return whether some words stand together in a name."""
+    """Return whether some words follow each other in a name."""
     return any(words[at : at + len(asked)] == asked for at in range(len(words) - len(asked) + 1))
 
 
 def _nearest(name: str, count: int) -> tuple[str, ...]:
-    """Return names of devices that look like one of so many words: whole, or the words that a name ends in."""
+    """Return names of devices that resemble a name of ``count`` words: complete names, or their last words."""
     known: dict[str, str] = {}
     for row in device_names():
         words = row.name.partition(" (")[0].split()
@@ -278,7 +278,7 @@ def _series(name: str) -> str:
 
 
 def _spaced(joined: str) -> str:
-    """Return the name of a device that was typed with other spaces, or none, as the table has it; "" if it is none."""
+    """Return the name of a device that was typed with other spaces, as in the table; "" if it is no device."""
     for row in device_names() if joined else ():
         words = row.name.partition(" (")[0].split()
         for start in range(len(words)):
@@ -291,16 +291,16 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(name.lower().replace("-", " ").replace("_", " ").split())
 
 
-#: What drivers put behind the name of a device: how it is built in, its memory, and Super: more of the same generation.
+#: Words that drivers append to the name of a device: its form, its memory, and Super (same generation).
 _FORMS = frozenset(
     "pcie sxm sxm2 sxm3 sxm4 sxm5 nvl laptop gpu max q with design hbm2 hbm2e hbm3 hbm3e mig super".split()
 )
 
 
 def device_by_driver_name(name: str) -> Device | None:
-    """Return the NVIDIA device that a driver shows by a name, None if it is none that is known.
+    """Return the NVIDIA device with a driver's name, None if it is unknown.
 
-    ``NVIDIA H100 80GB HBM3`` is an H100; words that say neither form nor memory make it another device.
+    ``NVIDIA H100 80GB HBM3`` is an H100; other words than of form and memory make it another device.
     """
     asked = _bare(_words(name))
     best: DeviceName | None = None

@@ -1,12 +1,12 @@
-"""Lists of devices, and those of this machine from the files in which Linux drivers show them: nothing is loaded.
+"""Lists of devices, and the devices of this machine, from files of Linux drivers; no library is loaded.
 
 =========================================================  ==========================================================
-``/proc/driver/nvidia/gpus/*/information``                 NVIDIA's driver: ``Model:`` is the name that it is sold by
+``/proc/driver/nvidia/gpus/*/information``                 NVIDIA's driver: ``Model:`` is the name of the product
 ``/sys/class/kfd/kfd/topology/nodes/*/properties``         AMD's: ``gfx_target_version`` is 90402 for gfx942
 ``/sys/bus/pci/devices/*/{vendor,class,device}``           every display controller: Intel's are known by their IDs
 =========================================================  ==========================================================
 
-Whether an AMD device runs with xnack or sramecc on is not in there, so both settings are meant.
+These files do not show if an AMD device runs with xnack or sramecc on, so both settings are assumed.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _NVIDIA = "proc/driver/nvidia/gpus"
 _AMD = "sys/class/kfd/kfd/topology/nodes"
 _PCI = "sys/bus/pci/devices"
 
-#: LIMIT: bytes of such a file, which have some hundred.
+#: LIMIT: bytes of such a file; real ones have some hundred.
 _MOST = 1 << 16
 
-#: PCI vendor → who it is; display controllers have a class that begins so
+#: PCI vendor IDs, and the prefix of the class of display controllers
 _INTEL = 0x8086
 _VENDORS = {0x10DE: "NVIDIA", 0x1002: "AMD", _INTEL: "Intel"}
 _DISPLAY = "0x03"
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-#: what stands for the devices of the machine that the command runs on
+#: name for the devices of the machine that the command runs on
 THIS_MACHINE = "this-machine"
 
 
 def parse_devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
-    """Return the devices that some texts name, each once, in order; a text may name several with commas between them.
+    """Return the devices with some names, each once, in order; a text may have several names, separated by commas.
 
-    ``root`` is where ``this-machine`` looks for the files of drivers. Raises TargetError for a name that nobody knows
-    or that stands for several architectures, and for a machine on which nothing was found.
+    ``root`` is the folder with the files of drivers for ``this-machine``. Raises TargetError for an unknown name, a
+    name of several architectures, and a machine without known devices.
     """
     found: list[Device] = []
     for text in texts:
@@ -58,7 +58,7 @@ def parse_devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
 def local_devices(root: str = "/") -> tuple[Device, ...]:
     """Return the devices of the machine whose files are below ``root``, each architecture once.
 
-    Raises TargetError where there is none, and for one whose architecture is not known.
+    Raises TargetError if there is none, or for a device of unknown architecture.
     """
     found = [*_nvidia(root), *_amd(root), *_intel(root)]
     if found:
@@ -110,7 +110,7 @@ def _intel(root: str) -> Iterator[Device]:
 
 
 def _unseen(root: str) -> str:
-    """Return which display controllers there are without a driver that shows them; "" if there are none."""
+    """Return the display controllers without a driver that lists them, in words; "" if there are none."""
     found = [f"{_VENDORS[vendor]} {number:#06x}" for vendor, number in _displays(root) if vendor in _VENDORS]
     return f"it has {', '.join(found)}, and no driver that shows what they are; name the devices instead" * bool(found)
 
@@ -126,7 +126,7 @@ def _displays(root: str) -> Iterator[tuple[int, int]]:
 
 
 def _files(root: str, folder: str, name: str) -> list[str]:
-    """Return the files of a name in the folders in a folder, in order."""
+    """Return the files with a name in the subfolders of a folder, in order."""
     base = os.path.join(root, folder)
     try:
         inside = sorted(os.listdir(base), key=lambda text: (len(text), text))
@@ -139,5 +139,5 @@ def _text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST)
-    except OSError:  # a device that is taken away meanwhile
+    except OSError:  # a device was removed meanwhile
         return ""

@@ -1,4 +1,4 @@
-"""Libraries that choose kernels by name: which files they are, and why more of their images must stay."""
+"""Libraries that select kernels by name: their file names, and the reason that more of their images must stay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def name_based_libraries() -> tuple[NameBasedLibrary, ...]:
 
 
 def find_name_based_library(file_name: str) -> NameBasedLibrary | None:
-    """Return the library that a file is by its name, None for a file of no such library.
+    """Return the library with a file name, None for any other file.
 
     ``libcublasLt.so.13``, ``cublas64_12.dll`` and ``libcublas_static.a`` are cuBLAS.
     """

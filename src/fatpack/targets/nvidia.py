@@ -1,4 +1,4 @@
-"""NVIDIA architecture names and the rules by which the CUDA driver takes an image for a device. Reads no data.
+"""NVIDIA architecture names, and the rules by which the CUDA driver loads an image for a device. Reads no data.
 
 ``sm_103a`` is compute capability 10.3: the last digit is the minor version. Without suffix a name is portable in
 one direction; ``a`` (architecture-specific) ties code to one capability, ``f`` (family-specific) to one family:
@@ -11,9 +11,9 @@ PTX ``compute_XY``          every device of at least X.Y, compiled when it is lo
 =========================  ====================================
 
 Sources: CUDA Programming Guide, "Application Compatibility" and "Family-Specific Architecture Features"; PTX ISA,
-"Architecture families"; what a driver 580 (CUDA 13.0) did on an H100, which took nothing of ``f`` below 10.0. LLVM
-applies none of this to containers; to it ``sm_80`` and ``sm_86`` are unrelated. Which of several images a driver takes
-says :mod:`fatpack.targets.selection.cuda`.
+"Architecture families"; observed with driver 580 (CUDA 13.0) on an H100, which loaded no ``f`` below 10.0. LLVM applies
+none of this to containers: for it ``sm_80`` and ``sm_86`` are unrelated. :mod:`fatpack.targets.selection.cuda` selects
+one of several images.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ RENAMED = {101: 110}
 #: sm_80 under CUDA 12.
 TEGRA_ARCHS = frozenset((32, 53, 62, 72, 87))
 
-#: Since CUDA 13 Orin has the driver of servers, and a packager expects sm_80 to load: nobody has reported it.
+#: Since CUDA 13 Orin has the driver of servers, and a packager expects sm_80 to load; there is no report of it.
 _ORIN = 87
 
-#: No document says whether these parts are of Tegra.
+#: Parts that no document assigns to Tegra or to discrete parts.
 _UNKNOWN_PARTS = frozenset((88,))
 
 #: number of a name with ``f`` → capabilities that run it
@@ -44,10 +44,10 @@ FAMILIES = {
     121: (121,),
 }
 
-#: CUDA 13.4's guide lists it, as others quote it.
+#: Listed in CUDA 13.4's guide according to quotations of it.
 _HEARSAY = frozenset((107,))
 
-#: the first number of which there are families
+#: the first number with families
 _FIRST_FAMILY = 100
 
 #: PTX ISA version → CUDA version whose driver compiles it first. PTX ISA 9.x, "Release Notes"; 7.0 to 7.8 and 9.0 to
@@ -65,7 +65,7 @@ _CUDA_OF_PTX = {
 
 
 class NvidiaArch(Record):
-    """An architecture name taken apart: ``number`` is 103 for ``sm_103a``, ``suffix`` "", "a" or "f"."""
+    """The parts of an architecture name: ``number`` is 103 for ``sm_103a``, ``suffix`` "", "a" or "f"."""
 
     number: int
     suffix: str = ""
@@ -108,9 +108,9 @@ def first_cuda_for_ptx(version: tuple[int, int]) -> tuple[int, int] | None:
 
 
 class LoadRule(Record):
-    """What the driver's rules say: ``answer``, the devices that the rule allows in words, whether the answer is sure.
+    """The answer of the driver's rules, the devices that the rule allows in words, and whether the answer is certain.
 
-    An answer that is not sure is what is usually believed; neither documents nor reports settle it.
+    An answer that is not certain is common belief, without a document or a report.
     """
 
     answer: bool
@@ -180,7 +180,7 @@ def _capability(image: NvidiaArch) -> str:
 
 
 def _is_same_name(image: NvidiaArch, device: NvidiaArch) -> bool:
-    """Return whether an answer hangs on no renaming: whether a driver of CUDA 13 takes code for 10.1 is not known."""
+    """Return whether an answer is independent of renaming: it is unknown if a driver of CUDA 13 loads code for 10.1."""
     if image.number == device.number or RENAMED.keys().isdisjoint((image.number, device.number)):
         return True
     have, want = (RENAMED.get(arch.number, arch.number) for arch in (image, device))

@@ -1,4 +1,4 @@
-"""Target triples: taken apart, and compared by meaning instead of as text.
+"""Target triples: parsing, and comparison by meaning instead of text.
 
 A triple is ``architecture-vendor-system-environment``; parts at the end may be missing, and ``unknown`` and an
 empty part mean the same (``spir64`` is ``spir64-unknown-unknown``). Some architectures have two names: LLVM 23
@@ -39,7 +39,7 @@ _GENERICS = {
 class Triple(Record):
     """The parts of a triple as they are spelled; a part that is missing is "".
 
-    ``environment`` holds everything behind the third dash.
+    ``environment`` is everything after the third dash.
     """
 
     architecture: str
@@ -49,12 +49,12 @@ class Triple(Record):
 
 
 def split_triple(text: str) -> Triple:
-    """Return the parts of a triple. Any text has parts: a container may hold whatever its writer was given."""
+    """Return the parts of a triple. Any text is accepted: containers have triples that users typed."""
     return Triple(*text.split("-", 3))
 
 
 def triple_identity(text: str) -> tuple[str, ...]:
-    """Return a key that is equal for two triples exactly when they mean the same."""
+    """Return a key that is equal for two triples exactly if they mean the same."""
     parts = ["" if part == "unknown" else part for part in text.split("-")]
     parts[0] = _ARCHITECTURES.get(parts[0], parts[0])
     while parts and not parts[-1]:
@@ -86,7 +86,7 @@ def sub_architecture(text: str) -> str:
 
 
 def triple_processor(text: str) -> str:
-    """Return the processor that a triple names by itself, "" when it names none.
+    """Return the processor in a triple, "" if there is none.
 
     A family gives its generic processor (``amdgpu9`` → ``gfx9-generic``); the families 6, 7 and 8 have none and,
     like an instruction set that is no number, give their own name (``amdgpu6``).
@@ -104,9 +104,9 @@ def triple_processor(text: str) -> str:
 
 
 def _isa_of(processor: str) -> str:
-    """Return what follows ``amdgpu`` in a triple that names a processor by itself: :func:`triple_processor` backwards.
+    """Return the text after ``amdgpu`` in a triple for a processor: the inverse of :func:`triple_processor`.
 
-    "" for a name that is none of AMD's.
+    "" for a processor that is not from AMD.
     """
     for isa, generic in _GENERICS.items():
         if processor == generic:
@@ -121,8 +121,8 @@ def as_llvm22(triple: str, arch: str) -> tuple[str, str]:
     """Return the triple and arch string of a target for AMD GPUs as LLVM 22 writes them, others as they are.
 
     ``amdgpu9.0a-amd-amdhsa`` without an arch string is ``amdgcn-amd-amdhsa`` with ``gfx90a``. A processor in the arch
-    string counts more than the one in the triple. Targets of both spellings are equal in this form, and it is for
-    comparing only: containers keep what they hold.
+    string overrides the one in the triple. Targets of both spellings are equal in this form. It is for comparison only:
+    containers keep their spelling.
     """
     if not is_amdgpu(triple):
         return triple, arch

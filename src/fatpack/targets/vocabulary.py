@@ -1,7 +1,7 @@
-"""The names in containers and what is known of them, read from ``data/*.toml`` when first asked for.
+"""Known names of targets and facts about them, read from ``data/*.toml`` on first use.
 
-Unknown names are legal in every container. This vocabulary is for showing, for checking what a person typed, and
-for the compatibility rules; no reader refuses a file because of it.
+Unknown names are legal in every container. The vocabulary is used for display, for validation of typed names, and by
+the compatibility rules; no reader refuses a file because of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     RecordKind = TypeVar("RecordKind", bound=Record)
 
 
-# AMD target IDs: a processor and what is fixed about two of its features.
+# AMD target IDs: a processor and the settings of its features.
 #
 # ``gfx90a:sramecc+:xnack-`` is code for a gfx90a with error-correcting memory on and retry on page faults off. A
 # feature that is not named may be either. Order does not matter; clang writes features in alphabetical order
@@ -32,7 +32,7 @@ _EXAMPLE = "a target ID looks like gfx90a:sramecc+:xnack-"
 
 
 class TargetId(Record):
-    """A target ID taken apart: ``features`` have their sign and are in alphabetical order."""
+    """The parts of a target ID: ``features`` have their sign and are in alphabetical order."""
 
     processor: str
     features: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def canonical_target_id(text: str) -> str:
 
 
 def feature_signs(arch: str) -> dict[str, str]:
-    """Return feature → sign of an arch string from a file; what is malformed or repeated is passed over.
+    """Return feature → sign of an arch string from a file; malformed and repeated features are skipped.
 
     LLVM compares stored target IDs that nobody validated in the same way (AMDGPUTargetParser.cpp, 2026).
     """
@@ -83,7 +83,7 @@ def feature_signs(arch: str) -> dict[str, str]:
 #: Vendors in the order of listings; each has a table in ``data``.
 VENDORS = ("nvidia", "amd", "intel")
 
-#: What DPC++ puts before a name in -fsycl-targets, by vendor (intel/llvm, sycl/doc/UsersManual.md).
+#: Prefixes of names in DPC++'s -fsycl-targets, by vendor (intel/llvm, sycl/doc/UsersManual.md).
 SYCL_PREFIXES = {"nvidia": "nvidia_gpu_", "amd": "amd_gpu_", "intel": "intel_gpu_"}
 
 
@@ -128,7 +128,7 @@ class AmdName(Record):
 
 
 class AmdFamily(Record):
-    """A family of AMD instruction sets as triples spell it; ``generic`` is "" where no processor stands for it."""
+    """A family of AMD instruction sets as triples spell it; ``generic`` is "" if it has no generic processor."""
 
     triple: str
     sources: tuple[str, ...]
@@ -271,7 +271,7 @@ def load_vocabulary() -> Vocabulary:
 
 
 def primary_processor(name: str) -> str:
-    """Return the name that clang writes for an AMD processor: ``gfx600`` for ``tahiti``. Others come back as given."""
+    """Return the name that clang writes for an AMD processor: ``gfx600`` for ``tahiti``. Others are unchanged."""
     if not name or name.startswith(("gfx", "amd", "sm_")):
         return name  # the common names need no data
     line = load_vocabulary().amd.get(name)
@@ -279,7 +279,7 @@ def primary_processor(name: str) -> str:
 
 
 def without_prefix(name: str) -> str:
-    """Return a name without what DPC++ puts before it: ``pvc`` of ``intel_gpu_pvc``. Others come back as given."""
+    """Return a name without DPC++'s prefix: ``pvc`` of ``intel_gpu_pvc``. Others are unchanged."""
     words = load_vocabulary()
     for vendor, prefix in SYCL_PREFIXES.items():
         short = name.removeprefix(prefix)
@@ -314,7 +314,7 @@ _BOARDS = ("a", "b", "gb", "gh", "gtx", "h", "k", "l", "mi", "p", "rtx", "t", "v
 
 
 def _is_board(name: str) -> bool:
-    """Return whether a name looks like that of a board that is sold, whose number says nothing of its architecture."""
+    """Return whether a name looks like that of a board, whose number is not its architecture."""
     letters = name.lower().rstrip("abcdefghijklmnopqrstuvwxyz").rstrip("0123456789").rstrip(" -_")
     return letters in _BOARDS
 
@@ -332,8 +332,8 @@ def unknown_name(name: str) -> TargetError:
 def check_target_id(text: str) -> TargetId:
     """Return a target ID with its processor's primary name, checked as clang 22 checks it.
 
-    Raises TargetError for what :func:`parse_target_id` refuses, an unknown processor, and a feature that the
-    processor does not have. Names that only LLVM main or no LLVM any more accepts are known names.
+    Raises TargetError for a text that :func:`parse_target_id` refuses, an unknown processor, and a feature that the
+    processor does not have. Names that only LLVM main, or only older versions, accept are known names.
     """
     given = parse_target_id(text)
     words = load_vocabulary()

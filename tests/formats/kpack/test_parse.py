@@ -53,7 +53,7 @@ def test_images_of_a_real_archive_are_recognised() -> None:
     assert isinstance(found, FoundContainer)
     assert [image.form for image in found.images] == ["code-object"] * 2
     images = [inflate_image(image, found.container.images) for image in found.images]
-    assert [image.recognised.arch for image in images] == ["gfx90a", "gfx1100"]
+    assert [image.info.arch for image in images] == ["gfx90a", "gfx1100"]
     assert [image.inside for image in images] == [(), ()]
 
 

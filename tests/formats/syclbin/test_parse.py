@@ -80,7 +80,7 @@ def test_images_are_recognised_and_their_kernels_named(name: str) -> None:
     data = BUILDERS[name](MODULES)
     (found,) = (item for item in scan(make_view(data)) if isinstance(item, FoundContainer))
     assert found.format == "syclbin"
-    assert [image.recognised.form for image in found.images] == ["spirv", "", "", "spirv"]
+    assert [image.info.form for image in found.images] == ["spirv", "", "", "spirv"]
     assert [image.kernel_names for image in found.images] == [("scale",), (), (), ("scale",)]
 
 

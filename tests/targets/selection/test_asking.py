@@ -38,7 +38,7 @@ def test_which_of_several_that_run_is_taken_does_not_matter() -> None:
     choice = cuda(*cubins("80"), ptx("86"), on="sm_86")
     assert choice.outcome == "runs"
     assert not choice.is_certain
-    assert choice.may == (0, 1)
+    assert choice.possible == (0, 1)
 
 
 def test_if_one_of_those_that_may_be_taken_fails_nobody_knows() -> None:
@@ -156,25 +156,25 @@ def test_wrong_variables_are_refused(text: str) -> None:
 
 
 def test_what_is_labelled_wrongly_fails_without_a_second_try() -> None:
-    wrong = cubins("90")[0].replace(holds="sm_80")
+    wrong = cubins("90")[0].replace(contents="sm_80")
     choice = cuda(wrong, ptx("80"), on="sm_90")
     assert (choice.outcome, choice.rule, choice.image) == ("fails", "C10", 0)
     assert choice.error == ("cuda", 300)
     assert choice.reason == "the cubin labelled sm_90 is for sm_80"
-    text = ptx("80").replace(holds="sm_100")
+    text = ptx("80").replace(contents="sm_100")
     choice = cuda(text, on="sm_90")
     assert (choice.outcome, choice.rule, choice.error) == ("fails", "C10", ("cuda", 218))
-    assert cuda(ptx("80").replace(holds="sm_90"), on="sm_90").outcome == "compiles"
+    assert cuda(ptx("80").replace(contents="sm_90"), on="sm_90").outcome == "compiles"
 
 
 def test_a_wrong_label_on_code_that_fits_is_not_known_to_run() -> None:
-    choice = cuda(cubins("80")[0].replace(holds="sm_86"), on="sm_86")
+    choice = cuda(cubins("80")[0].replace(contents="sm_86"), on="sm_86")
     assert (choice.outcome, choice.rule, choice.error) == ("unknown", "C10", None)
     assert "holds code for sm_86" in choice.reason
 
 
 def test_labels_decide_what_is_taken() -> None:
-    choice = cuda(cubins("80")[0].replace(holds="sm_90"), ptx("80"), on="sm_90")
+    choice = cuda(cubins("80")[0].replace(contents="sm_90"), ptx("80"), on="sm_90")
     assert (choice.outcome, choice.image) == ("compiles", 1)
 
 
@@ -183,9 +183,9 @@ def hip(image: CandidateImage, on: str, settings: RuntimeSettings | None = None)
 
 
 def test_the_header_of_a_code_object_decides_when_it_is_loaded() -> None:
-    choice = hip(CandidateImage("code-object", "gfx1100", holds="gfx1030"), "gfx1100")
+    choice = hip(CandidateImage("code-object", "gfx1100", contents="gfx1030"), "gfx1100")
     assert (choice.outcome, choice.rule, choice.error) == ("fails", "H5", ("hip", 209))
-    same = CandidateImage("code-object", "gfx1030:xnack+", holds="gfx1030")
+    same = CandidateImage("code-object", "gfx1030:xnack+", contents="gfx1030")
     assert hip(same, "gfx1030").rule == "H3"  # its label is invalid, and is what is asked first
 
 
@@ -208,6 +208,6 @@ def test_bitcode_for_openmp_is_not_known_to_run() -> None:
 
 
 def test_a_suffix_that_only_one_of_them_has_matters_where_it_decides() -> None:
-    assert cuda(cubins("90a")[0].replace(holds="sm_90"), on="sm_90").outcome == "runs"
-    assert cuda(cubins("100")[0].replace(holds="sm_100a"), on="sm_100").outcome == "runs"
-    assert cuda(cubins("100")[0].replace(holds="sm_100a"), on="sm_103").outcome == "unknown"
+    assert cuda(cubins("90a")[0].replace(contents="sm_90"), on="sm_90").outcome == "runs"
+    assert cuda(cubins("100")[0].replace(contents="sm_100a"), on="sm_100").outcome == "runs"
+    assert cuda(cubins("100")[0].replace(contents="sm_100a"), on="sm_103").outcome == "unknown"

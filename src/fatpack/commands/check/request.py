@@ -50,7 +50,7 @@ def check_policy(
     names = [os.fspath(path) for path in paths]
     work = RuleContext(names, policy, current_budget() if budget is None else budget)
     counts, unmatched = SkipCounts(), list[str]()
-    options = RowOptions(heads=True, deep=policy.deep, each_kernel=policy.uniform)
+    options = RowOptions(compares_heads=True, deep=policy.deep, each_kernel=policy.uniform)
     rows = read_paths(
         names,
         options,

@@ -97,7 +97,7 @@ def _has_text(unit: ImageSetRows, name: str) -> DeviceSupport:
             continue
         if text.number == wanted.number or (not text.suffix and text.number < wanted.number):
             return DeviceSupport(True, rule, f"it has PTX for compute_{text.number}{text.suffix}", compiles=True)
-    if offered.waits:
+    if offered.is_for_link:
         return DeviceSupport(False, "C14", _WAITS, is_certain=False)
     later = "" if wanted.suffix else " or an older one"
     return DeviceSupport(False, rule, f"it has no PTX for {name}{later}")
@@ -105,13 +105,13 @@ def _has_text(unit: ImageSetRows, name: str) -> DeviceSupport:
 
 def supports(unit: seen.ImageSet, device: Device) -> DeviceSupport:
     """Return what a unit is to a device; an AMD device is served in all states that it leaves open."""
-    choices = select_image(unit.asked, device, RuntimeSettings())
+    choices = select_image(unit.candidates, device, RuntimeSettings())
     failed = [choice for choice in choices if choice.outcome == "fails"]
     if failed:
         states = ", ".join(choice.state for choice in failed)
         partly = f"nothing is for {states}" if len(failed) < len(choices) else failed[0].reason
         return DeviceSupport(False, failed[0].rule, partly, all(choice.is_certain for choice in failed))
-    if unit.waits:
+    if unit.is_for_link:
         return DeviceSupport(False, "C14", _WAITS, is_certain=False)
     unknown = next((choice for choice in choices if choice.outcome == "unknown"), None)
     if unknown is not None:

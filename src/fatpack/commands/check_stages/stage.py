@@ -359,7 +359,7 @@ class _Reader:
             return
         target = image.target
         try:
-            recognised = image.recognised
+            recognised = image.info
             if recognised is images.NOT_INFLATED:
                 recognised = images.identify_image(image.data)
             form = recognised.form or image.as_stored.form

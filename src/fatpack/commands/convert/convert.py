@@ -147,12 +147,12 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
         return
     form = "" if "kind" in kept else found.form
     if form not in KINDS.values() and "kind" not in kept:
-        what = found.recognised.detail or found.form or "unknown"
+        what = found.info.detail or found.form or "unknown"
         hint = f"select those that are with {cli_or_api('--form', 'form=…')}"
         raise UsageError(f"{title} is no image for NVIDIA GPUs ({what})", hint=hint)
     if image.target.offload not in ("cuda", "none"):
         losses.append(f"{title}: the programming model {image.target.offload!r}")
-    own = found.recognised
+    own = found.info
     arch = "sm_" + (image.target.arch or own.arch).partition("_")[2]
     triple = image.target.triple if image.target.triple.startswith("nvptx") else own.triple
     target = Target(triple or "nvptx64-nvidia-cuda", arch if arch != "sm_" else "", "cuda")
@@ -565,7 +565,7 @@ def _for_bundle(item: _SelectedImage, losses: list[str]) -> Image:
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
         if record.flags:
             losses.append(f"{item.title}: the flags {record.flags:#x}")
-        if record.image_kind and record.image_kind != _KINDS.get(item.found.recognised.form):
+        if record.image_kind and record.image_kind != _KINDS.get(item.found.info.form):
             name = IMAGE_KINDS.get(record.image_kind, "unknown")
             losses.append(f"{item.title}: that its kind is {record.image_kind} ({name}), which its bytes do not show")
     return Image(parse_id(spelling).target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})

@@ -473,8 +473,8 @@ class _Examination:
                 notes.add(item)
             else:
                 self._container(item)
-        self._claims(read.recognised)
-        form = read.recognised.form or image.form
+        self._claims(read.info)
+        form = read.info.form or image.form
         self._parse(image.data, form, image, is_hashed=is_hashed or image.compression == "zlib")
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage | None:
@@ -483,7 +483,7 @@ class _Examination:
         if found.data.source.is_refused:
             notes.skip("images", "this version does not inflate them")
             return None
-        if found.recognised is not NOT_INFLATED or not found.size:
+        if found.info is not NOT_INFLATED or not found.size:
             return found
         if self._room < 0:
             return None
@@ -553,8 +553,8 @@ class _Examination:
                 if isinstance(member, Finding):
                     self.notes.add(member)
                 else:
-                    self._claims(member.recognised)
-                    self._parse(member.view, member.recognised.form)
+                    self._claims(member.info)
+                    self._parse(member.view, member.info.form)
 
 
 def _damage(code: str, view: View, error: FormatError) -> Finding:

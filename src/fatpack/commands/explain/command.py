@@ -98,7 +98,7 @@ def command(
     from fatpack.tabular.read_many import read_paths
 
     asked = parse_query(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
-    options = RowOptions(heads=True, deep=deep, kernel=asked.kernel)
+    options = RowOptions(compares_heads=True, deep=deep, kernel=asked.kernel)
     unmatched: list[str] = []
     rows = read_paths(files, options, exclude=exclude, unmatched=unmatched, opener=open_argument)
     explained = explain_rows(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for

@@ -78,7 +78,7 @@ def _nvidia(unit: ImageSet, choice: DeviceSelection, device: Device, settings: R
 def _driver(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[tuple[int, int], str]:
     """Return the CUDA version of the driver that everything in the way asks for, and what it is that asks for it."""
     found = [(first_cuda_for_device(device) or (0, 0), device.arch)]
-    for image in (unit.images[number] for number in choice.may):
+    for image in (unit.images[number] for number in choice.possible):
         version = image.candidate.ptx_version if image.form == "ptx" else None
         if version and first_cuda_for_ptx(version):
             found.append((first_cuda_for_ptx(version) or (0, 0), f"PTX {image.ptx_version}"))
@@ -89,7 +89,7 @@ def _driver(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[tu
 
 def _without_zstd(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[int, int]:
     """Return the CUDA version of the driver that would be needed if nothing were compressed with zstd."""
-    bare = [image.candidate.replace(compression=None) for image in (unit.images[number] for number in choice.may)]
+    bare = [image.candidate.replace(compression=None) for image in (unit.images[number] for number in choice.possible)]
     return max([first_cuda_for_device(device) or (0, 0), *filter(None, map(required_cuda, bare))])
 
 

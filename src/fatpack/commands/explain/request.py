@@ -101,7 +101,7 @@ def explain(
     check_type("deep", deep, bool, "True or False")
     variables = [f"{name}={value}" for name, value in _variables(env).items()]
     asked = parse_query(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
-    options = RowOptions(heads=True, deep=deep, kernel=kernel)
+    options = RowOptions(compares_heads=True, deep=deep, kernel=kernel)
     if not isinstance(paths, (str, os.PathLike, list, tuple)):
         name = str(getattr(paths, "name", "")) or "bytes"
         return _explain(rows_with_options([paths], options, max_inflated), [name], asked)  # type: ignore[arg-type, list-item]  # of images

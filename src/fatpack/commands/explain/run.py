@@ -105,8 +105,8 @@ def explain_image_set(
 
     For a pattern of kernels (``kernel``) what is taken has to have one.
     """
-    choices = select_image(unit.asked, device, settings)
-    if unit.waits:
+    choices = select_image(unit.candidates, device, settings)
+    if unit.is_for_link:
         rule = "C14" if unit.vendor == "nvidia" else "H15"
         reason = "this is code for the device link, and only what the link makes of it is loaded"
         choices = tuple(
@@ -116,7 +116,7 @@ def explain_image_set(
         whole = f"the library chooses among {unit.own} containers by itself"
         choices = tuple(one.replace(reason=f"{whole}; {one.reason}") for one in choices)
     choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
-    taken = [unit.images[number] for one in choices for number in one.may]
+    taken = [unit.images[number] for one in choices for number in one.possible]
     answer = ImageSetAnswer(
         unit.runtime,
         unit.format,
@@ -176,7 +176,7 @@ def _image(unit: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> I
         said = said.replace(reason=f"for {', '.join(fitting)}")
     needed = required_cuda(image.candidate)
     role = "taken" if any(one.image == number for one in choices) else ""
-    if not role and any(number in one.may for one in choices):
+    if not role and any(number in one.possible for one in choices):
         role = "may"
     return ImageAnswer(
         image.position,
@@ -191,7 +191,7 @@ def _image(unit: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> I
         image.ptx_version,
         "" if needed is None else f"{needed[0]}.{needed[1]}",
         image.has_kernel,
-        image.candidate.holds,
+        image.candidate.contents,
     )
 
 
@@ -412,10 +412,10 @@ def _ask_all(asking: Sequence[_DeviceExplainer], units: Sequence[ImageSet], cuda
 
     ``cuda_runtime`` is the major version of the CUDA runtime library that the file loads, None if it is not known.
     """
-    linked = {unit.vendor for unit in units if not unit.waits}
+    linked = {unit.vendor for unit in units if not unit.is_for_link}
     for one in asking:
         for unit in units:
-            if unit.waits and unit.vendor in linked:
+            if unit.is_for_link and unit.vendor in linked:
                 one.pass_by("relocatable", unit)
             else:
                 one.take(unit, cuda_runtime)
@@ -459,7 +459,7 @@ class _DeviceExplainer:
             unit.format,
             unit.runtime,
             unit.bundle_version,
-            unit.waits,
+            unit.is_for_link,
             unit.place.container is None,
             loads,
             unit.own,

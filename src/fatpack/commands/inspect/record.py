@@ -97,7 +97,7 @@ class KernelRecords:
         view = image.data
         place = (view.source, view.start, view.end)
         if place not in self._known:
-            self._known[place] = self._read(view, image.recognised.form, image.as_stored)
+            self._known[place] = self._read(view, image.info.form, image.as_stored)
             view.source.release_buffers()
 
     def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
@@ -241,7 +241,7 @@ class _ArchFilter:
 def _is_to_inflate(image: FoundImage) -> bool:
     """Return whether an image was only listed, and more would be known of it if it was inflated."""
     stored = image.as_stored
-    return image.recognised is NOT_INFLATED and stored.size > 0 and (is_not_inflated(stored) or not _is_refused(stored))
+    return image.info is NOT_INFLATED and stored.size > 0 and (is_not_inflated(stored) or not _is_refused(stored))
 
 
 def _is_refused(image: Image) -> bool:
@@ -466,11 +466,11 @@ class _Inspection:
                 "member_numbers": list(image.numbers),
                 "offset": self._offset(image.view.span(), image.view),
                 "size": len(image.view),
-                **image_claims(image.recognised),
-                **self._kernels(image.view, image.recognised.form),
+                **image_claims(image.info),
+                **self._kernels(image.view, image.info.form),
             }
             for image in found
-            if not isinstance(image, Finding) and self._shows(image.recognised)
+            if not isinstance(image, Finding) and self._shows(image.info)
         ]
 
     def _shows(self, recognised: ImageInfo) -> bool:
@@ -533,7 +533,7 @@ class _Inspection:
         no_form = "-" if is_late else "unknown"
         source = self.view.source
         for index, image in chosen:
-            stored, form = image.as_stored, image.recognised.form
+            stored, form = image.as_stored, image.info.form
             target = stored.target
             offset = None
             if not is_not_inflated(stored) and stored.data.source is source:
@@ -619,9 +619,9 @@ class _Inspection:
             "size": image.size,
             "compression": image.compression,
             "attrs": dict(image.attrs),
-            "claims": {"triple": found.recognised.triple, "arch": found.recognised.arch},
-            "detail": found.recognised.detail,
-            **self._kernels(view, found.recognised.form, image),
+            "claims": {"triple": found.info.triple, "arch": found.info.arch},
+            "detail": found.info.detail,
+            **self._kernels(view, found.info.form, image),
             "containers": inside,
         }
 

@@ -242,7 +242,7 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> Slim
 
 
 def _unlinked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
-    whole = scan_tree(view, judges=False)
+    whole = scan_tree(view, checks_registration=False)
     items = all_items(whole)
     if not any(isinstance(item, FoundContainer) for item in items):
         return _without_code(view, items)
@@ -272,7 +272,7 @@ def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer
 def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
     from fatpack.commands.slim import linked
 
-    items = linked.drop_empty(list(scan(view, judges=False)))
+    items = linked.drop_empty(list(scan(view, checks_registration=False)))
     seen, damaged = (
         tuple(unread_findings(items)),
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),

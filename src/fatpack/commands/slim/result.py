@@ -80,9 +80,9 @@ def _images(view: View) -> Iterator[tuple[str, Image]]:
     if is_program:
         from fatpack.commands.slim import linked
 
-        items = linked.drop_empty(list(scan(view, judges=False)))
+        items = linked.drop_empty(list(scan(view, checks_registration=False)))
     else:
-        items = all_items(scan_tree(view, judges=False))
+        items = all_items(scan_tree(view, checks_registration=False))
     for item in items:
         if isinstance(item, FoundContainer):
             for image in item.images:

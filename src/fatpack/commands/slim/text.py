@@ -101,7 +101,7 @@ def slim_record(
 
 
 def _device(one: Device) -> dict[str, str]:
-    return {"vendor": one.vendor, "arch": one.arch, "given": one.given, "title": one.title}
+    return {"vendor": one.vendor, "arch": one.arch, "given": one.spelling, "title": one.title}
 
 
 def _file(item: SlimOutcome) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def render_slim(
 
     Devices that were named by what they are sold as come first, each with the architecture that it was taken for.
     """
-    yield from (printable(f"{one.given} = {one.arch}") for one in devices if one.title and one.given)
+    yield from (printable(f"{one.spelling} = {one.arch}") for one in devices if one.title and one.spelling)
     outcomes = _within(outcomes)
     slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
     if slimmed:

@@ -132,7 +132,9 @@ class SurveyManifest:
 
     def plan(self, places: Iterable[TreeFile]) -> PlanTotals:
         """Take note of all files that there are; one that is named twice is one."""
-        rows = ((os.fsencode(place.path), place.size, place.identity, place.problem, place.given) for place in places)
+        rows = (
+            (os.fsencode(place.path), place.size, place.identity, place.problem, place.name_given) for place in places
+        )
         self._all("BEGIN")
         try:
             self._base.executemany(

@@ -1,4 +1,4 @@
-"""Constants followed through functions of AArch64: the instructions that make and move them are decoded here.
+"""Constants in functions of AArch64: the instructions that make and move constants are decoded here.
 
 All are four bytes long, and what each writes stands in the same bits of it. (Arm ARM, C4, "A64 instruction set
 encoding".)

@@ -1,4 +1,4 @@
-"""The door for those who scan: what is wrong with what a host file registers and launches, and what it registers."""
+"""Analyze a host file: findings about its registrations and launches, evidence for them, and counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.symbols import STRINGS, symbol_table_strings
 from fatpack.errors import FormatError, pluralize
-from fatpack.registration.analysis import model as analysis_model
+from fatpack.registration.analysis.model import (
+    HIP_IMAGE,
+    NAME_HINTS,
+    NAME_PREFIXES,
+    POP,
+    REGISTER_BINARY,
+    REGISTER_OPENMP,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,28 +28,28 @@ if TYPE_CHECKING:
     from fatpack.registration.analysis.registers import LinkedProgram
 
 
-#: e_machine of the processors whose code is read; objects for others may have entries that are read all the same
+#: e_machine of the processors whose code is read; objects for i386 may have entries
 _ELF, _ENTRIES = (62, 183), 3
 
 _WITH_DESCRIPTORS = ("openmp", "sycl")
 
-#: what a host is for those who ask what it shows
+#: kinds of hosts
 _OBJECT, _PROGRAM, _OTHER, NOT_READ, LTO = "object", "program", "other", "not read", "lto"
 
-#: what was read of a program without capstone, which following its code needs
+#: kind of a program whose code was not followed, because capstone is not installed
 _NO_CAPSTONE = "no capstone"
 
-#: bytes of a PE image that are searched at once for the names that it imports
+#: bytes of a PE image that are searched at once for imported names
 _PIECE = 1 << 22
 
-#: types of sections with relocations that are not read: without them nothing leads anywhere
+#: types of sections with relocations that are not read: without relocations pointers have no targets
 _PACKED = (layout.CREL, layout.ANDROID_REL, layout.ANDROID_RELA)
 
 #: bytes of an address in programs whose code is read
 _WORD = 8
 
 #: bytes of the longest of the words that are searched
-_WORDS = max(map(len, analysis_model.NAME_HINTS))
+_WORDS = max(map(len, NAME_HINTS))
 
 
 def registration_findings(
@@ -53,12 +60,14 @@ def registration_findings(
     *,
     is_wrapped: bool = False,
 ) -> Iterator[Finding | RegistrationCounts]:
-    """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
-    architecture, None if not all of them can be read, and ``variables`` the names of the variables in them.
+    """Yield findings about registrations, or without any, the counts of registrations.
 
-    Files that name none of the runtimes' functions cost a search of their names. The names in programs with containers
-    that records register (``is_wrapped``) are not looked at: they alone tell nothing of those. The code of programs is
-    not followed: what they register is counted in their tables. What is damaged has been reported.
+    ``kernels`` returns the names in all images by architecture, None if not all images can be read, and ``variables``
+    the names of the variables in them.
+
+    For files without names of runtime functions, only their tables of names are searched. For programs whose containers
+    are registered by records (``is_wrapped``), names are ignored: they do not show which kernels are registered. The
+    code of programs is not followed: registrations are counted in their tables. Damage was reported by the scan.
     """
     try:
         kind, elf = _kind(view, host)
@@ -82,10 +91,10 @@ def registration_findings(
 
 
 def read_evidence(view: View, host: str) -> tuple[RegistrationEvidence | None, str]:
-    """Return all that a host file shows, and from what that was read; None where nothing is, with the reason.
+    """Return the evidence in a host file and its kind; None with the reason if there is none.
 
-    The code of programs for x86-64 is followed with capstone; without it, some is not read. What is damaged has been
-    reported.
+    The code of programs for x86-64 is followed with capstone; without it, some is not read. Damage was reported by the
+    scan.
     """
     try:
         kind, elf = _kind(view, host)
@@ -103,9 +112,9 @@ def read_evidence(view: View, host: str) -> tuple[RegistrationEvidence | None, s
 
 
 def may_register(view: View, host: str) -> bool:
-    """Return whether a host file names functions of a runtime, or has sections of records or entries.
+    """Return whether a host file has names of runtime functions, or sections of records or entries.
 
-    The tables of strings are searched, and nothing is decoded: most files of a folder have nothing to do with it.
+    Only the string tables are searched: most files of a folder use no runtime.
     """
     try:
         _, elf = _kind(view, host)
@@ -122,14 +131,14 @@ def may_register(view: View, host: str) -> bool:
 
 
 def _is_of_runtime(section: str) -> bool:
-    """Return whether a section, by its name, holds records, offload entries or images."""
+    """Return whether a section has records, offload entries or images, by its name."""
     from fatpack.registration.analysis import entries, model
 
     return bool(model.section_model(section)) or entries.entry_kind(section) is not None
 
 
 def has_own_kernels(evidence: RegistrationEvidence) -> bool:
-    """Return whether a file has kernels of its own to register: not where it only calls a runtime, for others."""
+    """Return whether a file has kernels of its own to register; false if it only calls a runtime for other files."""
     return bool(
         evidence.wrappers
         or evidence.entries
@@ -137,12 +146,12 @@ def has_own_kernels(evidence: RegistrationEvidence) -> bool:
         or evidence.registered
         or evidence.descriptors
         or evidence.launches
-        or not analysis_model.POP.keys().isdisjoint(evidence.called)
+        or not POP.keys().isdisjoint(evidence.called)
     )
 
 
 def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
-    """Return in words why what a file registers cannot be said to agree; "" if all of it was followed."""
+    """Return the reason in words that registrations of a file cannot be judged; "" if all of it was followed."""
     from fatpack.registration.analysis import counts
 
     if way == _NO_CAPSTONE:
@@ -160,7 +169,7 @@ def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
 
 
 def registration_labels(view: View, host: str) -> Iterator[Label]:
-    """Yield what the bytes of records, descriptors, entries and pointers to constructors are, in their order.
+    """Yield annotations of records, descriptors, entries and pointers to constructors, in the order of their bytes.
 
     Nothing for files that are not read, and for damaged ones.
     """
@@ -175,7 +184,7 @@ def registration_labels(view: View, host: str) -> Iterator[Label]:
 
 
 def open_host_memory(view: View, host: str) -> HostMemory | None:
-    """Return a host file as it lies in memory, None for what is not read. Raises FormatError."""
+    """Return the memory image of a host file, None if its type is not read. Raises FormatError."""
     kind, elf = _kind(view, host)
     if kind == _PROGRAM and elf is not None:
         from fatpack.registration.analysis.elf_program import ElfCodeProgram
@@ -194,7 +203,7 @@ def open_host_memory(view: View, host: str) -> HostMemory | None:
 
 
 def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
-    """Return what a host is for us, with the tables of an ELF file. Raises FormatError."""
+    """Return the kind of a host, with the tables of an ELF file. Raises FormatError."""
     if host == "elf":
         elf = ElfFile(view)
         is_object = not elf.is_linked and elf.header.machine == _ENTRIES
@@ -219,7 +228,7 @@ def _of_image(view: View) -> tuple[RegistrationEvidence | None, str]:
 
 
 def _followed(program: LinkedProgram) -> tuple[RegistrationEvidence, str]:
-    """Return what a program shows, and whether that is less than its code has because capstone is not there."""
+    """Return the evidence in a program, and its kind, which shows if capstone is missing."""
     from fatpack.registration.analysis import programs
 
     evidence, can_follow = programs.program_evidence(program)
@@ -228,7 +237,7 @@ def _followed(program: LinkedProgram) -> tuple[RegistrationEvidence, str]:
 
 
 def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
-    """Return evidence with the descriptors of OpenMP and SYCL, which are looked for where such is registered."""
+    """Return evidence with the descriptors of OpenMP and SYCL, which are read if a call registers one."""
     models = {each.model for each in evidence.binaries} | {each.kind for each in evidence.entries}
     has_images = any(section.name.startswith(".llvm.offloading") for section in evidence.memory.sections)
     if not has_images and models.isdisjoint(_WITH_DESCRIPTORS):
@@ -239,8 +248,8 @@ def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
 
 
 def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[str]:
-    """Return the kernels of a program's images that it likely registers, where its code is not followed: their names
-    stand in its data. None in it are likely not registered.
+    """Return the kernels of a program's images that it probably registers, if its code is not followed: those whose
+    names are in its data.
     """
     from fatpack.registration.analysis.elf_program import LinkedElfMemory
 
@@ -253,7 +262,7 @@ def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[s
 def findings_from_evidence(
     evidence: RegistrationEvidence, kernels: KernelsByArch | None, variables: Callable[[], Set[str]] = frozenset
 ) -> list[Finding]:
-    """Return what is wrong with what a file shows; ``kernels`` and ``variables`` as for :func:`judged`."""
+    """Return findings about the evidence; ``kernels`` and ``variables`` as for :func:`registration_findings`."""
     from fatpack.registration.analysis import findings
 
     found = [
@@ -263,7 +272,7 @@ def findings_from_evidence(
     ]
     if evidence.registered:
         found += findings.lost_variables(evidence, variables())
-    # That images have more is worth a note where all is well: else it follows from what is wrong.
+    # Further kernels in images are worth a note if all is well; otherwise they follow from the other findings.
     if any(item.severity != "note" for item in found):
         return [item for item in found if item.code != findings.UNREGISTERED_KERNELS]
     return found
@@ -292,26 +301,26 @@ def _linked(elf: ElfFile) -> Iterator[Finding]:
 
 
 def _is_settled(tables: list[bytes]) -> bool:
-    """Return whether the names of a program leave nothing to say: what launches is registered, as far as names go.
+    """Return whether the names of a program show that no finding is possible: each launching model also registers.
 
-    Reading all symbols of a large library takes as long as its listing; most are healthy, and this finds it out.
+    Reading all symbols of a large library takes as long as its listing; most are healthy, and this check is fast.
     """
 
     def has(word: str) -> bool:
         needle = b"\0" + word.encode()
         return any(needle in strings for strings in tables)
 
-    # Each search of the names of a large library takes milliseconds: what is absent is not asked about twice.
-    for model, beginnings in analysis_model.NAME_PREFIXES.items():
+    # Each search of the names of a large library takes milliseconds: absent names are not searched twice.
+    for model, beginnings in NAME_PREFIXES.items():
         is_used = any(map(has, beginnings))
-        register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
-        if is_used and (not has(f"{register}\0") or (model == "hip" and has(analysis_model.HIP_IMAGE))):
+        register = next(name for name, its in REGISTER_BINARY.items() if its == model)
+        if is_used and (not has(f"{register}\0") or (model == "hip" and has(HIP_IMAGE))):
             return False
-    return not has("__tgt_") or has(f"{analysis_model.REGISTER_OPENMP}\0")
+    return not has("__tgt_") or has(f"{REGISTER_OPENMP}\0")
 
 
 def _may_launch(view: View, elf: ElfFile | None) -> bool:
-    """Return whether an object names functions that launch or register. Raises FormatError."""
+    """Return whether an object has names of functions that launch or register. Raises FormatError."""
     if elf is not None:
         return any(map(_is_any_in, symbol_table_strings(elf, layout.SYMTAB)))
     from fatpack.binary.coff.reader import CoffObject
@@ -321,23 +330,23 @@ def _may_launch(view: View, elf: ElfFile | None) -> bool:
 
 
 def _is_any_in(strings: bytes) -> bool:
-    return any(word in strings for word in analysis_model.NAME_HINTS)
+    return any(word in strings for word in NAME_HINTS)
 
 
-# Names of kernels that stand in the data of a host file as strings: what is left to see where no code is followed.
+# Names of kernels as strings in the data of a host file: weaker evidence, for programs whose code is not followed.
 #
-# Linkers let strings share their ends, so only the zero behind a name is asked for. What is found this way is likely: a
-# program may name a kernel that it does not register.
+# Linkers let strings share their ends, so only the zero after a name is required. A program may contain the name of a
+# kernel that it does not register.
 
 #: sections of containers: names in them are those of the images
 _CONTAINERS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin", ".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__")
 
-#: LIMIT: bytes of data that are searched, and names that are searched for one by one where no whole string is one
+#: LIMIT: bytes of data that are searched, and names that are searched one by one if no whole string matches
 _SEARCHED, _MOST = 1 << 28, 1 << 10
 
 
 def names_in_strings(file: HostMemory, names: Collection[str]) -> list[str]:
-    """Return those of some names that stand in the data of a file, in order."""
+    """Return the names that are strings in the data of a file, in order."""
     missing = {name.encode() for name in names if name}
     found: set[bytes] = set()
     for data in _data(file):

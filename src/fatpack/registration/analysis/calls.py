@@ -1,4 +1,4 @@
-"""Calls of the runtimes' functions in programs, and what they are called with.
+"""Calls of runtime functions in programs, with their arguments.
 
 ::
 

@@ -1,7 +1,7 @@
-"""What an object or a program registers, in numbers: the line that ``inspect`` shows where nothing is missing.
+"""Numbers of registered kernels and variables of an object or a program: the line in ``inspect`` without findings.
 
-Of objects it comes from their relocations, which are read anyway. Of programs only tables are counted: which kernels
-their code registers takes following it, which plain listings never do (``inspect --runtime`` does).
+For objects they come from relocations. For programs only tables are counted: the kernels that their code registers are
+known only after following the code (``inspect --runtime``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack.binary.elf import layout as elf_layout
 from fatpack.record import Record
 from fatpack.registration.analysis import entries
-from fatpack.registration.analysis import model as analysis_model
+from fatpack.registration.analysis.model import count_wrappers, section_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 NVCC, CLANG, WRAPPER, CALLS = "nvcc calls", "clang calls", "the linker wrapper", "calls"
 NEW_ENTRIES, OLD_ENTRIES = "clang ≥ 21 entries", "clang ≤ 20 entries"
 
-#: what nvcc, clang and the linker wrapper call the constructor that registers
+#: names of the registering constructor in nvcc, clang and the linker wrapper
 _NVCC, _CLANG = "__sti____cudaRegisterAll", ("__cuda_module_ctor", "__hip_module_ctor")
 _WRAPPER = (".omp_offloading.descriptor_reg", ".cuda.fatbin_reg", ".hip.fatbin_reg", "sycl.descriptor_reg")
 
-#: undefined containers that are named: an object has one
+#: undefined containers that are listed: an object has one
 _AWAITED = 4
 
 #: LIMIT: bytes of tables that are counted in a program, and sections of one that are looked at. The largest tables
@@ -32,11 +32,11 @@ _COUNTED, _SECTIONS = 1 << 23, 1 << 12
 
 
 class RegistrationCounts(Record):
-    """What a file registers: how many kernels and variables, None where only following its code would tell.
+    """The registrations of a file: numbers of kernels and variables, None if only its code would show them.
 
-    ``models`` are those it registers with, ``records`` how many records and descriptors lead to containers. ``by`` says
-    who has written what registers, as far as names and layouts show it. ``member`` is its name in an archive,
-    ``numbers`` lead there.
+    ``models``: the programming models. ``records``: the number of records and descriptors that point to containers.
+    ``by``: the producer of the registering code, by names and layouts. ``member``, ``numbers``: its name in an archive,
+    and the member numbers.
     """
 
     models: tuple[str, ...]
@@ -49,7 +49,7 @@ class RegistrationCounts(Record):
 
 
 def count_registrations(evidence: RegistrationEvidence) -> RegistrationCounts | None:
-    """Return what a file registers by all that it shows; None if it registers nothing."""
+    """Count the registrations in the evidence of a file; None if it registers nothing."""
     kernels, variables = kernel_count(evidence), variable_count(evidence)
     models = {each.model for each in evidence.registered} | {each.model for each in evidence.wrappers}
     models |= {each.model for each in evidence.binaries}
@@ -64,19 +64,19 @@ def count_registrations(evidence: RegistrationEvidence) -> RegistrationCounts | 
 
 
 def kernel_count(evidence: RegistrationEvidence) -> int:
-    """Return how many kernels a file registers, by calls and by entries."""
+    """Return the number of kernels that a file registers, by calls and by entries."""
     calls = sum(each.is_kernel and each.is_read for each in evidence.registered)
     return calls + sum(entry.is_kernel for entry in evidence.entries)
 
 
 def variable_count(evidence: RegistrationEvidence) -> int:
-    """Return how many variables a file registers, by calls and by entries."""
+    """Return the number of variables that a file registers, by calls and by entries."""
     calls = sum(not each.is_kernel and each.is_read for each in evidence.registered)
     return calls + sum(bool(entry.size and entry.name) for entry in evidence.entries)
 
 
 def likely_producer(evidence: RegistrationEvidence) -> str:
-    """Return who has probably written what registers, by the names and the layout that producers have; or ""."""
+    """Return the probable producer of the registering code, by its names and layout; or ""."""
     if evidence.entries:
         return NEW_ENTRIES if evidence.entries[0].layout in entries.NEW else OLD_ENTRIES
     if not (evidence.registered or evidence.binaries or evidence.links or evidence.wrappers or evidence.descriptors):
@@ -92,7 +92,7 @@ def likely_producer(evidence: RegistrationEvidence) -> str:
 
 
 def registers_entries(evidence: RegistrationEvidence) -> bool:
-    """Return whether what registers kernels without a name is the loop of a linker wrapper over the offload entries."""
+    """Return whether kernels are registered by the linker wrapper's loop over the offload entries."""
     if evidence.walked is not None:
         return bool(evidence.walked)
     loops = {each.caller for each in evidence.registered if each.is_kernel and not each.is_read}
@@ -112,7 +112,7 @@ def _names(evidence: RegistrationEvidence) -> set[str]:
 
 
 def link_step_additions(evidence: RegistrationEvidence) -> list[str]:
-    """Return what an object is right to lack, as the link adds it: in words, nothing for programs."""
+    """Return the parts of an object that the link adds, in words; nothing for programs."""
     if evidence.memory.is_linked:
         return []
     calling = {each.model for each in evidence.binaries}
@@ -125,7 +125,7 @@ def link_step_additions(evidence: RegistrationEvidence) -> list[str]:
 
 
 def count_from_tables(elf: ElfFile) -> RegistrationCounts | None:
-    """Return what a program registers as far as its tables say it; None if it has none. Raises FormatError."""
+    """Count the registrations in a program's tables; None if it has none. Raises FormatError."""
     records: dict[str, int] = {}
     kernels: dict[str, int] = {}
     variables, by, left = 0, "", _COUNTED
@@ -133,10 +133,10 @@ def count_from_tables(elf: ElfFile) -> RegistrationCounts | None:
         if not section.flags & elf_layout.ALLOC or not section.size or section.end > len(elf.view):
             continue
         name = elf.name(section)
-        model = analysis_model.section_model(name)
+        model = section_model(name)
         if model and section.size <= left:
             left -= section.size
-            count = analysis_model.count_wrappers(elf.contents(section).tobytes(), elf.layouts.word)
+            count = count_wrappers(elf.contents(section).tobytes(), elf.layouts.word)
             if count:
                 records[model] = records.get(model, 0) + count
         kind = entries.entry_kind(name)
@@ -156,9 +156,9 @@ def count_from_tables(elf: ElfFile) -> RegistrationCounts | None:
 
 
 def _counted(elf: ElfFile, section: ElfSection, kind: int) -> tuple[dict[str, int], int, int]:
-    """Return how many kernels of each kind a table has, how many variables, and the bytes of its first entry.
+    """Return the number of kernels of each kind in a table, of variables, and the size of its first entry.
 
-    Sizes, flags and kinds stand in the file whatever relocations do to the addresses beside them.
+    Sizes, flags and kinds are stored in the file; only the addresses beside them depend on relocations.
     """
     data, word = elf.contents(section).tobytes(), elf.layouts.word
     new, old = entries.NEW[word != 8], entries.OLD[word != 8]

@@ -1,4 +1,4 @@
-"""The descriptors of OpenMP and SYCL, found by their shape: nothing in a stripped file leads there by name.
+"""The descriptors of OpenMP and SYCL, found by their shape: stripped files have no names for them.
 
 An OpenMP descriptor counts its images, points to their records, and has the bounds of the offload entries, which every
 record of an image has as well. A record of a SYCL image has a version and a kind, and points into a loaded section of

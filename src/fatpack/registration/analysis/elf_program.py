@@ -1,4 +1,4 @@
-"""ELF programs and libraries with what their code needs to be followed: pointers, imports, stubs of the PLT, functions.
+"""ELF programs and libraries as input of code analysis: pointers, imports, PLT stubs, functions.
 
 Pointers are in place, or in RELATIVE relocations where a linker left zeros; a slot of the GOT has the name of what it
 imports in its relocation. (gABI, "Dynamic Linking".)

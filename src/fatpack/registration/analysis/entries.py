@@ -1,4 +1,4 @@
-"""The tables of offload entries: what LLVM's linker wrapper registers, one record per kernel or variable.
+"""Tables of offload entries, which LLVM's linker wrapper registers: one record per kernel or variable.
 
 ::
 
@@ -64,7 +64,7 @@ class OffloadEntry(Record):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it stands for code: a kernel, or a region of OpenMP."""
+        """True for a kernel, or a region of OpenMP; false for a variable."""
         return not self.size and not self.flags & VARIABLE and bool(self.name) and bool(self.address)
 
 
@@ -89,10 +89,9 @@ def find_entry_tables(file: HostMemory) -> Iterator[OffloadEntryTable]:
 
 
 def entry_kind(section: str) -> int | None:
-    """Return of which kind the entries of a section are, by its name: 0 where they say it; None if it has none.
+    """Return the kind of the entries in a section, by its name: 0 if the entries have it; None if it has no entries.
 
-    What relocatable links append to a name says of which object they were. In COFF objects ``$OA`` and ``$OZ`` are the
-    bounds of the table.
+    Relocatable links append the object to a name. In COFF objects ``$OA`` and ``$OZ`` are the bounds of the table.
     """
     base, _, order = section.partition("$")
     if order in ("OA", "OZ"):
@@ -114,7 +113,7 @@ def _table(file: HostMemory, section: MemorySection, kind: int, left: int) -> Of
         if any(content[at : at + size]) or section.address + at in file.pointers(section):
             found.append(_entry(file, section, content, at, size, kind))
         elif not kind:
-            size = word  # zeros: what marks the bounds of a table, and padding
+            size = word  # zeros: bounds of a table, and padding
         at += size
     return OffloadEntryTable(section, tuple(found), len(content) - at if any(content[at:]) else 0)
 

@@ -1,18 +1,31 @@
-"""From evidence to verdicts: what is missing, how sure that is, which step has probably lost it, and what to do.
+"""Findings about registration evidence: missing registrations, their certainty, the probable cause, and advice.
 
-Three kinds of files lack something and are right: relocatable device code, which the link completes; libraries that
-launch what others register; and sources compiled for the host alone. So a file is judged by handles, the addresses that
-launches pass: one that is registered nowhere is wrong wherever the rest is.
+Three kinds of files are correct without registrations: relocatable device code, which the link completes; libraries
+that launch kernels of other files; and sources compiled for the host alone. So files are judged by handles, the
+addresses that launches pass: a handle that is registered nowhere is always an error.
 """
 
 from __future__ import annotations
 
 from fatpack.errors import cli_or_api, pluralize
 from fatpack.findings import finding
-from fatpack.registration.analysis import model as analysis_model
 from fatpack.registration.analysis.elf_program import count_entry_kinds
 from fatpack.registration.analysis.entries import NEW
-from fatpack.registration.analysis.model import BinaryCall, is_record, section_model
+from fatpack.registration.analysis.model import (
+    HIP_IMAGE,
+    MODELS,
+    POP,
+    REGISTER_BINARY,
+    REGISTER_FUNCTION,
+    REGISTER_OPENMP,
+    STUB,
+    TARGET_KERNEL,
+    BinaryCall,
+    find_wrappers,
+    function_model,
+    is_record,
+    section_model,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +46,14 @@ CERTAIN, LIKELY = "certain", "likely"
 #: names that one finding shows
 _MAX_NAMES_SHOWN = 4
 
-#: offload kind → what people call it
+#: offload kind → its name in messages
 TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 
 HOST_STEP = "likely step: the compilation of the host code, or what was done to its module between"
 
 
 def registration_problems(evidence: RegistrationEvidence) -> Iterator[Finding]:
-    """Yield what is wrong with what a file of CUDA or HIP registers and launches, and with its tables of entries."""
+    """Yield findings about registrations and launches of CUDA and HIP in a file, and about its tables of entries."""
     yield from _damaged_tables(evidence)
     for model in evidence.models():
         yield from _of_model(evidence, model)
@@ -48,7 +61,7 @@ def registration_problems(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 
 def make_finding(evidence: RegistrationEvidence, code: str, at: int, text: str, sure: str, hint: str) -> Finding:
-    """Return a finding at the place of an address, or of the whole file."""
+    """Return a finding at the offset of an address, or of the whole file."""
     view = evidence.memory.view
     position = evidence.memory.place(at) if at else 0
     sure = LIKELY if evidence.is_by_shape else sure
@@ -57,12 +70,12 @@ def make_finding(evidence: RegistrationEvidence, code: str, at: int, text: str, 
 
 
 def confidence(evidence: RegistrationEvidence) -> str:
-    """Return how sure constants are: the relocations of objects are there; those of programs were followed in code."""
+    """Return the certainty of constants: in objects they are relocations; in programs they were followed in code."""
     return LIKELY if evidence.is_linked else CERTAIN
 
 
 def name_list(names: Iterable[str]) -> str:
-    """Return some names as findings show them: the first ones, and how many more there are."""
+    """Return some names as findings list them: the first ones, and the number of the others."""
     found = sorted(names)
     more = f" and {len(found) - _MAX_NAMES_SHOWN} more" if len(found) > _MAX_NAMES_SHOWN else ""
     return f"{', '.join(found[:_MAX_NAMES_SHOWN])}{more}"
@@ -82,12 +95,12 @@ def _damaged_tables(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 def _of_model(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
     title, called = TITLES[model], evidence.called
-    pop = next((name for name, its in analysis_model.POP.items() if its == model and name in called), "")
+    pop = next((name for name, its in POP.items() if its == model and name in called), "")
     stubs = _stubs(evidence, model)
     launches = [each for each in evidence.launches if each.model == model]
     wrappers = [each for each in evidence.wrappers if each.model == model]
     entries = [entry for entry in evidence.entries if entry.kind == model]
-    register = _function(analysis_model.REGISTER_BINARY, model)
+    register = _function(REGISTER_BINARY, model)
     registers = is_called(evidence, register)
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel and each.is_read]
     links = evidence.links if model == "cuda" else ()
@@ -129,9 +142,10 @@ def is_called(evidence: RegistrationEvidence, name: str) -> bool:
 
 
 def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
-    """Yield what is wrong with the records that are registered: that there is none where a call says, or one twice.
+    """Yield findings about the records in registering calls: no record at the address, or one registered twice.
 
-    A record with a wrong magic, in a section that is made for them, has been told; who hands on others' has none.
+    A record with a wrong magic in a section for records was reported already; a file that passes on the records of
+    others has none.
     """
     memory, title = evidence.memory, TITLES[model]
     known = {each.at: each.version for each in evidence.wrappers}
@@ -151,7 +165,7 @@ def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
             hint = "likely step: what was done to the file after its link, as a section removed; link again"
             yield make_finding(evidence, "FP3057", first.at, text, confidence(evidence), hint)
         times = max(len({each.at for each in binaries}), starts.count(first.caller))
-        # Of nvcc's device link each unit has the call, and the last one that starts makes it.
+        # In nvcc's device link each unit has the call, and the last unit that starts executes it.
         if times > 1 and known.get(address) == 1:
             text = (
                 f"the record at {memory.place(address):#x} is registered {times} times: its kernels are there as often"
@@ -176,7 +190,7 @@ def _function(names: dict[str, str], model: str) -> str:
 def _constructors(
     evidence: RegistrationEvidence, model: str, *, has_launches: bool, has_entries: bool
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the functions that register: that no constructor leads to them, or half of them."""
+    """Yield findings about registering functions that no constructor calls, or that are called incompletely."""
     reached = evidence.reached
     if reached is None:
         return
@@ -203,7 +217,7 @@ def _constructors(
         )
         hint = f"{HOST_STEP}: the call of {name_list(callers)} is gone; compile it again"
         yield make_finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
-    register = _function(analysis_model.REGISTER_FUNCTION, model)
+    register = _function(REGISTER_FUNCTION, model)
     is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or is_called(evidence, register)
     if (mine or has_link) and has_launches and not is_complete:
         text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
@@ -222,18 +236,18 @@ def never_run_finding(evidence: RegistrationEvidence, call: BinaryCall) -> Findi
 
 
 def lies_in_file(evidence: RegistrationEvidence, address: int | None) -> bool:
-    """Return whether what is registered lies in this file: runtimes, and who stands before one, hand on others'."""
+    """Return whether the registered address is in this file: runtimes and their wrappers pass on other addresses."""
     return address is not None and evidence.memory.section_at(address) is not None
 
 
 def function_title(evidence: RegistrationEvidence, address: int) -> str:
-    """Return what the function at an address is called."""
+    """Return the name of the function at an address."""
     function = evidence.memory.function_at(address)
     return function.name if function is not None and function.name else f"the function at {address:#x}"
 
 
 def _handles(evidence: RegistrationEvidence) -> Iterator[Finding]:
-    """Yield what is wrong with single kernels: launched but not registered, or two that are one."""
+    """Yield findings about single kernels: launched but not registered, or two with one handle."""
     known = {each.handle for each in evidence.registered if each.is_kernel}
     entries = {entry.address for entry in evidence.entries}
     kinds = {entry.kind for entry in evidence.entries}
@@ -260,7 +274,7 @@ def _handles(evidence: RegistrationEvidence) -> Iterator[Finding]:
         if call.is_kernel and call.handle is not None and call.name:
             by_handle.setdefault(call.handle, set()).add(call.name)
     for entry in evidence.entries:
-        if entry.is_kernel and entry.kind in analysis_model.MODELS:
+        if entry.is_kernel and entry.kind in MODELS:
             by_handle.setdefault(entry.address, set()).add(entry.name)
             of_entries.setdefault(entry.address, set()).add(entry.name)
     for handle, titles in by_handle.items():
@@ -272,7 +286,7 @@ def _handles(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 
 def _launched_names(evidence: RegistrationEvidence, callers: Mapping[int, int]) -> list[str]:
-    """Return what kernels are called; ``callers`` has the function that launches each, by handle."""
+    """Return the names of kernels; ``callers`` has the function that launches each, by handle."""
     names = {each.address: each.name for each in evidence.memory.symbols if each.is_defined}
     return [
         names.get(handle) or evidence.stubs.get(caller) or f"the one at {handle:#x}"
@@ -280,10 +294,10 @@ def _launched_names(evidence: RegistrationEvidence, callers: Mapping[int, int]) 
     ]
 
 
-# Verdicts about OpenMP and SYCL: whether what describes their images is there, and handed to the runtime at the start.
+# OpenMP and SYCL: the descriptor of their images must exist, and be passed to the runtime at the start.
 #
-# Objects of OpenMP are right to have entries and nothing else: clang-linker-wrapper adds what registers them when they
-# are linked. What it adds is judged wherever it is: in the object that it makes, and in the linked program.
+# Objects of OpenMP have entries and nothing else: clang-linker-wrapper adds the registering code at the link. That code
+# is checked in the object that the wrapper makes, and in the linked program.
 
 LINK_STEP = (
     "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link. Of an archive it "
@@ -296,7 +310,7 @@ _REGION, _WEAK = ".region_id", ".region_id.default"
 
 
 def descriptor_findings(evidence: RegistrationEvidence) -> Iterator[Finding]:
-    """Yield what is wrong with what a file registers of OpenMP and SYCL."""
+    """Yield findings about registrations of OpenMP and SYCL."""
     yield from _regions(evidence)
     for model in ("openmp", "sycl"):
         yield from _registered(evidence, model)
@@ -304,7 +318,7 @@ def descriptor_findings(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 def _regions(evidence: RegistrationEvidence) -> Iterator[Finding]:
     """Yield the finding that regions are launched and have no entries; who hands on others' launches has no regions."""
-    if analysis_model.TARGET_KERNEL not in evidence.called or any(entry.kind == "openmp" for entry in evidence.entries):
+    if TARGET_KERNEL not in evidence.called or any(entry.kind == "openmp" for entry in evidence.entries):
         return
     launches = [each for each in evidence.launches if each.model == "openmp"]
     regions = [each for each in evidence.memory.symbols if each.is_defined and _is_region(each.name)]
@@ -323,7 +337,7 @@ def _is_region(name: str) -> bool:
 
 def _registered(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
     title, reached = TITLES[model], evidence.reached
-    register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
+    register = next(name for name, its in REGISTER_BINARY.items() if its == model)
     calls = [each for each in evidence.binaries if each.model == model]
     descriptors = [each for each in evidence.descriptors if each.model == model]
     if not calls and register not in evidence.called:
@@ -346,23 +360,23 @@ def _registered(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]
         )
 
 
-# Verdicts from comparing two sides: names that host code registers with the kernels of the images, calls with entries.
+# Comparison of the names that host code registers with the kernels of the images, and of calls with entries.
 #
-# Names are compared only where all images could be read. What one architecture lacks may be meant, and what nobody here
-# registers may be for another host file: those are notes.
+# Names are compared only if all images could be read. A kernel that one architecture lacks may be intended, and a
+# kernel that is not registered here may be for another host file: those findings are notes.
 
-#: the code of the note that images have kernels which nobody here registers
+#: the code of the note that images have kernels without a registration in this file
 UNREGISTERED_KERNELS = "FP3052"
 
 #: architectures that one finding shows
 _MAX_ARCHS_SHOWN = 4
 
 #: the models whose runtimes look for kernels in images by the names that are registered
-_COMPARED = (*analysis_model.MODELS, "openmp")
+_COMPARED = (*MODELS, "openmp")
 
 
 def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> Iterator[Finding]:
-    """Yield what one side has and the other lacks; ``kernels`` is None if not all images could be read."""
+    """Yield findings about names on one side only; ``kernels`` is None if not all images could be read."""
     yield from _mixed(evidence)
     idle = _idle(evidence)
     for model, (entries, why, sure) in idle.items():
@@ -378,7 +392,7 @@ def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | Non
     yield from _absent(evidence, {name for name in registered if name not in names})
     yield from _absent_somewhere(evidence, kernels, names.intersection(registered))
     # What the device's side of OpenMP has besides regions is registered by nobody.
-    extra = names.difference(registered) if set(registered.values()) <= set(analysis_model.MODELS) else ()
+    extra = names.difference(registered) if set(registered.values()) <= set(MODELS) else ()
     if registered and extra and not evidence.unread and not evidence.unfollowed and not evidence.links:
         text = f"{pluralize(len(extra), 'kernel')} in images, but not registered here: {name_list(extra)}"
         hint = "they may be for another file of the program; if not, compile both sides of one source"
@@ -387,11 +401,11 @@ def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | Non
 
 
 def lost_variables(evidence: RegistrationEvidence, variables: Set[str]) -> Iterator[Finding]:
-    """Yield the finding that variables which host and images both have are not registered, where others calls are.
+    """Yield the finding that variables of both host and images are not registered, although other calls register.
 
-    Without its registration a variable has two lives: copies to its symbol fail, and kernels see what the image has.
+    A variable without registration is two variables: copies to its symbol fail, and kernels see the image's value.
     """
-    calls = [each for each in evidence.registered if each.model in analysis_model.MODELS]
+    calls = [each for each in evidence.registered if each.model in MODELS]
     is_read = not (evidence.unread or evidence.unfollowed) and all(each.name for each in calls)
     if not is_read or not any(each.is_kernel for each in calls):
         return
@@ -410,12 +424,12 @@ def _idle(evidence: RegistrationEvidence) -> dict[str, tuple[list[OffloadEntry],
     with OpenMP's runtime: they are not told where no function of the model is named.)
     """
     found: dict[str, tuple[list[OffloadEntry], str, str]] = {}
-    for model in analysis_model.MODELS if evidence.is_linked and not evidence.unfollowed else ():
+    for model in MODELS if evidence.is_linked and not evidence.unfollowed else ():
         entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
-        register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
+        register = next(name for name, its in REGISTER_BINARY.items() if its == model)
         models = {each.model for each in evidence.wrappers} | {each.model for each in evidence.binaries}
         records = model in models
-        is_named = any(analysis_model.function_model(name) == model for name in evidence.called)
+        is_named = any(function_model(name) == model for name in evidence.called)
         if entries and not records and (is_named or not evidence.descriptors):
             found[model] = entries, f"{register} is not called", CERTAIN if is_named else LIKELY
         elif entries and records and evidence.walked is not None:
@@ -475,10 +489,10 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
     """Yield the finding that nothing goes through the entries of a program, beside units that register themselves."""
     if not evidence.is_linked or evidence.unread or evidence.unfollowed:
         return  # who goes through entries calls with names that are not constant
-    for model in analysis_model.MODELS:
+    for model in MODELS:
         entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
         calls = [each for each in evidence.registered if each.model == model and each.is_kernel]
-        register = next(name for name, its in analysis_model.REGISTER_FUNCTION.items() if its == model)
+        register = next(name for name, its in REGISTER_FUNCTION.items() if its == model)
         if entries and calls and evidence.called.get(register, 0) == len(calls):
             text = (
                 f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]} "
@@ -492,42 +506,42 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
             yield make_finding(evidence, "FP3047", entries[0].at, text, LIKELY, hint)
 
 
-# Verdicts about ELF programs from names and entries alone, without reading code.
+# ELF programs: findings from names and entries alone, without reading code.
 
 
 def program_findings(file: HostMemory) -> Iterator[Finding]:
-    """Yield what is certain from the names that a program imports and defines."""
+    """Yield the findings that follow from the names that a program imports and defines."""
     names = {symbol.name for symbol in file.symbols}
     undefined = {symbol.name for symbol in file.symbols if not symbol.is_defined}
     kinds = count_entry_kinds(file)
-    records = {each.model for each in analysis_model.find_wrappers(file)}
-    for model in analysis_model.MODELS:
+    records = {each.model for each in find_wrappers(file)}
+    for model in MODELS:
         title = TITLES[model]
-        register = next(name for name, its in analysis_model.REGISTER_BINARY.items() if its == model)
-        pop = next(name for name, its in analysis_model.POP.items() if its == model)
+        register = next(name for name, its in REGISTER_BINARY.items() if its == model)
+        pop = next(name for name, its in POP.items() if its == model)
         if register in names:
             continue
-        has_names = any(analysis_model.function_model(name) == model for name in names)
+        has_names = any(function_model(name) == model for name in names)
         if kinds.get(model) and has_names:
             text = f"{pluralize(kinds[model], 'offload entry')} of {title}, and nothing registers them"
             text += f": {register} is not called ({CERTAIN})"
             yield finding("FP3049", file.view.span(), text, LINK_STEP)
         elif pop in undefined and model not in records:
-            stubs = [symbol.name for symbol in file.symbols if analysis_model.STUB in symbol.name]
+            stubs = [symbol.name for symbol in file.symbols if STUB in symbol.name]
             what = f"{pluralize(len(stubs), 'kernel')} ({name_list(stubs)})" if stubs else "kernels of its own"
             text = f"{title} code launches {what}, and nothing here registers them"
             text += f": no wrapper, {register} is not called, no offload entry ({CERTAIN})"
             hint = "likely step: the compilation of the host code, where the device code was not handed to it"
             yield finding("FP3041", file.view.span(), text, hint)
-    if analysis_model.REGISTER_OPENMP not in names and any(name.startswith("__tgt_") for name in names):
+    if REGISTER_OPENMP not in names and any(name.startswith("__tgt_") for name in names):
         if kinds.get("openmp"):
             text = f"{pluralize(kinds['openmp'], 'offload entry')} of OpenMP, and nothing registers them"
-            text += f": {analysis_model.REGISTER_OPENMP} is not called ({CERTAIN})"
+            text += f": {REGISTER_OPENMP} is not called ({CERTAIN})"
             yield finding("FP3049", file.view.span(), text, LINK_STEP)
-        elif analysis_model.TARGET_KERNEL in undefined:
+        elif TARGET_KERNEL in undefined:
             text = f"OpenMP regions are launched, and there is no offload entry for any ({CERTAIN})"
             yield finding("FP3050", file.view.span(), text, LINK_STEP)
-    absent = sorted(name for name in undefined if name.startswith(analysis_model.HIP_IMAGE))
+    absent = sorted(name for name in undefined if name.startswith(HIP_IMAGE))
     if absent:
         text = f"{name_list(absent)}: HIP code that no file of the link had ({CERTAIN})"
         hint = "likely step: the link of the device code; link with clang and -fgpu-rdc, as the objects were compiled"

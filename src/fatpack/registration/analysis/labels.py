@@ -1,4 +1,4 @@
-"""The records by which programs register device code, as tables: for ``--at``, ``--bytes`` and those who read them.
+"""The records by which programs register device code, as tables: layouts for ``--at``, ``--bytes`` and annotations.
 
 Fields that are pointers have the type of the host's words; what they hold in the file is often nothing: relocations
 say where they lead. Sources: ``crt/host_runtime.h`` of CUDA 13.0 and clang/lib/CodeGen/CGCUDANV.cpp for the wrapper;

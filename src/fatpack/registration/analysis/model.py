@@ -1,4 +1,4 @@
-"""What one host file shows of launching and registering: all of it, as records."""
+"""Evidence of registration and launches in one host file, as records."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from fatpack.registration.analysis.entries import OffloadEntry, OffloadEntryTable
 
 
-# The functions of the runtimes that matter: what a call of each says, and which argument is what.
+# Functions of the runtimes that register or launch, and the positions of their arguments.
 #
 # CUDA: ``crt/host_runtime.h`` and ``cuda_runtime_api.h`` of 13.0; HIP: clang/lib/CodeGen/CGCUDANV.cpp; OpenMP: LLVM's
 # ``openmp/libompdevice`` interface as OMPIRBuilder.cpp calls it (LLVM 22.1). Arguments are counted from 0.
 
 MODELS = ("cuda", "hip")
 
-#: model → what the names of its functions start with
+#: model → prefixes of the names of its functions
 NAME_PREFIXES = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
 _OTHERS = {"__tgt_": "openmp", "__sycl_": "sycl"}
 
@@ -34,7 +34,7 @@ REGISTER_BINARY = {
 }
 #: takes a handle, argument 1, and the device's name for it, argument 3
 REGISTER_FUNCTION = {"__cudaRegisterFunction": "cuda", "__hipRegisterFunction": "hip"}
-#: the same for what is no kernel
+#: the same for variables
 REGISTER_VARIABLE = {
     f"__{model}Register{what}": model
     for model in MODELS
@@ -43,7 +43,7 @@ REGISTER_VARIABLE = {
 #: takes a wrapper and a callback that registers kernels, and is defined by nvcc's device link
 LINKED_BINARY = "__cudaRegisterLinkedBinary_"
 
-#: what launches a kernel → the argument that is its handle
+#: launching function → the position of the handle among its arguments
 LAUNCH = {
     "cudaLaunch": 0,
     "cudaLaunchKernel": 0,
@@ -58,11 +58,11 @@ LAUNCH = {
     "hipLaunchCooperativeKernel": 0,
     "__tgt_target_kernel": 4,
 }
-#: of these, those that take the address of a stub first
+#: launching functions whose first argument is the address of a stub
 LAUNCH_ADDRESS = frozenset(
     name for name, number in LAUNCH.items() if not number and name.startswith("cudaLaunchKernel")
 )
-#: is called by the stubs of kernels alone: a file that calls it defines kernels
+#: called only by stubs of kernels: a file that calls it defines kernels
 POP = {"__cudaPopCallConfiguration": "cuda", "__hipPopCallConfiguration": "hip"}
 PUSH = {"__cudaPushCallConfiguration": "cuda", "__hipPushCallConfiguration": "hip"}
 
@@ -89,7 +89,7 @@ FUNCTION_NAMES = frozenset(
 )
 """Every function whose whole name is known."""
 
-#: what one of the names in a table of strings has in it, if any of them is there: what is asked first
+#: substrings of the names of these functions: a table of strings without any of them has none of the functions
 NAME_HINTS = (
     b"CallConfiguration",
     b"RegisterFatBinary",
@@ -104,21 +104,20 @@ NAME_HINTS = (
 
 
 def function_model(name: str) -> str:
-    """Return the model whose function has a name, "" if that is of no runtime."""
+    """Return the model of a runtime function by name, "" for any other function."""
     found = next((model for model, prefixes in NAME_PREFIXES.items() if name.startswith(prefixes)), "")
     return found or next((model for prefix, model in _OTHERS.items() if name.startswith(prefix)), "")
 
 
 def is_runtime_function(name: str) -> bool:
-    """Return whether a function of this name says something about launching or registering."""
+    """Return whether a function of this name registers or launches kernels."""
     return name in FUNCTION_NAMES or name.startswith(LINKED_BINARY)
 
 
 class RegisterCall(Record):
-    """A call that registers a kernel or a variable: its model, where it is, in which function, and its constants.
+    """A call that registers a kernel or a variable: its model, address, function, and constants.
 
-    ``name`` is the device's name for it, "" if that is not known; ``handle`` the address that launches pass, None if
-    that is not known.
+    ``name`` is the device's name for it, "" if unknown; ``handle`` the address that launches pass, None if unknown.
     """
 
     model: str
@@ -130,12 +129,12 @@ class RegisterCall(Record):
 
     @property
     def is_read(self) -> bool:
-        """Whether anything is known of what is registered: of the linker wrapper's loop over entries nothing is."""
+        """True if a constant of the call is known; false for the linker wrapper's loop over entries."""
         return bool(self.name) or self.handle is not None
 
 
 class LaunchCall(Record):
-    """A call that launches a kernel of this file: where, in which function, and the handle."""
+    """A call that launches a kernel of this file: its address, function, and handle."""
 
     model: str
     at: int
@@ -144,9 +143,9 @@ class LaunchCall(Record):
 
 
 class WrapperRecord(Record):
-    """A record that leads to a container: its model and address, and the ``target`` address, 0 for null.
+    """A record that points to a container: its model and address, and the ``target`` address, 0 for null.
 
-    ``symbol`` is the name of a target that another file defines.
+    ``symbol`` is the name of a target in another file.
     """
 
     model: str
@@ -158,7 +157,7 @@ class WrapperRecord(Record):
 
 
 class BinaryCall(Record):
-    """A call that registers a container: its model, where, in which function, and the wrapper (None: not known)."""
+    """A call that registers a container: its model, address, function, and wrapper (None: unknown)."""
 
     model: str
     at: int
@@ -167,16 +166,17 @@ class BinaryCall(Record):
 
 
 class RegistrationEvidence(Record):
-    """What a file shows. ``memory`` is the file that all addresses are of.
+    """The evidence in a file. ``memory`` is the file whose addresses are used.
 
-    ``stubs`` are functions by address and name; ``called`` says how often each function of a runtime is called, and
-    ``reached`` which functions run before main as far as that is known (None: not at all). ``unread`` are calls whose
-    constants could not be read, ``unfollowed`` functions that were not followed to what they launch or register: the
-    limits on that were reached, or capstone is not there. ``links`` are the names of ``__cudaRegisterLinkedBinary_…``
-    that the file defines or calls. ``descriptors`` are what the runtimes of OpenMP and SYCL are given. ``is_by_shape``
-    says that names of functions come from the shape of calls alone. ``walked`` are the addresses of the tables of
-    entries that the functions with ``unread`` calls go through, None if that is not known. ``nulls`` are the addresses
-    of calls that launch the kernel at address 0: what nvcc makes of a template that device code has not.
+    ``stubs``: functions by address and name. ``called``: the number of calls of each runtime function.
+    ``reached``: the functions known to run before main (None: unknown).
+    ``unread``: calls whose constants could not be read. ``unfollowed``: functions that were not followed to their
+    launches and registrations, because a limit was reached or capstone is not installed.
+    ``links``: names of ``__cudaRegisterLinkedBinary_…`` that the file defines or calls.
+    ``descriptors``: descriptors for the runtimes of OpenMP and SYCL.
+    ``is_by_shape``: names of functions are inferred from the shape of calls alone.
+    ``walked``: addresses of the tables of entries in the loops with ``unread`` calls, None if unknown.
+    ``nulls``: addresses of calls that launch the kernel at address 0, as nvcc compiles a template without device code.
     """
 
     memory: HostMemory
@@ -205,13 +205,13 @@ class RegistrationEvidence(Record):
 
     @property
     def kernels(self) -> dict[str, str]:
-        """The names that are registered as kernels → their model, as far as they are known."""
+        """The known names of registered kernels → their model."""
         found = {each.name: each.model for each in self.registered if each.is_kernel and each.name}
         found.update({entry.name: entry.kind for entry in self.entries if entry.is_kernel})
         return found
 
     def models(self) -> list[str]:
-        """Return the models of CUDA and HIP that this file launches or registers something of."""
+        """Return the models, of CUDA and HIP, with a launch or a registration in this file."""
 
         found = {function_model(name) for name in self.called}
         found.update(each.model for each in self.wrappers)
@@ -219,11 +219,10 @@ class RegistrationEvidence(Record):
         return [model for model in MODELS if model in found]
 
 
-# The records that lead to containers, by address: what calls that register containers take.
-#
-# Whether they are right, :mod:`fatpack.registration` checks; here they are only found.
+# Records that point to containers, by address: arguments of the registering calls. They are found here and checked in
+# :mod:`fatpack.registration.records`.
 
-#: names of sections, as compilers write them and cut by the linkers of PE images → model
+#: names of sections, as compilers write them and as PE images truncate them → model
 _SECTIONS = {
     ".nvFatBinSegment": "cuda",
     ".nvFatBinSegmentAlt": "cuda",
@@ -243,19 +242,19 @@ def section_model(section: str) -> str:
 
 
 def count_wrappers(content: bytes, word: int) -> int:
-    """Return how many records a section holds that lead to containers in the same file."""
+    """Return the number of records in a section that point to containers in the same file."""
     step = 8 + 2 * word
     magics = (int.from_bytes(content[at : at + 4], "little") for at in range(0, len(content) - step + 1, step))
     return sum(magic in _MAGICS for magic in magics)
 
 
 def is_record(file: HostMemory, address: int) -> bool:
-    """Return whether a record stands at an address, whatever the section is called."""
+    """Return whether a record is at an address, in a section of any name."""
     return int.from_bytes(file.bytes_at(address, 4), "little") in _MAGICS
 
 
 def find_wrappers(file: HostMemory) -> tuple[WrapperRecord, ...]:
-    """Return the records of all sections that hold them, those with a magic."""
+    """Return the records with a magic in all sections for records."""
     found: list[WrapperRecord] = []
     step = 8 + 2 * file.word
     for section in file.sections:

@@ -1,4 +1,4 @@
-"""From references to calls: what objects register and launch, with which constants, and what runs before main.
+"""Registrations and launches in relocatable objects: calls with their constants, and functions that run before main.
 
 Arguments stand before a call, so a call ends a group of references. In a group the registers tell which constant is
 which argument; code that was not optimised moves constants through other registers, and then their kinds tell: the
@@ -13,8 +13,22 @@ from bisect import bisect_right
 from fatpack.binary.memory import CALL, GOT, PAGE_OFFSET, POINTER, RELATIVE
 from fatpack.record import Record
 from fatpack.registration.analysis import entries, model
-from fatpack.registration.analysis import model as analysis_model
-from fatpack.registration.analysis.model import BinaryCall, LaunchCall, RegisterCall, RegistrationEvidence
+from fatpack.registration.analysis.model import (
+    FUNCTION_NAMES,
+    LAUNCH,
+    LAUNCH_ADDRESS,
+    LINKED_BINARY,
+    REGISTER_BINARY,
+    REGISTER_FUNCTION,
+    REGISTER_VARIABLE,
+    STUB,
+    BinaryCall,
+    LaunchCall,
+    RegisterCall,
+    RegistrationEvidence,
+    find_wrappers,
+    function_model,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -324,38 +338,36 @@ def read_object(view: View, host: str) -> ObjectMemory:
 def object_evidence(file: ObjectMemory) -> RegistrationEvidence:
     """Return what an object shows."""
     calls = ObjectCalls(file)
-    stubs = {each.address: each.name for each in file.symbols if each.is_function and analysis_model.STUB in each.name}
-    links = sorted({each.name for each in file.symbols if each.name.startswith(analysis_model.LINKED_BINARY)})
-    named = [
-        each.address for each in file.symbols if each.is_defined and each.name.startswith(analysis_model.LINKED_BINARY)
-    ]
+    stubs = {each.address: each.name for each in file.symbols if each.is_function and STUB in each.name}
+    links = sorted({each.name for each in file.symbols if each.name.startswith(LINKED_BINARY)})
+    named = [each.address for each in file.symbols if each.is_defined and each.name.startswith(LINKED_BINARY)]
     binaries: list[BinaryCall] = []
     registered: list[RegisterCall] = []
     launches: list[LaunchCall] = []
     called: dict[str, int] = {}
     nulls: list[int] = []
     unread = 0
-    found = analysis_model.find_wrappers(file)
+    found = find_wrappers(file)
     records = {each.at for each in found}
     for call in calls.all():
         name = call.name
         called[name] = called.get(name, 0) + 1
-        model = analysis_model.function_model(name)
-        if name in analysis_model.REGISTER_BINARY:
+        model = function_model(name)
+        if name in REGISTER_BINARY:
             binaries.append(BinaryCall(model, call.at, call.caller, _wrapper(file, call, records)))
-        elif name in analysis_model.REGISTER_FUNCTION or name in analysis_model.REGISTER_VARIABLE:
-            is_kernel = name in analysis_model.REGISTER_FUNCTION
+        elif name in REGISTER_FUNCTION or name in REGISTER_VARIABLE:
+            is_kernel = name in REGISTER_FUNCTION
             handle, title = handle_and_name(file, call)
             unread += is_kernel and (handle is None or not title)
             registered.append(RegisterCall(model, call.at, call.caller, title, handle, is_kernel))
-        elif name in analysis_model.LAUNCH:
+        elif name in LAUNCH:
             handle = launched_handle(file, call, is_stub=call.caller in stubs)
-            if handle is None and name in analysis_model.LAUNCH_ADDRESS and calls.passes_null(call):
+            if handle is None and name in LAUNCH_ADDRESS and calls.passes_null(call):
                 nulls.append(call.at)
             elif handle is not None:
                 launches.append(LaunchCall(model or "openmp", call.at, call.caller, handle))
     for each in file.symbols:  # referred to, but called in ways that are not read
-        if each.name in analysis_model.FUNCTION_NAMES and not each.is_defined and each.address in file.referred:
+        if each.name in FUNCTION_NAMES and not each.is_defined and each.address in file.referred:
             called.setdefault(each.name, 0)
     constructors = tuple(file.constructors())
     reached = calls.reached([*(each.function for each in constructors), *named])

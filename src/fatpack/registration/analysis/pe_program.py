@@ -1,4 +1,4 @@
-"""PE programs and libraries with what their code needs to be followed: imports, their thunks, functions, constructors.
+"""PE programs and libraries as input of code analysis: imports, thunks, functions, constructors.
 
 Pointers are in place, with the address at which the image expects to be loaded. What is imported has a slot in the
 import address table; linkers make thunks that jump through it. ``.pdata`` tells the functions that call others, also

@@ -1,11 +1,26 @@
-"""The evidence of a linked program: what it calls a runtime with, and the constructors that lead there."""
+"""The evidence in a linked program: its calls of a runtime, and the constructors that reach them."""
 
 from __future__ import annotations
 
 from fatpack.registration.analysis import entries, model, references
-from fatpack.registration.analysis import model as analysis_model
 from fatpack.registration.analysis.calls import ProgramCalls
-from fatpack.registration.analysis.model import BinaryCall, LaunchCall, RegisterCall, RegistrationEvidence
+from fatpack.registration.analysis.model import (
+    LAUNCH,
+    LAUNCH_ADDRESS,
+    LINKED_BINARY,
+    MODELS,
+    POP,
+    PUSH,
+    REGISTER_BINARY,
+    REGISTER_FUNCTION,
+    REGISTER_VARIABLE,
+    BinaryCall,
+    LaunchCall,
+    RegisterCall,
+    RegistrationEvidence,
+    find_wrappers,
+    function_model,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +45,11 @@ _VOTES = 2
 
 def identify_functions(program: LinkedProgram) -> bool:
     """Name what the calls of a program show; return whether there is any such name."""
-    known = {each for each in program.imports.values() if each in analysis_model.REGISTER_BINARY}
+    known = {each for each in program.imports.values() if each in REGISTER_BINARY}
     found = False
-    for runtime in analysis_model.MODELS:
-        registers = next(each for each, its in analysis_model.REGISTER_BINARY.items() if its == runtime)
-        places = {each.at for each in analysis_model.find_wrappers(program) if each.model == runtime}
+    for runtime in MODELS:
+        registers = next(each for each, its in REGISTER_BINARY.items() if its == runtime)
+        places = {each.at for each in find_wrappers(program) if each.model == runtime}
         if places and not known:
             shapes = _FunctionShapes(program, runtime)
             found = (shapes.can_follow() and shapes.named(places, registers)) or found
@@ -87,8 +102,8 @@ class _FunctionShapes:
                 else:
                     variables[to] = variables.get(to, 0) + 1
         for names, counts in (
-            (analysis_model.REGISTER_FUNCTION, kernels),
-            (analysis_model.REGISTER_VARIABLE, variables),
+            (REGISTER_FUNCTION, kernels),
+            (REGISTER_VARIABLE, variables),
         ):
             others = variables if counts is kernels else kernels
             target = _most({to: count for to, count in counts.items() if count >= others.get(to, 0)})
@@ -155,7 +170,7 @@ def _most(counts: dict[int, int]) -> int | None:
 _DEPTH = 5
 
 #: what is only counted
-_COUNTED = frozenset((*analysis_model.PUSH, *analysis_model.POP))
+_COUNTED = frozenset((*PUSH, *POP))
 
 #: LIMIT: bytes of constructors that are searched before all other code
 _CONSTRUCTORS = 1 << 22
@@ -183,10 +198,8 @@ class _EvidenceReader:
         imports = program.imports
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
         sites = ProgramCalls(program).sites()
-        models = {name: analysis_model.function_model(name) for name in imports.values()}
-        own = {
-            at for at in imports if program.is_start(at) and not imports[at].startswith(analysis_model.LINKED_BINARY)
-        }
+        models = {name: function_model(name) for name in imports.values()}
+        own = {at for at in imports if program.is_start(at) and not imports[at].startswith(LINKED_BINARY)}
         for at, target, values in sites.sites:
             name = imports[target]
             if values is None and not own and name in _COUNTED:
@@ -199,7 +212,7 @@ class _EvidenceReader:
         constructors = program.constructors()
         wanted = {binary.caller for binary in self._binaries} | {each.caller for each in self._registered}
         # What the device link of nvcc defines is called by the constructors of other files, too.
-        linked = {at for at, name in imports.items() if name.startswith(analysis_model.LINKED_BINARY)}
+        linked = {at for at, name in imports.items() if name.startswith(LINKED_BINARY)}
         reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
         if program.is_windows:  # any pointer to a function looks like one
             constructors = [each for each in constructors if each.function in reached]
@@ -216,7 +229,7 @@ class _EvidenceReader:
             tables,
             tuple(constructors),
             frozenset(reached),
-            tuple(sorted({name for name in called if name.startswith(analysis_model.LINKED_BINARY)})),
+            tuple(sorted({name for name in called if name.startswith(LINKED_BINARY)})),
             self._unread,
             sites.unfollowed,
             is_by_shape=is_by_shape,
@@ -226,8 +239,8 @@ class _EvidenceReader:
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
         """Take note of one call."""
-        if name in analysis_model.REGISTER_FUNCTION or name in analysis_model.REGISTER_VARIABLE:
-            is_kernel = name in analysis_model.REGISTER_FUNCTION
+        if name in REGISTER_FUNCTION or name in REGISTER_VARIABLE:
+            is_kernel = name in REGISTER_FUNCTION
             handle, place = values if values else (None, None)
             text = self._program.string_at(place or 0)
             is_read = bool(text) and handle is not None
@@ -236,15 +249,15 @@ class _EvidenceReader:
                 self._loops.add(start)
             if is_read or not is_kernel:
                 self._registered.append(RegisterCall(model, at, start, text, handle, is_kernel))
-        elif name in analysis_model.LAUNCH:
+        elif name in LAUNCH:
             handle = values[0] if values else None
-            if handle == 0 and name in analysis_model.LAUNCH_ADDRESS:
+            if handle == 0 and name in LAUNCH_ADDRESS:
                 self._nulls.append(at)
             if handle is not None and self._is_handle(handle):
                 self._launches.append(LaunchCall(model or "openmp", at, start, handle))
-        elif name in analysis_model.REGISTER_BINARY:
+        elif name in REGISTER_BINARY:
             self._binaries.append(BinaryCall(model, at, start, values[0] if values else None))
-        elif name.startswith(analysis_model.LINKED_BINARY) and values and values[0]:
+        elif name.startswith(LINKED_BINARY) and values and values[0]:
             self._callbacks.add(values[0])
 
     def _walked(self, tables: set[int]) -> frozenset[int] | None:

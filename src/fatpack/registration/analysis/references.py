@@ -1,4 +1,4 @@
-"""Where code refers to some addresses: calls and jumps, and addresses taken, found without decoding all of it.
+"""Code that refers to some addresses (calls, jumps, addresses taken), found without decoding all of it.
 
 An instruction names an address by its distance. For all places within some hundred kilobytes the upper bytes of the
 distance take a handful of values: a search for those in the code leaves a few places, and each is checked. What only

@@ -1,4 +1,4 @@
-"""A linked program whose code can be followed, whatever file it is: what it imports, its functions, its constructors.
+"""A linked program for code analysis, independent of its format: imports, functions, constructors.
 
 Large libraries have a hundred thousand functions, and a handful of their names matter: functions are kept as sorted
 addresses, and their names are looked up when they are asked for.

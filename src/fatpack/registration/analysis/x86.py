@@ -1,4 +1,4 @@
-"""Constants followed through functions of x86-64, decoded by capstone, which is imported only here."""
+"""Constants in functions of x86-64, decoded by capstone, which only this module imports."""
 
 from __future__ import annotations
 

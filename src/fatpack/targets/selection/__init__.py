@@ -1,19 +1,15 @@
-"""Which image a device's runtime takes from one container, and what happens where none fits. One module per runtime.
+"""Select the image that a device's runtime loads from one container, and the error if none fits.
 
-============  =====================================================================================
-``answer``     what is asked (``Candidate``) and what comes out (``Answer``)
-``cuda``       the CUDA driver: one registered fat binary
-``hip``        the HIP runtime: one bundle
-``kpack``      the HIP runtime, where code was moved to archives: which archive it comes from
-``openmp``     LLVM's offload plugins: the images of one descriptor
-``sycl``       the adapters of SYCL's runtime: the images of one program
-``settings``   what is known of the machine: versions, and variables of the environment
-``drivers``    which CUDA version a driver of NVIDIA has
-``asking``     one question for them all: whether it runs, also where the rules are not certain
-``rules``      what each rule says, with its source, and the errors of runtimes
-============  =====================================================================================
+================  =====================================================================================
+``select_image``  one function for all runtimes: the selected image, and if it runs, also if rules are ambiguous
+``model``         input (:class:`CandidateImage`) and output (:class:`SelectionResult`) of the rules
+``cuda``          the CUDA driver: one registered fat binary
+``amd``           the HIP runtime: one bundle, or the kpack archives to which code was moved
+``sycl_openmp``   LLVM's offload plugins (images of one descriptor), and SYCL's adapters (images of one program)
+``settings``      facts about the machine: versions, environment variables, rules with sources, errors, drivers
+================  =====================================================================================
 
-Each answer names its rule, ``C2`` or ``H3``. A rule that nobody has documented or observed makes an answer that is not
-certain. A program has a container per source file or per link, and each is chosen from alone: it runs only if every
-one of them that it uses has an image.
+Each answer has the name of its rule, ``C2`` or ``H3``. Without a document or an observation, the answer is not certain.
+A program has a container per source file or per link, and the runtime selects from each separately: the program runs
+only if every container that it uses has an image.
 """

@@ -1,9 +1,9 @@
-"""Which entry of a bundle the HIP runtime takes.
+"""Select the entry of a bundle, or the kpack archive, from which the HIP runtime loads code.
 
 ====  =====================================================================================================
-H1-H2  names are asked for in order: the device's target ID, its generic processor, SPIR-V
-H3     of each name the first entry in file order that fits; an exact ID further back is not preferred
-H5     the header of what was taken must be for the device too, whatever its entry says
+H1-H2  names are requested in order: the device's target ID, its generic processor, SPIR-V
+H3     for each name the first entry in file order that fits; a later exact ID is not preferred
+H5     the header of the selected image must be for the device too, regardless of its entry
 H7     none fits: hipErrorInvalidImage today, hipErrorNoBinaryForGpu in runtimes of 2024 and older
 H8     several devices are served in order, until one has no image; without one for the first, none is served
 H11    SPIR-V is compiled when it is loaded
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from fatpack.targets.selection.model import CandidateImage
 
 
-#: the runtime's message where no entry fits
+#: the runtime's message if no entry fits
 HIP_ERROR = "hipErrorInvalidImage: no compatible code objects found"
 
-#: what the runtime says where the header of a code object is for another processor, and where it cannot be read
+#: the runtime's errors if the header of a code object is for another processor, and if it cannot be read
 _NO_BINARY, _INVALID = "hipErrorNoBinaryForGpu", "HSA_STATUS_ERROR_INVALID_CODE_OBJECT"
 
-#: what is known of bytes without such a header
+#: the reason for bytes without such a header
 _NOT_LOADED = "the code object is not loaded; which error that gives is not known"
 
 #: the version of code objects that older runtimes do not read
@@ -45,10 +45,10 @@ GENERICS_SINCE = (6, 3)
 def select_hip_image(
     images: Sequence[CandidateImage], device: str, rocm: tuple[int, int] | None = None, *, forces_spirv: bool = False
 ) -> SelectionResult:
-    """Return what the HIP runtime takes from one bundle for a device.
+    """Return the entry of one bundle that the HIP runtime loads for a device.
 
-    ``device`` is the target ID that the device reports, with every feature it has; ``rocm`` the version, (6, 3), if it
-    is known. ``forces_spirv`` is the variable ``HIP_FORCE_SPIRV_CODEOBJECT``.
+    ``device`` is the target ID that the device reports, with every feature it has; ``rocm`` the version, (6, 3), or
+    None. ``forces_spirv`` is the variable ``HIP_FORCE_SPIRV_CODEOBJECT``.
     """
     for name in (HIP_SPIRV,) if forces_spirv else hip_target_ids(device):
         for number, image in enumerate(images):
@@ -59,7 +59,7 @@ def select_hip_image(
 
 
 def hip_fit(image: CandidateImage, device: str, *, forces_spirv: bool = False) -> Fit:
-    """Return whether one entry fits a device; the arguments are those of :func:`choose`."""
+    """Return whether one entry fits a device; the arguments are those of :func:`select_hip_image`."""
     names = hip_target_ids(device)
     for name in (HIP_SPIRV,) if forces_spirv else names:
         verdict = can_serve_hip(image.arch, name)
@@ -74,7 +74,7 @@ def hip_fit(image: CandidateImage, device: str, *, forces_spirv: bool = False) -
 
 
 def _judge_generic(image: CandidateImage, device: str) -> Fit:
-    """Return why an entry for a generic processor does not fit."""
+    """Return the reason that an entry for a generic processor does not fit."""
     asked = [name for name in hip_target_ids(device)[1:] if name != HIP_SPIRV]
     processor = device.partition(":")[0]
     if asked and asked[0].partition(":")[0] == image.arch.partition(":")[0]:
@@ -86,7 +86,7 @@ def _judge_generic(image: CandidateImage, device: str) -> Fit:
 def select_hip_images(
     images: Sequence[CandidateImage], devices: Sequence[str], rocm: tuple[int, int] | None = None
 ) -> list[SelectionResult]:
-    """Return what the runtime takes for several devices that a program sees, in their order."""
+    """Return the images that the runtime loads for the devices of a program, in their order."""
     answers: list[SelectionResult] = []
     for device in devices:
         if answers and answers[-1].image is None:
@@ -99,14 +99,14 @@ def select_hip_images(
 def load_result(
     image: CandidateImage, answer: SelectionResult, device: str, rocm: tuple[int, int] | None
 ) -> SelectionResult:
-    """Return what comes of an image that was taken: its header is read when it is loaded."""
+    """Return the result of loading the selected image: its header is read then."""
     if answer.outcome != "runs":
         return answer
-    if image.bytes_are and image.bytes_are != "damaged":
+    if image.actual_form and image.actual_form != "damaged":
         reason = f"what is stored for {image.arch} {not_code_object_words(image)}"
         return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NOT_LOADED)
-    if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
-        reason = f"the code object labelled {image.arch} is for {image.holds}"
+    if image.contents and not any(can_serve_hip(image.contents, name).answer for name in hip_target_ids(device)):
+        reason = f"the code object labelled {image.arch} is for {image.contents}"
         return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NO_BINARY, code=209)
     if image.code_object == _NEWEST and rocm is not None and rocm < GENERICS_SINCE:
         reason = f"{image.arch} is of code object version 6, which needs ROCm 6.3 or newer"
@@ -115,10 +115,10 @@ def load_result(
 
 
 def not_code_object_words(image: CandidateImage) -> str:
-    """Return what bytes are that are no code object, in words: ``is an object, and no code object``."""
-    if image.bytes_are == "unknown":
+    """Return the form of an image that is no code object, in words: ``is an object, and no code object``."""
+    if image.actual_form == "unknown":
         return "is nothing that is known, and no code object"
-    return f"has the form {image.bytes_are}, and is no code object"
+    return f"has the form {image.actual_form}, and is no code object"
 
 
 def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, int] | None) -> SelectionResult:
@@ -132,46 +132,46 @@ def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, in
     return SelectionResult("runs", number, "H4", f"the runtime asks for {name} after {device}")
 
 
-# Which kpack archive a program's code object comes from: the search of the loader in ROCm's HIP runtime.
+# Selection of the kpack archive with a program's code object, as in the loader of ROCm's HIP runtime.
 #
 # ====  =====================================================================================================
-# K1    names are asked for in order: the device's target ID, then its generic processor
-# K2    of each name first all features, then every subset of them, most specific first; all are compared as text
-# K3    a place with ``@GFXARCH@`` stands for one archive per name of K1 and K2, in that order
-# K4    for each name of K2 in its order, the archives that list it, in the order of their places, are looked into
-# K5    the first that holds the code object gives it; the others are not asked
-# K6    loaders before rocm-systems#9874: the first archive that lists a name decides, whether it holds the code or not
-# K7    the code object that is found is handed to all devices of the machine, whatever they are
+# K1    names are requested in order: the device's target ID, then its generic processor
+# K2    for each name first all features, then every subset of them, most specific first; all are compared as text
+# K3    a path with ``@GFXARCH@`` means one archive per name of K1 and K2, in that order
+# K4    for each name of K2 in order, the archives that list it are searched, in the order of their paths
+# K5    the first archive with the code object is used; the others are not read
+# K6    loaders before rocm-systems#9874: the first archive that lists a name is used, even without the code object
+# K7    the code object is loaded for all devices of the machine, of any architecture
 # ====  =====================================================================================================
 #
 # Source: ``shared/kpack/runtime/src/loader.cpp`` and ``isa_target_match.h`` of ROCm/rocm-systems, before and after
-# rocm-systems#9874; ``hip_fatbin.cpp`` there for K1. SPIR-V, which a bundle is asked for last, is not asked for here.
+# rocm-systems#9874; ``hip_fatbin.cpp`` there for K1. SPIR-V, the last request to a bundle, is not requested here.
 
-#: What stands for the architecture in the place of an archive.
+#: Placeholder for the architecture in the path of an archive.
 PLACEHOLDER = "@GFXARCH@"
 
-#: what the program is told
+#: the error that the program gets
 _ERROR = "hipErrorInvalidImage"
 
-#: LIMIT: features of a target ID whose subsets are looked at: processors have two.
+#: LIMIT: features of a target ID whose subsets are tried: processors have two.
 _MOST_FEATURES = 6
 
 
 class KpackSelection(SelectionResult):
-    """What the loader does: of what it took, ``image`` is the position of the archive and ``arch`` the name there."""
+    """The loader's selection: ``image`` is the position of the archive, ``arch`` the name in it."""
 
     arch: str = ""
 
 
 def requested_target_ids(device: str) -> tuple[str, ...]:
-    """Return the target IDs that the runtime hands to the loader (K1); ``device`` names every feature it has."""
+    """Return the target IDs that the runtime passes to the loader (K1); ``device`` has all features."""
     return tuple(name for name in hip_target_ids(device) if name != HIP_SPIRV)
 
 
 def feature_subsets(target_id: str) -> tuple[str, ...]:
     """Return a target ID with every subset of its features, most specific first (K2).
 
-    What is dropped first is the last feature: of two it is the first that stays longer.
+    The last feature is dropped first.
     """
     processor, *features = target_id.split(":")
     features = [feature for feature in features if feature][:_MOST_FEATURES]
@@ -184,9 +184,9 @@ def feature_subsets(target_id: str) -> tuple[str, ...]:
 
 
 def expand_path(place: str, device: str) -> tuple[str, ...]:
-    """Return what a place of archives stands for on a device, in the order in which it is looked at (K3).
+    """Return the paths of archives for a device, in the order in which they are read (K3).
 
-    Only the first placeholder is one, as the loader has it.
+    Only the first placeholder is replaced, as in the loader.
     """
     if PLACEHOLDER not in place:
         return (place,)
@@ -195,10 +195,10 @@ def expand_path(place: str, device: str) -> tuple[str, ...]:
 
 
 def candidate_archives(archives: Sequence[Collection[str]], device: str) -> list[list[tuple[int, str]]]:
-    """Return which archives the loader looks into for a device, and for which architecture there (K4).
+    """Return the archives that the loader searches for a device, each with the architecture (K4).
 
-    ``archives`` are the architectures that each lists, in the order of their places. There is a list for each name of
-    K1 that one of them lists, in the order in which they are looked into.
+    ``archives`` are the architectures that each lists, in the order of their paths. There is a list for each name of K1
+    that one of them lists, in the order of the search.
     """
     found = []
     for name in requested_target_ids(device):
@@ -209,17 +209,21 @@ def candidate_archives(archives: Sequence[Collection[str]], device: str) -> list
 
 
 def select_kpack_archive(
-    candidates: Sequence[Sequence[tuple[int, str]]], holds: Callable[[int, str], bool], *, tries_all: bool = True
+    candidates: Sequence[Sequence[tuple[int, str]]],
+    has_code_object: Callable[[int, str], bool],
+    *,
+    tries_all: bool = True,
 ) -> KpackSelection:
-    """Return which of the :func:`candidates` a code object comes from.
+    """Return the archive from which a code object is loaded, of :func:`candidate_archives`.
 
-    ``holds`` says whether an archive holds it for an architecture. Without ``tries_all`` it is the older loader (K6).
+    ``has_code_object`` tells if an archive has it for an architecture. Without ``tries_all`` the older loader is
+    modelled (K6).
     """
     if not candidates:
         return KpackSelection("fails", None, "K4", "no archive lists the device", _ERROR)
     for rows in candidates:
         for number, arch in rows:
-            if holds(number, arch):
+            if has_code_object(number, arch):
                 return KpackSelection("runs", number, "K5", "the archive lists the device and holds it", arch=arch)
             if not tries_all:
                 return KpackSelection(

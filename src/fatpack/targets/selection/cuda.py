@@ -1,21 +1,21 @@
-"""Which entry of a fat binary the CUDA driver takes.
+"""Select the entry of a fat binary that the CUDA driver loads.
 
 =====  ==================================================================================================
-C2-C7   what fits: :func:`fatpack.targets.nvidia.can_load`
-C8      PTX whose version is above the driver's is taken all the same, and then fails. A forward-compatibility package
-        beside the driver lifts the limit on some parts, and gives error 804 on all others
+C2-C7   images that fit: :func:`fatpack.targets.nvidia.can_load`
+C8      PTX of a newer version than the driver's is selected all the same, and then fails. A forward-compatibility
+        package beside the driver lifts the limit on some parts, and gives error 804 on all others
 C9      a fitting cubin before PTX; of PTX the highest number; ``a`` before plain; the first of equals
-C10     there is no second try: what was taken and fails is not replaced by another entry; so does what is for
-        another architecture than its label says
-C11     relocatable PTX and kinds of entries that nobody knows are no candidates
-C12     LTO-IR and other code for linkers is no candidate
+C10     there is no second try: an entry that fails to load is not replaced by another one, also if the entry's header
+        has the wrong architecture
+C11     relocatable PTX and entries of unknown kinds are no candidates
+C12     LTO-IR and other code for linkers are no candidates
 C13     ``CUDA_FORCE_PTX_JIT`` hides cubins, ``CUDA_DISABLE_PTX_JIT`` forbids to compile
-C15     zstd is inflated by drivers of CUDA 12.4 and newer
+C15     zstd is decompressed by drivers of CUDA 12.4 and newer
 =====  ==================================================================================================
 
 Observed on an H100 (9.0) with driver 580.159.04, CUDA 13.0, with fat binaries of several entries; C15 is documented
-with nvcc's ``--compress-mode``. Not settled, and so never certain: the place of ``f``, which of several cubins for
-lower minor versions is taken, and such a cubin against PTX for the device's own number.
+with nvcc's ``--compress-mode``. Unknown, so never certain: the rank of ``f``, the choice between several cubins for
+lower minor versions, and between such a cubin and PTX for the device's own number.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ ERRORS = {
     223: "PTX JIT compilation was disabled",
 }
 
-#: CUDA_ERROR_INVALID_SOURCE, with the words of 200: a cubin whose header is for another number than its label
+#: CUDA_ERROR_INVALID_SOURCE, with the message of 200: a cubin whose header has another number than its entry
 _CONTRADICTS = 300
 
-#: CUDA version of the first driver that inflates zstd
+#: CUDA version of the first driver that decompresses zstd
 ZSTD_SINCE = (12, 4)
 
-#: forms that only linkers and compilers take
+#: forms for linkers and compilers only
 LINKED = frozenset(("ltoir", "tileir"))
 
-#: position, architecture, why it fits
+#: position, architecture, the rule by which it fits
 _Fit = tuple[int, NvidiaArch, LoadRule]
 
 
@@ -67,9 +67,9 @@ def select_cuda_image(
     forces_ptx: bool = False,
     disables_ptx: bool = False,
 ) -> SelectionResult:
-    """Return what the driver takes from one fat binary for a device, and what comes of it.
+    """Return the entry of one fat binary that the driver loads for a device, and the result.
 
-    ``driver`` is the driver's CUDA version, (13, 0); without it nothing is said of versions of PTX and of zstd.
+    ``driver`` is the driver's CUDA version, (13, 0); without it versions of PTX and zstd are not checked.
     ``forces_ptx`` and ``disables_ptx`` are the two variables of the environment.
     """
     cubins, texts = _fitting(images, device, driver)
@@ -96,7 +96,7 @@ def select_cuda_image(
 def cuda_fit(
     image: CandidateImage, device: NvidiaArch, driver: tuple[int, int] | None = None, *, forces_ptx: bool = False
 ) -> Fit:
-    """Return whether one image fits a device; the arguments are those of :func:`choose`."""
+    """Return whether one image fits a device; the arguments are those of :func:`select_cuda_image`."""
     arch = parse_nvidia(image.arch)
     if image.form in LINKED:
         return Fit(False, "C12", f"{image.form} is for linkers and compilers")
@@ -121,7 +121,7 @@ def cuda_fit(
 
 
 def is_unknown_ptx(image: CandidateImage) -> bool:
-    """Return whether an image is PTX of a version of which nobody knows the first driver."""
+    """Return whether an image is PTX of a version whose first driver is unknown."""
     return image.ptx_version is not None and first_cuda_for_ptx(image.ptx_version) is None
 
 
@@ -136,10 +136,10 @@ def possible_images(
     *,
     forces_ptx: bool = False,
 ) -> tuple[int, ...]:
-    """Return the positions of the images that a driver may take, where nobody knows which of several it prefers.
+    """Return the positions of the images that a driver may load, if its preference is unknown.
 
-    The one that :func:`choose` names is among them. A cubin for the device's own number, ``a`` before plain, is
-    preferred for sure but to one for its family.
+    They include the result of :func:`select_cuda_image`. A cubin for the device's own number, ``a`` before plain, is
+    certainly preferred, except to one for its family.
     """
     cubins, texts = _fitting(images, device, driver)
     doubtful = _doubtful(images, device, driver)
@@ -177,14 +177,14 @@ def _fitting(
 def _doubtful(
     images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None
 ) -> list[CandidateImage]:
-    """Return the cubins that are reported not to fit, without anybody knowing it for sure."""
+    """Return the cubins that do not fit according to reports, without certainty."""
     cubins = ((image, parse_nvidia(image.arch)) for image in images if image.form == "cubin")
     rulings = ((image, can_load(arch, device, image.form, driver)) for image, arch in cubins if arch)
     return [image for image, ruling in rulings if not ruling.answer and not ruling.is_certain]
 
 
 def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch) -> SelectionResult | None:
-    """Return the cubin that is taken: ``a`` before plain; the other preferences are what is usually believed."""
+    """Return the selected cubin: ``a`` before plain; the other preferences are common belief."""
     if not cubins:
         return None
     number, arch, ruling = max(cubins, key=lambda fit: (_rank(fit[1]), -fit[0]))
@@ -229,7 +229,7 @@ def _holds_linker_code(images: Sequence[CandidateImage]) -> bool:
 
 
 def _of_label(image: CandidateImage, answer: SelectionResult, device: NvidiaArch) -> SelectionResult | None:
-    """Return what comes of an image that was taken for its label, and is for another architecture; None for others."""
+    """Return the result for an image whose bytes are for another architecture than its entry; None for others."""
     held = mislabelled_arch(image, device)
     if held is None:
         return None
@@ -245,11 +245,11 @@ def _of_label(image: CandidateImage, answer: SelectionResult, device: NvidiaArch
 
 
 def mislabelled_arch(image: CandidateImage, device: NvidiaArch) -> NvidiaArch | None:
-    """Return what an image is for whose label says something else that matters to a device; None for others.
+    """Return the architecture in an image if it differs from its entry in a way that matters to a device, else None.
 
-    A suffix that only one of them has does not matter where the bytes are for the device; PTX for a lower number never.
+    A suffix in only one of them does not matter if the bytes are for the device; PTX for a lower number never matters.
     """
-    held, stored = parse_nvidia(image.holds), parse_nvidia(image.arch)
+    held, stored = parse_nvidia(image.contents), parse_nvidia(image.arch)
     if held is None or stored is None:
         return None
     is_for_device = can_load(held, device, image.form).answer
@@ -257,7 +257,7 @@ def mislabelled_arch(image: CandidateImage, device: NvidiaArch) -> NvidiaArch | 
 
 
 def _loaded(image: CandidateImage, answer: SelectionResult, driver: tuple[int, int] | None) -> SelectionResult:
-    """Return what comes of an image that was taken: the driver tries no other."""
+    """Return the result of loading the selected image: the driver tries no other."""
     if driver is None:
         return answer
     if image.compression == "zstd" and driver < ZSTD_SINCE:

@@ -1,4 +1,4 @@
-"""What is asked of a runtime's rules, and what they answer."""
+"""Input and output of the rules by which runtimes select an image."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from fatpack.targets.triple import is_amdgpu, is_nvptx
 
 
 class CandidateImage(Record):
-    """An image as a runtime sees it: what its container states, in stored order.
+    """An image as a runtime sees it: the entry of its container.
 
-    ``form`` is a form of images (cubin, ptx, ltoir, code-object, …) or the kind of an entry that no driver takes
-    (relocatable-ptx), ``arch`` the stored one, ``triple`` where the runtime looks at it. ``ptx_version`` is that of a
-    PTX text, ``compression`` the method, None for none. ``holds`` is what the bytes are for by their own account, where
-    that contradicts ``arch``, else "". ``code_object`` is the version of an AMD code object, None where it was not
-    read. ``bytes_are`` says what the bytes are in place of the stored form: the form that they have, or ``damaged``, or
-    ``unknown``; "" where they are that form, or nobody looked.
+    ``form``: a form of images (cubin, ptx, ltoir, code-object, …), or the kind of an entry that no driver loads
+    (relocatable-ptx).
+    ``arch``, ``triple``: as stored; the triple only if the runtime reads it.
+    ``ptx_version``: the version of a PTX text.
+    ``compression``: the method, None if the image is not compressed.
+    ``contents``: the architecture in the image itself if it contradicts ``arch``, else "".
+    ``code_object``: the version of an AMD code object, None if it was not read.
+    ``actual_form``: the form of the bytes if it is not the stored form, or ``damaged``, or ``unknown``; "" if they have
+    the stored form or were not read.
     """
 
     form: str
@@ -24,18 +27,19 @@ class CandidateImage(Record):
     triple: str = ""
     ptx_version: tuple[int, int] | None = None
     compression: str | None = None
-    holds: str = ""
+    contents: str = ""
     code_object: int | None = None
-    bytes_are: str = ""
+    actual_form: str = ""
 
 
 class SelectionResult(Record):
-    """What a runtime does with a container.
+    """The image that a runtime selects from a container, and the result of loading it.
 
-    ``outcome`` is ``runs``, ``compiles`` (PTX or SPIR-V, when it is loaded) or ``fails``. ``image`` is the position of
-    the image that was taken, also where it then fails; None if none fits. ``rule`` is the name of the rule that
-    decided, ``reason`` says it in words; ``error`` is the message of the runtime, ``code`` its number where others have
-    the same words. ``is_certain`` is False where the rule is neither documented nor observed.
+    ``outcome``: ``runs``, ``compiles`` (PTX or SPIR-V, when it is loaded) or ``fails``.
+    ``image``: the position of the selected image, also if it fails to load; None if none fits.
+    ``rule``, ``reason``: the name of the rule that decided, and the reason in words.
+    ``error``, ``code``: the message of the runtime, and its number if several errors have the same message.
+    ``is_certain``: False if the rule is neither documented nor observed.
     """
 
     outcome: str
@@ -48,9 +52,9 @@ class SelectionResult(Record):
 
 
 class Fit(Record):
-    """Whether one image fits a device, whatever lies beside it: ``rule`` is the name of the rule that says so.
+    """The answer if one image runs on a device, regardless of the other images: ``rule`` is the rule that decided.
 
-    ``reason`` says it in words. ``is_certain`` is False where nobody has documented or observed it.
+    ``reason`` is the reason in words. ``is_certain`` is False if the rule is neither documented nor observed.
     """
 
     fits: bool
@@ -59,11 +63,8 @@ class Fit(Record):
     is_certain: bool = True
 
 
-# Whose devices an image is for: asked of every image, so it loads no rules of choosing.
-
-
 def image_vendor(triple: str, arch: str) -> str:
-    """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
+    """Return the vendor of an image's devices: nvidia, amd, or intel, which means every other device of SYCL."""
     if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
         return "nvidia"
     if is_amdgpu(triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in triple:

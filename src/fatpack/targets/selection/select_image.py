@@ -1,7 +1,7 @@
-"""One question for all runtimes: what does a device get of some images, and does it run?
+"""Select the image that a device loads from a set of images, for every runtime, and predict if it runs.
 
-The modules beside this one say which image is taken. Here stands what follows where they are not certain: if all images
-that may be taken run, it does not matter which of them is; if nobody knows whether any does, the answer is that.
+The other modules of this package apply the rules of one runtime. Their choice may be ambiguous: if every candidate
+runs, the result is "runs"; if it is unknown for all, the result is "unknown".
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 #: outcomes, the worst first
 OUTCOMES = ("fails", "unknown", "compiles", "runs")
 
-#: version of compressed bundles whose first reader nobody has named, and the ROCm whose tools write it
+#: version of compressed bundles whose first reader is not documented, and the ROCm whose tools write it
 _NEWEST_BUNDLE, _WRITTEN_SINCE = 3, (7, 2)
 
 
-#: what bytes are that have no form
+#: words for images without a form
 _ARE = {"damaged": "is damaged", "unknown": "is nothing that is known"}
 
 
 class CandidateSet(Record):
-    """Images of one vendor among which a runtime chooses, in stored order.
+    """The images of one vendor from which a runtime selects, in stored order.
 
-    ``offload`` is the programming model. ``bundle_version`` is that of a compressed bundle, None for all else.
-    ``is_kpack`` says that an archive holds them, ``is_bare`` that they are a file without a container, ``is_module``
-    that they are an abstract module of a SYCLBIN file.
+    ``offload`` is the programming model. ``bundle_version`` is the version of a compressed bundle, else None.
+    ``is_kpack``: in a kpack archive. ``is_bare``: a file without a container. ``is_module``: an abstract module of a
+    SYCLBIN file.
     """
 
     candidates: tuple[CandidateImage, ...]
@@ -49,19 +49,21 @@ class CandidateSet(Record):
 
 
 class DeviceSelection(Record):
-    """What becomes of images on a device.
+    """The image that a device loads, and the result.
 
-    ``outcome`` is runs, compiles (what is taken is compiled when it is loaded, and runs then), fails, or unknown.
-    ``image`` is the position of what is taken, None where nothing is; ``may`` are all that may be, it among them.
-    ``rule`` names the rule that decided and ``reason`` says it in words; ``is_certain`` is False where the rules leave
-    open what is taken, also where all of it runs. ``error`` is (runtime, code) of a failure in the table of rules, or
-    None; ``text`` what is told instead, or beside it. ``judgements`` has one for each image. ``state`` is the target
-    ID of the AMD device that is meant, "" for others.
+    ``outcome``: runs, compiles (the image is compiled when it is loaded, then runs), fails, or unknown.
+    ``image``: the position of the selected image, None if none is selected.
+    ``possible``: the positions of all images that may be selected, with ``image``.
+    ``rule``, ``reason``: the rule that decided, and the reason in words.
+    ``is_certain``: False if the rules allow several images, even if all of them run.
+    ``error``, ``text``: (runtime, code) of a failure in the table of rules, or None; a text in its place or beside it.
+    ``judgements``: one for each image.
+    ``state``: the target ID of the AMD device, "" for other vendors.
     """
 
     outcome: str
     image: int | None
-    may: tuple[int, ...]
+    possible: tuple[int, ...]
     rule: str
     reason: str
     judgements: tuple[Fit, ...]
@@ -72,7 +74,7 @@ class DeviceSelection(Record):
 
 
 def select_image(images: CandidateSet, device: Device, settings: RuntimeSettings) -> tuple[DeviceSelection, ...]:
-    """Return what a device gets: one choice, or for AMD one for every setting of the features that was left open."""
+    """Return the selection of a device; for AMD one for every setting of the features that the device leaves open."""
     if device.vendor == "nvidia":
         found: tuple[DeviceSelection, ...] = (_nvidia(images, device, settings),)
     elif device.vendor == "amd":
@@ -83,26 +85,28 @@ def select_image(images: CandidateSet, device: Device, settings: RuntimeSettings
 
 
 def _by_bytes(choice: DeviceSelection, images: CandidateSet) -> DeviceSelection:
-    """Return a choice by what the bytes of what may be taken are: labels decide what is taken, and bytes what loads.
+    """Return a selection corrected by the bytes of the images: metadata decides what is selected, bytes what loads.
 
-    Observed are cubins in CUDA fat binaries: those that are nothing, or damaged, are refused (C10). Of all else nobody
-    knows what comes of it.
+    Observed: cubins of a CUDA fat binary that are damaged or no cubin are refused (C10). For other images the result is
+    unknown.
     """
-    wrong = [number for number in choice.may if images.candidates[number].bytes_are]
+    wrong = [number for number in choice.possible if images.candidates[number].actual_form]
     if not wrong or choice.outcome == "fails":
         return choice
     image = images.candidates[wrong[0]]
     label = f"what is stored as {'PTX' if image.form == 'ptx' else f'a {image.form}' if image.form else 'code'}"
-    reason = f"{label} for {image.arch or image.triple} {_ARE.get(image.bytes_are, f'has the form {image.bytes_are}')}"
+    reason = (
+        f"{label} for {image.arch or image.triple} {_ARE.get(image.actual_form, f'has the form {image.actual_form}')}"
+    )
     is_cuda = images.offload == "cuda"
     rule = "C10" if is_cuda else choice.rule
-    if is_cuda and len(wrong) == len(choice.may) and image.form == "cubin" and image.bytes_are in _ARE:
+    if is_cuda and len(wrong) == len(choice.possible) and image.form == "cubin" and image.actual_form in _ARE:
         return choice.replace(outcome="fails", rule=rule, reason=reason, is_certain=True, error=("cuda", 200), text="")
     return choice.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None)
 
 
 def target_id_states(device: Device, settings: RuntimeSettings) -> tuple[str, ...]:
-    """Return the target IDs that an AMD device may report, as HSA_XNACK and an override leave them open."""
+    """Return the target IDs that an AMD device may report, after HSA_XNACK and an override."""
     if settings.override:
         device = device.replace(arch=settings.override)
     found = device.states
@@ -129,7 +133,7 @@ def _nvidia(images: CandidateSet, device: Device, settings: RuntimeSettings) -> 
 def _of_driver(
     choice: DeviceSelection, images: CandidateSet, device: Device, settings: RuntimeSettings
 ) -> DeviceSelection:
-    """Return a choice by what is known of the driver, which loads what OpenMP's plugin and SYCL's adapter take, too."""
+    """Return a selection with the rules of the driver, which also loads the images of OpenMP's plugin and of SYCL."""
     if choice.outcome in ("runs", "compiles") and images.offload in ("openmp", "sycl"):
         form = "" if choice.image is None else images.candidates[choice.image].form
         name = "CUDA_FORCE_PTX_JIT" if form == "cubin" and settings.forces_ptx else ""
@@ -162,9 +166,9 @@ def _cuda(images: CandidateSet, device: Device, arch: NvidiaArch, settings: Runt
     answer = cuda.select_cuda_image(candidates, arch, driver, forces_ptx=forces, disables_ptx=settings.disables_ptx)
     may = cuda.possible_images(candidates, arch, driver, forces_ptx=forces)
     if images.is_bare and answer.image is None and candidates and candidates[0].form == "ptx":
-        # No entry says what it is for: the compiler refuses its target.
+        # No entry has its target: the compiler refuses it.
         return _of_answer(answer.replace(rule="C7", error=""), judgements, ("cuda", 218))
-    base = _of_answer(answer, judgements, _cuda_error(answer)).replace(may=may)
+    base = _of_answer(answer, judgements, _cuda_error(answer)).replace(possible=may)
     if images.is_bare and base.rule == "C2":
         base = base.replace(rule="C16")
     ends = {number: _end(candidates[number], judgements[number], device, settings) for number in may}
@@ -178,12 +182,12 @@ def _cuda(images: CandidateSet, device: Device, arch: NvidiaArch, settings: Runt
 
 
 def _doubted(choice: DeviceSelection, candidates: Sequence[CandidateImage], device: Device) -> DeviceSelection:
-    """Return a choice among images of which nobody knows whether they fit."""
-    number = choice.may[0] if choice.image is None else choice.image
+    """Return a selection from images that may fit or not."""
+    number = choice.possible[0] if choice.image is None else choice.image
     judged, name = choice.judgements[number], _name(candidates[number])
     arch = device.nvidia
     if arch is not None and cuda.mislabelled_arch(candidates[number], arch) is not None:
-        reason = f"{name} holds code for {candidates[number].holds}, and what a driver makes of that is not known"
+        reason = f"{name} holds code for {candidates[number].contents}, and what a driver makes of that is not known"
         return choice.replace(outcome="unknown", rule="C10", reason=reason, is_certain=False, error=None)
     reason = f"whether {name} {judged.reason} is not known"
     if judged.rule == "C8":
@@ -200,10 +204,10 @@ def _name(image: CandidateImage) -> str:
 
 
 def _end(image: CandidateImage, judged: Fit, device: Device, settings: RuntimeSettings) -> SelectionResult:
-    """Return what becomes of one image if it is taken."""
+    """Return the outcome of one image if it is selected."""
     arch = device.nvidia
     assert arch is not None
-    if not judged.fits:  # nobody knows whether it fits; if it is taken, it does
+    if not judged.fits:  # unknown if it fits; if it is selected, it does
         return SelectionResult("runs", 0, judged.rule, judged.reason, is_certain=False)
     return cuda.select_cuda_image(
         [image], arch, settings.driver, forces_ptx=settings.forces_ptx, disables_ptx=settings.disables_ptx
@@ -291,7 +295,7 @@ def _intel(images: CandidateSet, device: Device) -> DeviceSelection:
 
 
 def required_cuda(image: CandidateImage) -> tuple[int, int] | None:
-    """Return the CUDA version of the first driver that takes an image's compression and compiles its PTX.
+    """Return the CUDA version of the first driver that reads an image's compression and compiles its PTX.
 
     None where every driver does, or where nobody knows.
     """

@@ -1,4 +1,4 @@
-"""NVIDIA's drivers: which CUDA version a driver has, from the number that it is installed by."""
+"""Facts about the machine beside its device: settings, selection rules and errors, and CUDA versions of drivers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# What is known of the machine beside its device: versions of driver and ROCm, and variables of the environment.
-#
-# The environment that fatpack itself runs in is never read: what a program will find is said by who asks.
+# fatpack's own environment is never read: the user states the environment of the program.
 
 
 class RuntimeSettings(Record):
-    """What a runtime finds.
+    """Versions and environment variables that a runtime reads.
 
-    ``driver`` is the CUDA version of NVIDIA's driver, (13, 0), ``rocm`` that of ROCm, (6, 3); None: not said.
-    ``forces_ptx`` and ``disables_ptx`` are CUDA's variables, ``forces_spirv`` is HIP's, ``xnack`` is "+" or "-" where
-    HSA_XNACK says so, ``override`` the processor that HSA_OVERRIDE_GFX_VERSION makes of a device, "" without it.
+    ``driver`` is the CUDA version of NVIDIA's driver, (13, 0), ``rocm`` that of ROCm, (6, 3); None: unknown.
+    ``forces_ptx`` and ``disables_ptx`` are CUDA's variables, ``forces_spirv`` is HIP's. ``xnack`` is "+" or "-" if
+    HSA_XNACK is set, ``override`` the processor of HSA_OVERRIDE_GFX_VERSION, "" if they are not set.
     """
 
     driver: tuple[int, int] | None = None
@@ -36,7 +34,7 @@ class RuntimeSettings(Record):
     override: str = ""
 
 
-#: variable → the field that it sets; of the others the value says more than yes or no
+#: variable → the boolean field that it sets
 _SWITCHES = {
     "CUDA_FORCE_PTX_JIT": "forces_ptx",
     "CUDA_FORCE_JIT": "forces_ptx",
@@ -45,12 +43,12 @@ _SWITCHES = {
     "HIP_FORCE_SPIRV_CODEOBJECT": "forces_spirv",
 }
 
-#: the variables that the rules know
+#: the variables in the rules
 VARIABLES = (*_SWITCHES, "HSA_XNACK", "HSA_OVERRIDE_GFX_VERSION")
 
 
 def with_variables(settings: RuntimeSettings, variables: Iterable[str]) -> RuntimeSettings:
-    """Return settings with variables, each as ``NAME=VALUE``. Raises UsageError for one that no rule knows."""
+    """Return settings with variables, each as ``NAME=VALUE``. Raises UsageError for one that no rule has."""
     for text in variables:
         name, _, value = text.partition("=")
         if name in _SWITCHES:
@@ -77,14 +75,14 @@ def _processor(value: str) -> str:
     return f"gfx{major}{minor:x}{stepping:x}"
 
 
-# The rules by their names: what each says and where that is from; and the errors that runtimes answer with.
+# Selection rules with their sources, and the errors of runtimes.
 
 
 class SelectionRule(Record):
     """A line of ``data/rules.toml``.
 
-    ``mark`` says what the rule rests on: S the runtime's source, D a vendor's document, F reports, O observed on a
-    device, U nothing that anybody knows. ``source`` names it in full.
+    ``mark`` is the evidence: S the runtime's source, D a vendor's document, F reports, O observed on a device, U
+    unknown. ``source`` is the full citation.
     """
 
     name: str
@@ -94,7 +92,7 @@ class SelectionRule(Record):
 
 
 class RuntimeFailure(Record):
-    """What a program is told: ``code`` is the number, ``names`` what interfaces call it, ``text`` the message."""
+    """An error of a runtime: ``code`` is its number, ``names`` its names in the interfaces, ``text`` the message."""
 
     runtime: str
     code: int
@@ -103,7 +101,7 @@ class RuntimeFailure(Record):
     source: str
 
 
-#: mark → what it stands for in words
+#: mark → the evidence in words
 MARKS = {
     "S": "read in the runtime's source",
     "D": "the vendor's document",
@@ -134,7 +132,7 @@ def _tables() -> tuple[dict[str, SelectionRule], tuple[RuntimeFailure, ...]]:
 
 
 def rule_named(name: str) -> SelectionRule:
-    """Return the rule of a name, ``C2``. Raises KeyError for a name that no answer has."""
+    """Return the rule with a name, ``C2``. Raises KeyError if there is none."""
     return _tables()[0][name]
 
 
@@ -149,7 +147,7 @@ def all_failures() -> tuple[RuntimeFailure, ...]:
 
 
 def failure_with_code(runtime: str, code: int) -> RuntimeFailure:
-    """Return the error with a number: of ``cuda`` or ``hip``. Raises KeyError if it is not in the table."""
+    """Return the error of ``cuda`` or ``hip`` with a number. Raises KeyError if it is not in the table."""
     for row in all_failures():
         if (row.runtime, row.code) == (runtime, code):
             return row
@@ -159,8 +157,8 @@ def failure_with_code(runtime: str, code: int) -> RuntimeFailure:
 class DriverBranch(Record):
     """A line of ``data/drivers.toml``: ``cuda`` is the version of its drivers, (12, 2) for branch 535.
 
-    ``windows`` are the first numbers that its versions have on Windows beside ``branch``, ``first`` the first driver
-    on Linux, ``source`` where the line is from, in full.
+    ``windows`` are the first numbers of its versions on Windows besides ``branch``, ``first`` is the first driver on
+    Linux, ``source`` the full citation.
     """
 
     branch: int
@@ -205,7 +203,7 @@ def parse_version(text: str, what: str = "CUDA version") -> tuple[int, int]:
 def driver_cuda(text: str) -> tuple[int, int]:
     """Return the CUDA version of a driver: (12, 2) for ``535`` and ``535.104.05``.
 
-    Raises UsageError for a branch that is in no list: nobody knows what a new one has.
+    Raises UsageError for a branch that is not in the table.
     """
     number = text.strip().partition(".")[0]
     if number.isascii() and number.isdigit() and len(number) <= 4:

@@ -1,17 +1,19 @@
-"""Which image of a descriptor LLVM's offload plugins take: the first in stored order that the plugin accepts.
+"""Select the image that LLVM's offload plugins, or the adapters of SYCL's runtime, load.
+
+LLVM's offload plugins load the first image of a descriptor, in stored order, that the plugin accepts:
 
 ====  =====================================================================================================
-M1     the first that fits, whatever follows
-M2     NVIDIA: the same major version and no higher minor one; ``a``, ``f`` and Tegra are not looked at
+M1     the first that fits, regardless of the following ones
+M2     NVIDIA: the same major version and no higher minor one; ``a``, ``f`` and Tegra are not checked
 M3     AMD: the same processor, and all features of the image are those of the device; other files than ELF and bitcode
-       are passed over (``isPluginCompatible`` of ``common/src/PluginInterface.cpp``)
-M4     bitcode is compiled for the device where the plugin was built with a compiler, whatever it is for
+       are skipped (``isPluginCompatible`` of ``common/src/PluginInterface.cpp``)
+M4     bitcode is compiled for the device if the plugin was built with a compiler, regardless of its target
 M5     Intel: Level Zero's plugin accepts every image, and does not compare the device
-M6     none: the region runs on the host without a word
+M6     none: the region runs on the host without a message
 ====  =====================================================================================================
 
 Source: libomptarget/PluginManager.cpp, plugins-nextgen/cuda/src/rtl.cpp and plugins-nextgen/amdgpu of llvm-project's
-offload, 2026. What the driver then says of a taken image is CUDA's business.
+offload, 2026. CUDA's rules apply when the driver loads the selected image.
 """
 
 from __future__ import annotations
@@ -30,15 +32,14 @@ if TYPE_CHECKING:
     from fatpack.targets.selection.model import CandidateImage
 
 
-# Which image of a SYCL program an adapter takes.
+# Selection of an image of a SYCL program by an adapter.
 #
 # ====  =====================================================================================================
 # Y1     an image with a ``compile_target`` is for that device alone; SPIR-V without one is the fall-back
-# Y2     then the adapter chooses by triple and order; CUDA's does not look at the architecture
-# Y3     an image whose kernels require aspects or work-group sizes that the device lacks is not taken. What a device
-# has
-#        only its driver knows, and so this is said beside the answer, and decides nothing
-# Y4     none: the program throws when it asks for the kernel
+# Y2     then the adapter selects by triple and order; CUDA's does not check the architecture
+# Y3     an image whose kernels require aspects or work-group sizes that the device lacks is not loaded. Only the driver
+#        knows these properties, so this is reported beside the answer and decides nothing
+# Y4     none: the program throws when it requests the kernel
 # Y6     SYCLBIN: of each abstract module the first native image that fits, else the first that is compiled
 # ====  =====================================================================================================
 #
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
 # 15208 and 18492 of intel/llvm describe it; Y3 and Y6: ``sycl/source/detail`` of intel/llvm (``program_manager``,
 # ``syclbin.cpp``), 2026.
 
-#: what programs print
+#: the message that programs print
 SYCL_ERROR = "No kernel named"
 
-#: adapter → architectures of triples that it takes, the best first
+#: adapter → architectures of triples that it loads, the best first
 _TRIPLES = {
     "level-zero": ("spir64_gen", "spir64"),
     "opencl-cpu": ("spir64_x86_64", "spir64"),
@@ -57,19 +58,19 @@ _TRIPLES = {
     "cuda": ("nvptx64",),
 }
 
-#: what clang calls SPIR-V for 64 bits, and a file of it alone says of itself → what DPC++ calls it
+#: clang's name of 64-bit SPIR-V, also used for a SPIR-V file without a container → DPC++'s name
 _SAME = {"spirv64": "spir64"}
 
-#: of SPIR-V, OpenCL takes the last, all else the first
+#: adapters that load the last SPIR-V image; the others load the first
 _TAKES_LAST = ("opencl-cpu", "opencl-gpu")
 
 
 def select_sycl_image(
     images: Sequence[CandidateImage], device: str, adapter: str, *, is_module: bool = False
 ) -> SelectionResult:
-    """Return what an adapter takes for a device; ``arch`` of an image is its ``compile_target``, "" without one.
+    """Return the image that an adapter loads for a device; ``arch`` of an image is its ``compile_target`` or "".
 
-    With ``is_module`` they are the images of an abstract module of a SYCLBIN file, of which the runtime chooses (Y6).
+    With ``is_module`` the images are an abstract module of a SYCLBIN file, from which the runtime selects (Y6).
     """
     for kind in _TRIPLES[adapter]:
         found = [
@@ -95,7 +96,9 @@ def _kind(image: CandidateImage) -> str:
 
 
 def sycl_fit(image: CandidateImage, device: str, adapter: str) -> Fit:
-    """Return whether an adapter may take one image for a device; the arguments are those of :func:`choose`."""
+    """Return whether an adapter may load one image for a device; the arguments are those of
+    :func:`select_sycl_image`.
+    """
     kind = _kind(image)
     if kind not in _TRIPLES[adapter]:
         return Fit(False, "Y2", f"the adapter takes no {kind or 'image without a triple'}")
@@ -110,7 +113,7 @@ def sycl_fit(image: CandidateImage, device: str, adapter: str) -> Fit:
     return Fit(True, "Y1" if is_for_device else "Y2", text, is_for_device)
 
 
-#: what programs print if they must not fall back to the host
+#: the message of programs that must not fall back to the host
 OPENMP_ERROR = "No images found compatible with the installed hardware"
 
 
@@ -121,7 +124,7 @@ _BITCODE = (
 
 
 def select_openmp_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
-    """Return what happens to a target region: ``device`` is ``sm_89``, or a target ID with every feature."""
+    """Return the image for a target region: ``device`` is ``sm_89``, or a target ID with every feature."""
     for number, image in enumerate(images):
         if image.form == "bitcode" and is_nvptx(image.triple) == (parse_nvidia(device) is not None):
             return SelectionResult("compiles", number, "M4", _BITCODE, is_certain=False)
@@ -129,17 +132,19 @@ def select_openmp_image(images: Sequence[CandidateImage], device: str) -> Select
             if _nvidia_accepts(image.arch, device):
                 return _loaded(number, image, device)
         elif _amd_accepts(image, device):
-            if image.holds and not any(can_serve_hip(image.holds, name).answer for name in hip_target_ids(device)):
-                reason = f"the plugin takes {image.arch}, and the code object in it is for {image.holds}"
+            if image.contents and not any(
+                can_serve_hip(image.contents, name).answer for name in hip_target_ids(device)
+            ):
+                reason = f"the plugin takes {image.arch}, and the code object in it is for {image.contents}"
                 return SelectionResult("fails", number, "H5", reason)
             return SelectionResult("runs", number, "M3", f"the plugin takes {image.arch}, the first that fits")
     return SelectionResult("fails", None, "M6", f"no image fits {device}; the region runs on the host", OPENMP_ERROR)
 
 
 def select_openmp_intel_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
-    """Return what happens to a target region on an Intel device: the first image is taken, whatever it is for.
+    """Return the image for a target region on an Intel device: the first one, regardless of its target.
 
-    SPIR-V is compiled for the device; whether anything else runs nobody knows before it is loaded.
+    SPIR-V is compiled for the device; for any other form it is unknown before loading if it runs.
     """
     if not images:
         return SelectionResult(
@@ -152,7 +157,7 @@ def select_openmp_intel_image(images: Sequence[CandidateImage], device: str) -> 
 
 
 def openmp_intel_fit(image: CandidateImage) -> Fit:
-    """Return that the plugin accepts an image: it accepts all, and of SPIR-V it is known that it runs."""
+    """Return that the plugin accepts an image: it accepts all; certain for SPIR-V only."""
     return Fit(True, "M5", "the plugin does not compare the device", _is_portable(image))
 
 
@@ -161,7 +166,9 @@ def _is_portable(image: CandidateImage) -> bool:
 
 
 def openmp_fit(image: CandidateImage, device: str) -> Fit:
-    """Return whether the plugin accepts one image for a device; the arguments are those of :func:`choose`."""
+    """Return whether the plugin accepts one image for a device; the arguments are those of
+    :func:`select_openmp_image`.
+    """
     if image.form == "bitcode" and is_nvptx(image.triple) == (parse_nvidia(device) is not None):
         return Fit(True, "M4", "compiled where the plugin has a compiler", is_certain=False)
     if is_nvptx(image.triple):
@@ -177,13 +184,13 @@ def openmp_fit(image: CandidateImage, device: str) -> Fit:
 
 
 def _amd_accepts(image: CandidateImage, device: str) -> bool:
-    """Return whether the plugin takes an image: an ELF file, or bitcode, for the processor; anything else it passes."""
+    """Return whether the plugin accepts an image: an ELF file, or bitcode, for the processor; it skips others."""
     is_for = image.arch.partition(":")[0] == device.partition(":")[0] and _has_features(image.arch, device)
     return is_for and not _is_none(image)
 
 
 def _is_none(image: CandidateImage) -> bool:
-    return image.bytes_are not in ("", "damaged")
+    return image.actual_form not in ("", "damaged")
 
 
 def _nvidia_accepts(image: str, device: str) -> bool:

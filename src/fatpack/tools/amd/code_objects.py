@@ -159,7 +159,7 @@ def _id(image: Image) -> str:
 
 def list_bundles(view: View) -> Iterator[HipBundle | Finding]:
     """Yield the bundles of a file that HIP's runtime loads, or the file is, and findings about what is damaged."""
-    for item in scan(view, judges=False, recognises=False):
+    for item in scan(view, checks_registration=False, identifies_images=False):
         if isinstance(item, Finding):
             if item.severity == "error":
                 yield item

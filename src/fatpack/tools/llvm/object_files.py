@@ -37,7 +37,7 @@ def read_bundles(item: ObjectFile) -> Iterator[FoundContainer]:
             if site.data.head(0, len(magic_numbers.BUNDLE)).startswith(_MAGICS):
                 from fatpack.scanner import FoundContainer, scan
 
-                for found in scan(site.data, judges=False, recognises=False):
+                for found in scan(site.data, checks_registration=False, identifies_images=False):
                     if isinstance(found, FoundContainer):
                         yield found
                     elif found.severity == "error":

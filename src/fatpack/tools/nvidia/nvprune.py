@@ -135,7 +135,7 @@ def _verbose(view: View, path: str, made: SlimPlan) -> Iterator[str]:
     """Yield a line for the file, or each member of an archive, and one for each fat binary that has nothing left."""
     full = {row.number for row in made.kept}
     emptied: dict[tuple[int, ...], int] = {}
-    containers = (found for found in scan(view, judges=False) if isinstance(found, FoundContainer))
+    containers = (found for found in scan(view, checks_registration=False) if isinstance(found, FoundContainer))
     for number, found in enumerate(containers):
         if number not in full and _is_meant(found):
             emptied[found.member_numbers[:1]] = emptied.get(found.member_numbers[:1], 0) + 1
