@@ -52,7 +52,6 @@ def pack_file(
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
     from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
-    from fatpack.commands.pack.request import no_images
     from fatpack.formats.offload_binary.image_option import parse_image_option
     from fatpack.options import BundleOptions
 
