@@ -1,4 +1,4 @@
-"""What is wrong with the bytes of a container: the errors of a format, and findings where the rest can be read."""
+"""Damage in the bytes of a container: the errors of a format, and findings if the rest can be read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FindingCollector:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is wrong, in the order in which it was met; what was only counted comes last."""
+        """The findings in the order in which they were made, and after them the counts of omitted ones."""
         return [*self._kept, *self._tally.rest()]
 
     def unreadable(self, code: str, error: FormatError, span: Span) -> None:

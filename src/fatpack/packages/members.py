@@ -93,17 +93,17 @@ class LazyInflatedMember(MemberSource):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is inflated: nobody needs the package any more to read it."""
+        """True if everything is inflated: reading it no longer needs the package."""
         return self._whole is not None
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed: nobody will read it."""
+        """True if it was closed: it will not be read again."""
         return self._is_closed
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # it becomes so
-        """Whether several threads may read at once: when everything is inflated."""
+        """True if several threads may read at once: after everything is inflated."""
         return self._whole is not None
 
     @property
@@ -320,12 +320,12 @@ class SubRangeSource(MemberSource):
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the package is
-        """Whether several threads may read at once: where they may read the package."""
+        """True if several threads may read at once: if they may read the package."""
         return self._origin.is_concurrent
 
     @property
     def is_streamed(self) -> bool:  # type: ignore[override]
-        """Whether reading inflates what lies before the bytes, too."""
+        """True if reading also inflates the bytes before them."""
         return self._origin.is_streamed
 
     def check(self) -> None:

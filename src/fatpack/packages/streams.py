@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
     class Inflater(Protocol):
-        """What both have of a decompressor."""
+        """The interface that both decompressors share."""
 
         @property
         def eof(self) -> bool: ...  # noqa: D102
@@ -99,7 +99,7 @@ class InputBuffer:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """True if nothing is left."""
         return self.at >= len(self._data)
 
     def take(self, most: int = _STEP) -> memoryview:

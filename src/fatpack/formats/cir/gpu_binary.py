@@ -1,4 +1,4 @@
-"""Whether a host module registers its GPU binary, as far as the module itself shows it.
+"""Decides from a host module alone if it registers its GPU binary.
 
 ClangIR makes the code that registers a fat binary while it lowers the host module, and only if the module knows the
 binary: ``cir.cu.binary_handle`` (a path, older), ``cir.cu.device_binary`` (the bytes), or, lowered, the global

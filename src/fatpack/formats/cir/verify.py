@@ -61,7 +61,7 @@ class RuleBreach(Record):
 
     @property
     def is_fatal(self) -> bool:
-        """Whether the container cannot be used because of it."""
+        """True if the container cannot be used because of it."""
         return self.code in _FATAL
 
 

@@ -1,4 +1,4 @@
-"""Where the parts of a bundle lie: overlaps, bytes that belong to nothing, and the label of every byte."""
+"""Ranges of a bundle: overlaps, bytes that belong to no part, and an annotation for every byte."""
 
 from __future__ import annotations
 

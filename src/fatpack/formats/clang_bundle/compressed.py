@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
     class Md5Digest(Protocol):
-        """What ``hashlib`` makes."""
+        """A hash object of ``hashlib``."""
 
         def update(self, data: Buffer, /) -> None:
             """Take more bytes in."""

@@ -1,4 +1,4 @@
-"""Where the parts of a fat binary lie: the label of every byte."""
+"""Annotations for every byte of a fat binary."""
 
 from __future__ import annotations
 

@@ -217,12 +217,12 @@ class EntryDraft(Record):
 
     @property
     def is_new(self) -> bool:
-        """Whether its image is to be stored as the style says."""
+        """True if its image is to be stored as the style says."""
         return self.copied is None and self.packed is None
 
     @property
     def is_debug(self) -> bool:
-        """Whether it is of a debug compile."""
+        """True if it is of a debug compile."""
         return bool(self.flags & FLAG_DEBUG)
 
     def is_compressed(self, style: ProducerStyle) -> bool:

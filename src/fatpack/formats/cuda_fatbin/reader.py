@@ -414,7 +414,7 @@ class EntryWalk:
 
     @property
     def _noted(self) -> FindingCollector:
-        """What is wrong so far, the last entry included."""
+        """The findings so far, including the last entry's."""
         self._keep()
         return self._faults
 

@@ -1,4 +1,4 @@
-"""Where the parts of an offload binary lie: overlaps, bytes nobody describes, and the label of every byte."""
+"""Ranges of an offload binary: overlaps, bytes without a description, and an annotation for every byte."""
 
 from __future__ import annotations
 

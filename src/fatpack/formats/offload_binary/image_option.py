@@ -91,7 +91,7 @@ class ImageOption(Record):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the option states about its images: all keys but ``file``, with their values."""
+        """The metadata that the option states for its images: all keys except ``file``, with their values."""
         return {key: value for key, value in self.pairs if key != "file"}
 
     def get(self, key: str) -> str | None:

@@ -20,7 +20,7 @@ END = "The end of the file was unexpectedly encountered"
 
 
 class LlvmError(Exception):
-    """What LLVM says about a damaged buffer: INVALID or END."""
+    """The error of LLVM for a damaged buffer: INVALID or END."""
 
 
 def read_all(view: View, llvm: str) -> list[Image]:

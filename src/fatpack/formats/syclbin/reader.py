@@ -1,4 +1,4 @@
-"""Which byte of a SYCLBIN file is what: every property has a label of its own."""
+"""Annotations for the bytes of a SYCLBIN file: every property has its own."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ _SHOWN = 5
 
 
 class StatedFile(Record):
-    """What is stated of a file: a digest in hexadecimal, by an algorithm of ``hashlib``, and its size, if that is."""
+    """The stated digest of a file in hexadecimal, its algorithm of ``hashlib``, and the size, if one is stated."""
 
     algorithm: str
     digest: str

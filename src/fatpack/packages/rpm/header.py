@@ -125,7 +125,7 @@ _TEXT, _BYTES, _TEXTS = 6, 7, 8
 
 
 class RpmFile(Record):
-    """What the header says about a file; ``is_linked`` that its bytes are behind another name of it."""
+    """The header's record of a file; if ``is_linked``, its bytes are stored with another name of it."""
 
     folder: str
     base: str

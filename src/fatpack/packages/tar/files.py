@@ -52,7 +52,7 @@ class SparseMember(MemberSource):
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]
-        """Whether several threads may read at once."""
+        """True if several threads may read at once."""
         return self._stored.is_concurrent
 
     def check(self) -> None:
@@ -281,7 +281,7 @@ class _StreamedArchive:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is behind the compressed data, when all was read."""
+        """Findings about the compressed stream and the bytes after it, complete once all of it was read."""
         return self._stream.findings
 
 

@@ -219,7 +219,7 @@ class TarHeaders:
 
     @property
     def last(self) -> bytes:
-        """What was read last."""
+        """The bytes that were read last."""
         return self._file.last
 
     def _damaged(self, error: Exception) -> BadValue | Truncated:

@@ -1,4 +1,4 @@
-"""Whether one zip archive is another with some files changed, by another reader than ours: Python's ``zipfile``."""
+"""Checks with Python's ``zipfile``, not our reader, that a zip archive equals another except for the changed files."""
 
 from __future__ import annotations
 

@@ -170,12 +170,12 @@ class ZipEntry(Record):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder: nothing but the name tells."""
+        """True for a folder: only the name shows it."""
         return self.name.endswith("/")
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link, whose content is its target (S_IFLNK of Unix)."""
+        """True for a symbolic link, whose content is its target (S_IFLNK of Unix)."""
         return self.made_by >> 8 == 3 and self.attributes >> 28 == 0xA
 
 

@@ -130,7 +130,7 @@ class BytecodeSection(Record):
 
     @property
     def name(self) -> str:
-        """What the section holds."""
+        """The name of the section's contents."""
         return SECTION_NAMES[self.id] if self.id < len(SECTION_NAMES) else f"section {self.id}"
 
 

@@ -311,7 +311,7 @@ class Combination:
 
     @property
     def report(self) -> tuple[PartReport, ...]:
-        """What happened to each module, in the order of the container."""
+        """The changes to each module, in the order of the container."""
         return tuple(
             PartReport(
                 part.name,

@@ -54,7 +54,7 @@ class ResourceEntry(Record):
 
     @property
     def is_builtin(self) -> bool:
-        """Whether its uses can be found."""
+        """True if its uses can be found."""
         return self.section == DIALECT_RESOURCES and self.group == BUILTIN
 
     def is_same(self, other: ResourceEntry) -> bool:

@@ -1,1 +1,1 @@
-"""What is in a CIR file, text or bytecode: its modules, their roles, symbols and contents."""
+"""Contents of a CIR file, text or bytecode: its modules, their roles, symbols and operations."""

@@ -1,4 +1,4 @@
-"""What modules contain: operations by name, symbols, kernels, and the host functions that launch them.
+"""Contents of modules: operations by name, symbols, kernels, and the host functions that launch them.
 
 How a kernel is known: by its calling convention, ``cc(ptx_kernel)``, ``cc(amdgpu_kernel)`` or ``cc(spir_kernel)``; a
 function that launches one by ``cu.kernel_name = #cir.cu.kernel_name<"kernel">``, which older ClangIR wrote without the

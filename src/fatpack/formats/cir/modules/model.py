@@ -1,4 +1,4 @@
-"""What a CIR file holds, as places in it: nothing is copied out of the text.
+"""Records for the contents of a CIR file, as ranges in it: no text is copied.
 
 All positions are those of ``text``, the view of the whole file.
 """

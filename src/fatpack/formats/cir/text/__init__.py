@@ -1,1 +1,1 @@
-"""What stands in the text of an MLIR file: windows over it, strings, comments, headers, definitions, bodies."""
+"""Syntax of the text of an MLIR file: windows over it, strings, comments, headers, definitions, bodies."""

@@ -87,7 +87,7 @@ class Lexer:
 
     @property
     def is_last(self) -> bool:
-        """Whether the window reaches to the end of the text."""
+        """True if the window reaches to the end of the text."""
         return self.base + len(self.window) >= self.size
 
     def load(self, at: int, size: int = WINDOW) -> None:
@@ -227,12 +227,12 @@ class _Brackets:
 
     @property
     def is_opaque(self) -> bool:
-        """Whether this is inside the body of a dialect's attribute or type, where nothing is a comment."""
+        """True inside the body of a dialect's attribute or type, where nothing is a comment."""
         return self._opaque > 0
 
     @property
     def expected(self) -> str:
-        """What would close the innermost bracket, in words."""
+        """The text that would close the innermost bracket, in words."""
         return f"{_CLOSER[bytes(self.stack[-1:])].decode()!r}" if self.stack else "no more of them"
 
     def open(self, token: bytes, is_body: bool) -> None:
