@@ -451,7 +451,7 @@ def location_words(chain: Sequence[str], path: str) -> str:
 
 
 def message_from_text(text: str) -> str:
-    """Return the message of what :func:`said` returned."""
+    """Return the message of what :func:`format_finding` returned."""
     return text.partition(": ")[2]
 
 

@@ -10,8 +10,8 @@ A package states them as entry points, each of which names a module with the doo
     my-host = "my_package.host"               # STARTS = (b"MYH\x01",): how its files begin
 
 They are asked for when bytes are met that none of our rooms knows, or sections whose names say nothing are searched:
-before that they cost nothing. What goes wrong in them is told as damage of the bytes they were given
-(:class:`Guarded`), or, where a module cannot be used at all, as a note (``problems``); no command ends because of them.
+before that they cost nothing. An error in a plug-in is reported as damage of the bytes that it read
+(:class:`CheckedPlugin`), or, if a module cannot be used at all, as a note (``problems``); it ends no command.
 They run with all rights of the user: ``FATPACK_PLUGINS=no`` keeps them out. What they print when they are imported goes
 to stderr: stdout is a command's, and may be JSON.
 """
@@ -193,7 +193,7 @@ _problems: dict[str, None] = {}
 
 
 class Plugin(Record):
-    """A room that a package offers: its name in JSON, its module as a :class:`Guarded`, how what it reads begins."""
+    """A plug-in of a package: its name in JSON, its module as a :class:`CheckedPlugin`, the first bytes it reads."""
 
     name: str
     room: Any

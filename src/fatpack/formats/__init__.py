@@ -132,7 +132,7 @@ _SYCLBIN_KINDS = (b"\7\0", b"\6\0")
 def format_at(view: View, at: int = 0) -> str | None:
     """Return the JSON name of the format of the container that starts at a position, None if none does.
 
-    Where :func:`sniff` knows the magic alone, this tells what an offload binary is: since version 2 SYCLBIN is one.
+    :func:`format_by_magic` knows only the magic; this also identifies SYCLBIN, an offload binary since version 2.
     """
     head = view.head(at, 48)
     name = format_by_magic(head)

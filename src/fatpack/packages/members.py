@@ -345,7 +345,7 @@ class SubRangeSource(MemberSource):
         return self._origin.read_once(self._start + offset, size)
 
     def read_once_size(self, offset: int, size: int) -> int:
-        """Return how many bytes of memory :meth:`once` may take."""
+        """Return how many bytes of memory :meth:`read_once` may take."""
         return self._origin.read_once_size(self._start + offset, size)
 
     def find(self, needle: bytes, start: int, end: int) -> int:

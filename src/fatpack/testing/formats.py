@@ -175,7 +175,7 @@ def assert_memory_bounded(name: str, data: bytes, cases: Iterable[tuple[int, int
 
 
 def huge_number_cases(places: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """Return cases for :func:`memory_stays_within_the_bytes_present`: a huge number for each place, in turn."""
+    """Return cases for :func:`assert_memory_bounded`: a huge number for each place, in turn."""
     return zip(places, cycle(HUGE))
 
 

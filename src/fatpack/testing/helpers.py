@@ -2,7 +2,7 @@
 
 A reader goes by the values of fields, so damage to each of them is worth a try; of the many bytes that are only
 passed on, compared or inflated, some are enough. The slow laws try every byte, or many more of them; a quick run takes
-:func:`some` places of each file, others in every file.
+:func:`sample` places of each file, others in every file.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 Every producer has had its own spelling, so a reader takes any text: :func:`parse_id` finds a kind, a triple and an
 arch string in all of them and never fails. For the rules there are two answers each:
 
-==============================  ===========================  ==============================================
-what clang-offload-bundler 22    what we do                   where they differ
+===============================  =========================  ============================================
+what clang-offload-bundler 22    what we do                 where they differ
 does, faults included
-==============================  ===========================  ==============================================
-:func:`stored_by_llvm22`         :func:`stored_id`            LLVM drops a processor that it does not know
-:func:`compatible_llvm22`        :func:`compatible`           LLVM takes all unknown processors for one
-:func:`conflict_llvm22`          :func:`conflicts`            LLVM looks at a conflict from one side only
-==============================  ===========================  ==============================================
+===============================  =========================  ============================================
+:func:`stored_by_llvm22`         :func:`stored_id`          LLVM drops a processor that it does not know
+:func:`is_compatible_id_llvm22`  :func:`is_compatible_id`   LLVM takes all unknown processors for one
+:func:`conflict_llvm22`          :func:`find_id_conflicts`  LLVM looks at a conflict from one side only
+===============================  =========================  ============================================
 
 Source: clang/lib/Driver/OffloadBundler.cpp and clang/lib/Basic/TargetID.cpp of LLVM 22.1, and section 2 of the notes on
 bundles; the left column is compared with the tool on thousands of random IDs.
@@ -192,7 +192,7 @@ def has_processor_as_environment(spelling: str) -> bool:
 
 
 def kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
-    """Return whether an image of one kind may serve a request of another; ``hip_openmp`` as for :func:`compatible`."""
+    """Return whether an image of one kind may serve another; ``hip_openmp`` as for :func:`is_compatible_id`."""
     if entry == request or {entry, request} == {"hip", "hipv4"}:
         return True
     if not hip_openmp:

@@ -159,7 +159,7 @@ def find_stream_end(data: View, method: str) -> int | None:
 
 
 def measure_stream(data: View, method: str) -> tuple[int, int | None] | None:
-    """Return where a stream ends as :func:`stream_end` does, and how many bytes it inflates to.
+    """Return where a stream ends as :func:`find_stream_end` does, and how many bytes it inflates to.
 
     The latter is what the frames of zstd say, which decompressors hold them to; None if one of them does not say.
     """
@@ -346,7 +346,7 @@ def inflate_bundle(rest: View, faults: FindingCollector) -> InflatedBundle:
 def parse_compressed(view: View, at: int, faults: FindingCollector) -> Container:
     """Return the compressed bundle that starts at ``at``, its table inflated to list it.
 
-    Raises what :func:`inflate` raises, and what the bundle inside does.
+    Raises what :func:`inflate_bundle` raises, and what the bundle inside does.
     """
     found = inflate_bundle(view.slice(at, len(view) - at), faults)
     stored, stream, body, method = found.stored, found.stream, found.body, found.method

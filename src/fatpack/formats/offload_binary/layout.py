@@ -1,7 +1,7 @@
 """Byte layouts of the LLVM offload binary, and the numbers with names in them.
 
 Offsets inside a binary are relative to the first byte of its magic. Producers write the byte order of the machine
-they run on, without a marker; :func:`layouts` returns the tables for either.
+they run on, without a marker; :func:`layouts_for_order` returns the tables for either.
 """
 
 from __future__ import annotations

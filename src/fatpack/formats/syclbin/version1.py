@@ -102,7 +102,7 @@ def extent_version1(view: View, at: int) -> int | None:
 def read_version1(view: View, at: int) -> tuple[SyclbinHeader, list[SyclbinEntry], SyclbinContents]:
     """Return what the file at ``at`` holds, its images in the order of their modules.
 
-    An image of which nothing can be had is noted, and left out. Raises as :class:`Tables` does.
+    An image of which nothing can be had is noted, and left out. Raises as :class:`Version1Tables` does.
     """
     tables = Version1Tables(view, at)
     body, contents = tables.body, SyclbinContents(tables.body)

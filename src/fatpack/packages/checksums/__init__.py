@@ -160,7 +160,7 @@ def compare_files(
 def compare_measured(
     found: Mapping[str, StatedFile], stated: Mapping[str, StatedFile], who: str, view: View
 ) -> Iterator[ChecksumResult | Finding]:
-    """Compare what was taken before with what was stated later, as :func:`compared` does; all are to be listed."""
+    """Compare what was taken before with what was stated later, as :func:`compare_files` does; all are to be listed."""
     both = [name for name in stated if name in found]
     for name in both:
         yield from _difference(name, stated[name], found[name], who, view)

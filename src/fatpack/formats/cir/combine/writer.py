@@ -49,7 +49,7 @@ def write_container(container: Container, options: CirOptions | None = None) -> 
 def combine_container(
     container: Container, options: CirOptions | None = None, *, rename_records: bool = True
 ) -> Combination:
-    """Return what :func:`write` would write for a changed or new container, with a report of what was renamed.
+    """Return what :func:`write_container` would write for a changed or new container, with a report of renames.
 
     With ``rename_records`` false, records that modules define differently are refused instead of renamed.
     """

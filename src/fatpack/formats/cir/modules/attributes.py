@@ -233,7 +233,7 @@ def module_kernels(record: TextModuleRecord | BytecodeModuleRecord) -> tuple[str
 
 
 def bytecode_kernels(record: BytecodeModuleRecord, read: ModuleFunctions) -> tuple[str, ...] | None:
-    """Return what :func:`kernels` does for a module in bytecode whose functions were read.
+    """Return what :func:`module_kernels` does for a module in bytecode whose functions were read.
 
     Where functions are registered operations, only their dialect could tell: that is None and not "no kernels".
     """

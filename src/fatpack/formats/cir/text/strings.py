@@ -184,7 +184,7 @@ def unescape(string: bytes) -> bytes:
 
 
 def unescape_view(literal: View) -> bytes:
-    """Return what :func:`unescaped` does for the inside of a long literal, without a copy of the literal itself."""
+    """Return what :func:`unescape` does for the inside of a long literal, without a copy of the literal itself."""
     parts = []
     at = 0
     while at < len(literal):
