@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
-from fatpack.binary.elf import quick_header
 from fatpack.errors import FormatError, HostError, Unsupported, cli_or_api, pluralize
 from fatpack.findings import FindingTally, finding
 from fatpack.model import Finding
@@ -151,9 +150,11 @@ def _is_offloading(place: CodeSection, context: ScanContext) -> bool:
         item.code == "FP2001" for item in place.findings
     ):
         return False
-    return context.host in ("coff", "bitcode") or (
-        context.host == "elf" and quick_header.read_file_type(context.view) == _RELOCATABLE
-    )
+    if context.host != "elf":
+        return context.host in ("coff", "bitcode")
+    from fatpack.binary.elf import quick_header
+
+    return quick_header.read_file_type(context.view) == _RELOCATABLE
 
 
 def _refusal(place: CodeSection, others: Iterable[str]) -> Finding:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
 from fatpack.model import Finding, arch_name
 from fatpack.selectors.select import PATTERNS, Selector, id_choices, select_images, with_positions
@@ -90,18 +88,19 @@ def available_values(items: Sequence[FoundContainer | Finding], selector: Select
 
 #: NVIDIA's names without their underline, with a hyphen or a blank, or in capitals; the number alone; AMD's with an
 #: underline. No compiler stores these spellings.
-_MISSPELLED = re.compile(
-    r"(?P<sm>sm|compute|lto)[-_ ]?(?P<number>\d+[af]?)|(?P<alone>\d{2,3}[af]?)|(?P<major>\d{1,2})\.(?P<minor>\d)"
-    r"|gfx[-_ ](?P<gfx>[0-9a-f]+)",
-    re.IGNORECASE,
+_MISSPELLED = (
+    r"(?i)(?P<sm>sm|compute|lto)[-_ ]?(?P<number>\d+[af]?)|(?P<alone>\d{2,3}[af]?)|(?P<major>\d{1,2})\.(?P<minor>\d)"
+    r"|gfx[-_ ](?P<gfx>[0-9a-f]+)"
 )
 
 
 def right_spelling(pattern: str) -> str:
     """Return the architecture that a misspelled pattern most likely means: ``sm_80`` for ``sm80``; "" for any other."""
+    import re
+
     name, mark = pattern.removeprefix("!"), pattern[: pattern.startswith("!")]
     stem, star = name.rstrip("*?"), name[len(name.rstrip("*?")) :]
-    match = _MISSPELLED.fullmatch(stem)
+    match = re.fullmatch(_MISSPELLED, stem)
     if match is None:
         return ""
     if match["gfx"]:

@@ -15,9 +15,6 @@ become the one above.
 
 from __future__ import annotations
 
-from fatpack import formats, images
-from fatpack.binary.elf.quick_header import read_quick_header
-from fatpack.commands.pack.formats import format_named, pack_as
 from fatpack.commands.wrap.file_table import read_names
 from fatpack.commands.wrap.registration import (
     KINDS,
@@ -32,16 +29,12 @@ from fatpack.commands.wrap.registration import (
 from fatpack.errors import BadValue, FormatError, UsageError, cli_or_api, pluralize
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT as BUNDLE
 from fatpack.formats.cuda_fatbin.layout import FATBIN_FORMAT as FATBIN
-from fatpack.formats.offload_binary.image_option import ImageOption
 from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OFFLOAD_BINARY
 from fatpack.formats.offload_binary.layout import stored_header, stored_offload_entry
 from fatpack.io.source import BytesSource, PiecesSource, sha256_of_pieces
-from fatpack.magic_numbers import ELF
 from fatpack.model import Finding
 from fatpack.options import BundleOptions, FatbinOptions, OffloadBinaryOptions
 from fatpack.record import Record
-from fatpack.scanner import FoundContainer, scan
-from fatpack.selectors.no_match import refuse_empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +42,12 @@ if TYPE_CHECKING:
 
     from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.wrap.registration import Registration
+    from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.images.identification import ImageInfo
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
     from fatpack.options import Options
+    from fatpack.scanner import FoundContainer
 
 
 # Images as DPC++'s build steps hand them to clang-offload-wrapper, with what other files say of them.
@@ -158,6 +153,9 @@ _RELOCATABLE = 1
 
 def refuse_unloadable(kind: str, name: str, view: View) -> None:
     """Raise UsageError for an image that the runtime of a kind never loads."""
+    from fatpack import images
+    from fatpack.binary.elf.quick_header import read_quick_header
+
     recognised = images.identify_image(view)
     form = recognised.form
     if kind not in _LOADED:
@@ -177,6 +175,10 @@ def refuse_unloadable(kind: str, name: str, view: View) -> None:
 
 def _is_linked(view: View) -> bool:
     """Return whether an object of a host is linked: a shared library is what OpenMP's plugins for hosts load."""
+    from fatpack import images
+    from fatpack.binary.elf.quick_header import read_quick_header
+    from fatpack.magic_numbers import ELF
+
     found = read_quick_header(view, view.head(0, images.HEAD_SIZE)) if view.head(0, len(ELF)) == ELF else None
     return found is not None and found.type != _RELOCATABLE
 
@@ -281,6 +283,9 @@ class _InspectedInput(Record):
 
 
 def _read(kind: str, given: WrapInput) -> _InspectedInput:
+    from fatpack.scanner import FoundContainer, scan
+    from fatpack.selectors.no_match import refuse_empty
+
     refuse_empty(given.view)
     if given.option is not None or not _is_container(given.view):
         return _InspectedInput(given, ())
@@ -296,6 +301,8 @@ def _read(kind: str, given: WrapInput) -> _InspectedInput:
 
 
 def _is_container(view: View) -> bool:
+    from fatpack import formats
+
     return (formats.format_at(view) or formats.find_text_format(view)) is not None
 
 
@@ -366,6 +373,9 @@ def _whole(packed: PackedContainers) -> RegisteredContent:
 
 
 def _packed(kind: str, stored: list[Image]) -> PackedContainers:
+    from fatpack.commands.pack.formats import format_named, pack_as
+    from fatpack.formats.offload_binary.image_option import ImageOption
+
     _, word, options = _FORMATS[kind]
     if kind == "hip":
         empty = BytesSource(b"").view()
@@ -376,6 +386,8 @@ def _packed(kind: str, stored: list[Image]) -> PackedContainers:
 
 def _images(kind: str, file: _InspectedInput) -> Iterator[Image]:
     """Yield the images of a file as the packer of a kind makes them."""
+    from fatpack.commands.pack.formats import format_named
+
     given = file.given
     packer = format_named(_word(kind)).packer
     if given.option is not None:
@@ -396,6 +408,8 @@ def _images(kind: str, file: _InspectedInput) -> Iterator[Image]:
 
 def _claims(kind: str, given: WrapInput) -> dict[str, str]:
     """Return the target that an image claims. Raises UsageError where it claims none, or is a host's file."""
+    from fatpack import images
+
     recognised = images.identify_image(given.view)
     if kind == "cuda":
         return {}
@@ -425,6 +439,8 @@ def _option(kind: str, name: str, option: ImageOption) -> ImageOption:
 
 
 def _stated(kind: str, name: str, facts: dict[str, str], text: str = "") -> ImageOption:
+    from fatpack.formats.offload_binary.image_option import ImageOption
+
     facts = {key: value for key, value in facts.items() if value}
     if kind == "hip" and "id" not in facts:
         triple, arch = facts.pop("triple", "amdgcn-amd-amdhsa"), facts.pop("arch", "")
@@ -471,6 +487,9 @@ def _stored(found: FoundContainer) -> RegisteredContent:
 
 def _packed_alone(stored: list[Image], version: int) -> tuple[RegisteredContent, tuple[Finding, ...]]:
     """Return images as one offload binary, and where in it they lie."""
+    from fatpack import formats
+    from fatpack.commands.pack.formats import pack_as
+
     packed = pack_as(stored, OffloadBinaryOptions(version=version))
     read = formats.get_format(OFFLOAD_BINARY).parse(PiecesSource(packed.pieces).view())
     places = tuple((image.span.start, image.span.end) for image in read.images)
@@ -496,6 +515,8 @@ def _sycl(files: Sequence[_InspectedInput], llvm: int) -> WrapPlan:
 
 def _entries(file: _InspectedInput) -> Iterator[Image]:
     """Yield the images of a file, as entries of offload binaries."""
+    from fatpack import formats
+
     if file.containers:
         for found in file.containers:
             yield from (image.as_stored for image in found.images)
@@ -506,6 +527,8 @@ def _entries(file: _InspectedInput) -> Iterator[Image]:
 
 
 def _view_of(image: Image) -> View:
+    from fatpack.commands.pack.formats import pack_as
+
     return PiecesSource(pack_as([image], OffloadBinaryOptions()).pieces).view()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.inputs import WrapInput
 from fatpack.commands.wrap.registration import (
     DEFAULT_HOST,
     DEFAULT_VERSION,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.commands.pack.request import ImageFile
-    from fatpack.commands.wrap.inputs import DpcppImage, DpcppOutput
+    from fatpack.commands.wrap.inputs import DpcppImage, DpcppOutput, WrapInput
     from fatpack.commands.wrap.registration import Registration
     from fatpack.io.open import Input
     from fatpack.io.source import Piece, Source, View
@@ -330,6 +329,7 @@ def wrap(
 def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> WrapInput:
     """Return a file that is to be registered, opened."""
     from fatpack.commands.pack.request import ImageFile, option_for
+    from fatpack.commands.wrap.inputs import WrapInput
     from fatpack.library.arguments import open_input
 
     argument = f"images[{number}]"

@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.model import Finding
-from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.scanner import FoundContainer, scan
-from fatpack.tools.versions import version_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +13,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Image
+    from fatpack.scanner import FoundContainer
 
 
 # Stand-ins for tools of AMD's ROCm: one module per tool, and what they share.
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
 
 def print_stderr(line: str) -> None:
     """Print a line on stderr, behind what stdout has."""
+    from fatpack.printable import printable
+
     sys.stdout.flush()
     sys.stderr.write(printable(line) + "\n")
 
@@ -108,6 +108,8 @@ def parse_options(arguments: Sequence[str], letters: str) -> tuple[dict[str, str
 
 def print_if_asked(options: Mapping[str, str], name: str, text: str) -> bool:
     """Print the version or the help of a tool, if that was asked for; return whether it was."""
+    from fatpack.tools.versions import version_text
+
     if "version" in options:
         sys.stdout.write(f"{name}: {version_text(name, 'ROCm 5 to 7')}\n")
     elif "h" in options:
@@ -159,6 +161,8 @@ def _id(image: Image) -> str:
 
 def list_bundles(view: View) -> Iterator[HipBundle | Finding]:
     """Yield the bundles of a file that HIP's runtime loads, or the file is, and findings about what is damaged."""
+    from fatpack.scanner import scan
+
     for item in scan(view, checks_registration=False, identifies_images=False):
         if isinstance(item, Finding):
             if item.severity == "error":
