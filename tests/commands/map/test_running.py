@@ -40,7 +40,7 @@ def test_a_program_that_fails_is_named_with_its_image_and_what_it_said() -> None
         pytest.raises(CommandFailed, match=r"0\.1 cuda: .* ended with exit code 3") as caught,
     ):
         programs.run(python("import sys; print('because'); sys.exit(3)"), "0.1 cuda")
-    assert (caught.value.returncode, caught.value.said.strip(), caught.value.words) == (3, "because", "0.1 cuda")
+    assert (caught.value.returncode, caught.value.output.strip(), caught.value.words) == (3, "because", "0.1 cuda")
 
 
 def test_a_program_that_a_signal_ends_is_told_by_its_name() -> None:

@@ -360,7 +360,7 @@ def open_argument(path: str) -> tuple[Source | NestedFile, View]:
     reports print it (F#offset=0x10&size=0x20).
     """
     path = resolve_url(path)
-    given = getattr(path, "given", path)
+    given = getattr(path, "full_url", path)
     from fatpack.selectors.address import is_address, open_location
 
     if not is_address(given):
