@@ -46,20 +46,28 @@ _ALIKE = 0.75
 #: LIMIT: the matcher takes time with the square of the length, and no known triple is longer than 30 characters.
 _LONGEST = 64
 
+#: Triples that are right, for which no table is read.
+_COMMON_TRIPLES = ("", "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa")
+
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
 def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
-    from fatpack.selectors.bundle_id_match import feature_problem
-    from fatpack.selectors.no_match import EMPTY
-
     found = [slip for option in options for slip in _slips(option)]
     empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
-    found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
+    if empty:
+        from fatpack.selectors.no_match import EMPTY
+
+        found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
     if not options:
         found += [slip for image in stored if (slip := _bad_id(image.attrs.get("id", "")))]
-    return [slip for slip in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]) if slip]
+    featured = [image.target for image in stored if image.target.features]
+    if featured:
+        from fatpack.selectors.bundle_id_match import feature_problem
+
+        found += map(feature_problem, featured)
+    return [slip for slip in dict.fromkeys(found) if slip]
 
 
 def _bad_id(spelling: str) -> str:
@@ -112,7 +120,7 @@ def _nearest_triple(triple: str) -> str:
 
     Vendors of hosts are any word: each distribution of Linux has its own.
     """
-    if not triple:
+    if triple in _COMMON_TRIPLES:
         return ""
     from fatpack.formats.clang_bundle.llvm_triple import is_architecture
     from fatpack.targets.triple import is_amdgpu

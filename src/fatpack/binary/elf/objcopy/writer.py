@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-from heapq import heappop, heappush
-from itertools import pairwise
 
 from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.editor.editable import align_up, join_views, total_size, zero_pieces
@@ -37,6 +35,9 @@ class Layer(Record):
 
 def flatten(layers: Sequence[Layer], end: int) -> list[Piece]:
     """Return the bytes from position 0 to ``end``: of overlapping layers the last one, zeros between them."""
+    from heapq import heappop, heappush
+    from itertools import pairwise
+
     edges = {edge for layer in layers for edge in (layer.at, layer.at + layer.size) if edge < end}
     events = sorted({0, end, *edges})
     starts = sorted((layer.at, number) for number, layer in enumerate(layers) if layer.size)
