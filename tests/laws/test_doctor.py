@@ -47,7 +47,14 @@ def test_damaged_files_are_not_healthy(path: Path) -> None:
 
 
 #: What says nothing of its registration: Mach-O files, whose code is not read, and a program without any.
-UNJUDGED = ("lld-22-sycl.so", "clang-22-cuda-arm64.o", "clang-22-cuda-rdc-x86_64.o", "clang-23-hip-arm64.o")
+UNJUDGED = (
+    "lld-22-sycl.so",
+    "clang-22-cuda-arm64.o",
+    "clang-22-cuda-rdc-x86_64.o",
+    "clang-23-hip-arm64.o",
+    "clang-22-openmp-gfx90a-aarch64.o",
+    "clang-22-openmp-gfx90a.o",
+)
 
 
 @pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.name)

@@ -104,7 +104,7 @@ def _parsed(text: str) -> tuple[str, int]:
     return _constant(name), number
 
 
-#: The selectors; a command takes them as ``**selectors`` for :func:`selector`.
+#: The selectors; a command takes them as ``**selectors`` for :func:`selector_from_options`.
 selector_options = option_group(
     click.option(
         "--arch",

@@ -90,7 +90,7 @@ def _names(elf: ElfFile, wanted_tag: int) -> tuple[str, ...]:
 
 
 def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
-    """Return tag and value of the entries in the dynamic table. Raises the errors of :func:`loaded`."""
+    """Return tag and value of the entries in the dynamic table. Raises the errors of :func:`loaded_segments`."""
     word = "Q" if elf.layouts.word == 8 else "I"
     row = struct.Struct(("<" if elf.layouts.order == "little" else ">") + 2 * word)
     entries: list[tuple[int, int]] = []

@@ -43,7 +43,7 @@ __all__ = ["ExtractResult", "extract"]
 
 
 class ExtractResult(tuple[Path, ...]):
-    """The paths of the images that :func:`extract` wrote: a tuple of :class:`pathlib.Path`, in file order.
+    """The paths of the images that :func:`extract` wrote: a tuple of ``Path``, in file order.
 
     ``unreadable`` are findings, one for each selected image that could not be taken out (with ``accept_damage``, and
     of folders and packages); ``unread`` are the errors of files in folders and packages that could not be read.

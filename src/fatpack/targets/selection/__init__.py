@@ -2,7 +2,7 @@
 
 ================  =====================================================================================
 ``select_image``  one function for all runtimes: the selected image, and if it runs, also if rules are ambiguous
-``model``         input (:class:`CandidateImage`) and output (:class:`SelectionResult`) of the rules
+``model``         input (``CandidateImage``) and output (``SelectionResult``) of the rules
 ``cuda``          the CUDA driver: one registered fat binary
 ``amd``           the HIP runtime: one bundle, or the kpack archives to which code was moved
 ``sycl_openmp``   LLVM's offload plugins (images of one descriptor), and SYCL's adapters (images of one program)

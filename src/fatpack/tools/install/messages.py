@@ -68,7 +68,7 @@ class ToolCallers:
 
     @property
     def names(self) -> list[str]:
-        """Who is asked, as :class:`Found` calls them."""
+        """The programs that a build may call, as :class:`CalledProgram` names them."""
         return ["PATH", *([os.path.basename(self.clang)] if self.clang else []), *(["nvcc"] if self.nvcc else [])]
 
     def found(self, name: str) -> Iterator[CalledProgram]:

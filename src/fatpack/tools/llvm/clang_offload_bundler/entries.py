@@ -193,7 +193,7 @@ class BundlerEntry(Record):
 class BundlerEntries(Record):
     """The entries of one bundle in the original's order; ``damage`` is what could not be read.
 
-    ``carrier`` is what kind of object it is, "" for none (:func:`objects.carrier`).
+    ``carrier`` is the format of the object, "" for none (:func:`object_format`).
     """
 
     entries: tuple[BundlerEntry, ...]
