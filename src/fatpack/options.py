@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class Options(Record):
     """The base class of the options of all formats."""
 
+    #: People make these: errors keep naming the fields (:class:`~fatpack.record.RecordType`).
+    _generate_after = 1 << 62
+
 
 class OffloadBinaryOptions(Options):
     """Options of offload binaries: version 1 has one file per image, 2 and 3 have one for all images.

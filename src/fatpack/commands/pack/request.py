@@ -47,6 +47,9 @@ class ImageFile(Record):
     .fatbin .s``).
     """
 
+    #: People make these: errors keep naming the fields (:class:`~fatpack.record.RecordType`).
+    _generate_after = 1 << 62
+
     file: str | os.PathLike[str] | Buffer
     triple: str = ""
     arch: str = ""
