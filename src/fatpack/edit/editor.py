@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import stat
 
-from fatpack import binary, images
-from fatpack.binary import archive
 from fatpack.edit import container_file
 from fatpack.errors import HostError, UsageError, cli_or_api
 from fatpack.io.atomic_write import MODE_OF_COPIES, file_mode, write_file
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner import detect_host
-from fatpack.scanner.unsupported_files import unsupported_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +25,10 @@ if TYPE_CHECKING:
 
 def editor_for(view: View) -> Editor:
     """Return the host room that can edit these bytes. Raises HostError, with what would work instead."""
+    from fatpack import binary, images
+    from fatpack.scanner import detect_host
+    from fatpack.scanner.unsupported_files import unsupported_kind
+
     name = detect_host(view)
     if name == "raw":
         kind = unsupported_kind(view)
@@ -90,6 +90,10 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
     Of a bare container, every image afterwards must be one from before; without ``in_containers`` that is for the
     caller to check. Of an archive, every member must be as it was, to the byte, or a sound edit of itself.
     """
+    from fatpack import binary
+    from fatpack.binary import archive
+    from fatpack.scanner import detect_host
+
     name = detect_host(before)
     if name == "raw":
         if in_containers:

@@ -6,9 +6,6 @@ An edit inside an archive is carried out to the archive by :mod:`fatpack.selecto
 
 from __future__ import annotations
 
-from fatpack import binary, formats, images
-from fatpack.edit.editor import editor_for
-from fatpack.edit.verify import container_damage_list
 from fatpack.errors import FormatError, HostError, UsageError, cli_or_api
 from fatpack.model import Finding
 from fatpack.record import Record
@@ -67,6 +64,9 @@ def embed_container(
     ``only_growing`` cuts nothing off the host, where its format allows that: it can then be edited in place without a
     copy. Raises HostError, FormatError.
     """
+    from fatpack import binary
+    from fatpack.edit.editor import editor_for
+
     hint = _where_it_belongs(format or "")
     if hint:
         raise HostError(f"a {format} is a file of its own, and no section of an object", hint=hint)
@@ -94,6 +94,8 @@ def embed_file(
 
     Raises UsageError for content of an unknown format unless ``accept_damage``, and what :func:`embed_container` does.
     """
+    from fatpack import formats
+
     format = formats.format_at(content)
     if format is None and not accept_damage:
         pack_first = f"pack it first, or {cli_or_api('--force', 'accept_damage=True')} to embed it all the same"
@@ -119,6 +121,9 @@ def refuse_damage(content: View) -> None:
 
 def container_damage(content: View) -> list[Finding]:
     """Return what is damaged in a container; nothing for bytes that are none."""
+    from fatpack import formats
+    from fatpack.edit.verify import container_damage_list
+
     return container_damage_list(content) if formats.format_by_magic(content.head(0, 24)) else []
 
 
@@ -131,6 +136,9 @@ def replace_container(
     The new content must be a container of the format, or an image of the form, that is there now, unless
     ``accept_mismatch``: code refers to what a section holds. Raises HostError otherwise.
     """
+    from fatpack import binary, formats
+    from fatpack.edit.editor import editor_for
+
     room = editor_for(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
     sites = [site for site in sites if site.content != binary.TABLE]
@@ -157,6 +165,8 @@ def replace_container(
 
 def _content(view: View) -> str:
     """Return what bytes are, in words: a container by its format, an image by its form."""
+    from fatpack import formats, images
+
     name = formats.format_at(view)
     form = "" if name else images.identify_image(view).form
     return name or (_ONE_IMAGE + form if form else "of an unknown format")

@@ -9,24 +9,13 @@
 
 from __future__ import annotations
 
-from fatpack import limits, magic_numbers
-from fatpack.binary import archive
-from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.edit import container_file, write_containers
 from fatpack.edit.editor import editor_for
 from fatpack.edit.verify import content_findings
 from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported, UsageError, cli_or_api
-from fatpack.formats.clang_bundle import fat_object
-from fatpack.formats.clang_bundle.fat_object import FatObjectEntry
-from fatpack.formats.clang_bundle.layout import MAGIC
 from fatpack.io.source import PiecesSource
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner import FoundContainer, detect_host, scan
-from fatpack.scanner.unsupported_files import unsupported_kind
-from fatpack.selectors.address import find_location, refuse_package
-from fatpack.selectors.no_match import NothingSelected, available_values, refuse_empty, unread_findings
-from fatpack.selectors.select import select_images
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +26,9 @@ if TYPE_CHECKING:
     from fatpack.edit.write_containers import ImageChanges
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
-    from fatpack.scanner import FoundImage
+    from fatpack.scanner import FoundContainer, FoundImage
     from fatpack.selectors.address import Address, Location
+    from fatpack.selectors.no_match import NothingSelected
     from fatpack.selectors.select import Selector
 
     #: number of a section → what it holds now; None for one that goes
@@ -51,6 +41,9 @@ def locate_edit(host: View, address: Address, *contents: View) -> Location:
     Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address that
     names nothing.
     """
+    from fatpack.selectors.address import find_location, refuse_package
+    from fatpack.selectors.no_match import refuse_empty
+
     for view in (host, *contents):
         refuse_empty(view)
     refuse_package(host)
@@ -76,6 +69,8 @@ def rewrite_object(
     gets a section of its own. With ``allow_empty`` containers that code refers to stay when they lose all images, as
     empty ones. Raises HostError, with advice.
     """
+    from fatpack.formats.clang_bundle.layout import MAGIC
+
     room = editor_for(view)
     sites = [site for site in room.locate(view) if not isinstance(site, Finding) and site.index is not None]
     by_section: dict[int | None, list[FoundContainer]] = {}
@@ -144,6 +139,8 @@ def _fat_object(
     view: View, found: FoundContainer, sites: Sequence[CodeSection], changes: ImageChanges
 ) -> SectionContents:
     """Return the changes to the sections of a fat object, each of which holds one image, or several after ``ld -r``."""
+    from fatpack.formats.clang_bundle.fat_object import FatObjectEntry
+
     images: dict[int, list[tuple[Image, Sequence[Image]]]] = {}
     for item in found.images:
         stored = item.as_stored
@@ -174,6 +171,9 @@ def _notes(
     view: View, sites: Iterable[CodeSection], sizes: Mapping[str, Sequence[Sequence[int]]]
 ) -> Iterator[tuple[int, Sequence[Piece] | None]]:
     """Yield the changes to sections that note sizes and symbols of the images."""
+    from fatpack import magic_numbers
+    from fatpack.formats.clang_bundle import fat_object
+
     gone = frozenset(id for id, rows in sizes.items() if not any(rows))
     order: Literal["big", "little"] = "big" if view.head(0, 6)[5:] == b"\2" else "little"
     for site in sites:
@@ -194,6 +194,9 @@ def _notes(
 
 def _advice(view: View, by_section: Mapping[int | None, Sequence[FoundContainer]], contents: SectionContents) -> str:
     """Return what to do instead of an edit that the host refused; "" where the host's own words say all."""
+    from fatpack.binary.elf.quick_header import read_quick_header
+    from fatpack.scanner import detect_host
+
     elf = read_quick_header(view, view.head(0, 64))
     if (elf is not None and elf.type != 1) or detect_host(view) == "pe":
         return ""  # a linked file is not edited, whatever stays in it
@@ -256,6 +259,11 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     damaged container refuses the whole edit: what cannot be read cannot be kept safely. Raises NothingSelected, with
     what is there, FormatError, and HostError for a host that is not edited.
     """
+    from fatpack.binary import archive
+    from fatpack.scanner import FoundContainer, detect_host
+    from fatpack.scanner.unsupported_files import unsupported_kind
+    from fatpack.selectors.select import select_images
+
     name = detect_host(host)
     if name not in ("archive", "raw"):
         editor_for(host)
@@ -310,6 +318,8 @@ def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb
 
     Raises FormatError for any other: what cannot be read cannot be kept safely.
     """
+    from fatpack.scanner import FoundContainer, detect_host
+
     for part in parts:
         wrong = [
             item
@@ -325,6 +335,9 @@ def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb
 
 def scan_tree(host: View, *, checks_registration: bool = True) -> FilePart:
     """Return a file with everything in it; ``checks_registration`` compares the names that objects register with it."""
+    from fatpack import limits
+    from fatpack.scanner import FoundContainer, detect_host
+
     if detect_host(host) != "archive":
         return _part(host, "", limits.NESTING, is_member=False, checks_registration=checks_registration)
     whole = _part(host, "", limits.NESTING, is_member=True, checks_registration=checks_registration)
@@ -336,6 +349,10 @@ def scan_tree(host: View, *, checks_registration: bool = True) -> FilePart:
 
 def _part(view: View, title: str, depth: int, *, is_member: bool, checks_registration: bool) -> FilePart:
     """Return a file with everything in it, archives in archives too."""
+    from fatpack import limits
+    from fatpack.binary import archive
+    from fatpack.scanner import detect_host, scan
+
     if detect_host(view) != "archive":
         return FilePart(view, title, tuple(scan(view, is_member=is_member, checks_registration=checks_registration)))
     if depth <= 0:
@@ -380,6 +397,9 @@ def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = 
 
 def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Iterable[Piece] | None:
     """Return a file with its changes; None if it has none."""
+    from fatpack.binary import archive
+    from fatpack.scanner import FoundContainer, detect_host
+
     if part.members:
         edited = {number: _written(member, changes, allow_empty=allow_empty) for number, member in part.members}
         pieces = {number: list(pieces) for number, pieces in edited.items() if pieces is not None}
@@ -403,6 +423,8 @@ def _nothing(
     host: View, items: Sequence[FoundContainer | Finding], selector: Selector, nested: Sequence[str], verb: str
 ) -> NothingSelected:
     """Return the error for a selection of nothing that can be edited."""
+    from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
+
     if nested:
         return NothingSelected(
             f"image {nested[0]} lies inside another image",

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fatpack import formats, images
-from fatpack.concurrency.threads import ThreadTasks
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import code_for_error, finding
-from fatpack.images.container_mismatch import mismatch_findings
 from fatpack.io.open import open_source
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding
@@ -33,6 +30,8 @@ class Verification:
     """
 
     def __init__(self, items: Sequence[FoundContainer | Finding]) -> None:
+        from fatpack.concurrency.threads import ThreadTasks
+
         self._items = items
         # Inflated data shares its source with other readers, which threads must not.
         self._tasks = ThreadTasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
@@ -73,6 +72,8 @@ def content_findings(found: Sequence[FoundContainer]) -> list[Finding]:
 
 def _unchecked(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundContainer]:
     """Yield the containers that were not checked when they were read, without looking at their images."""
+    from fatpack import formats
+
     for item in items:
         if not isinstance(item, Finding):
             check = formats.content_verifier(item.container.format)
@@ -94,6 +95,8 @@ def _is_in_file(found: FoundContainer) -> bool:
 
 
 def _check(container: Container) -> Callable[[], list[Finding]]:
+    from fatpack import formats
+
     def run() -> list[Finding]:
         try:
             late = formats.content_verifier(container.format)
@@ -110,6 +113,8 @@ def deferred_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding
     ``path`` is the file that one of them was written to: its headers and tables of symbols are read from there, which
     takes not to inflate it again. Several images, in an archive, are read where they were found.
     """
+    from fatpack import images
+
     late = [image for image in found if image.info is images.NOT_INFLATED]
     if len(late) == len(found) == 1 and os.path.isfile(path):
         with open_source(path) as source:
@@ -146,6 +151,9 @@ def _damage_in(image: FoundImage) -> list[Finding]:
 
 def _damage(image: Image, data: View) -> Iterator[Finding]:
     """Yield what ``inspect`` finds in an image that is damaged."""
+    from fatpack import images
+    from fatpack.images.container_mismatch import mismatch_findings
+
     recognised = images.identify_image(data)
     cut = [item for item in mismatch_findings(image, recognised) if item.code == "FP1104"]
     yield from cut

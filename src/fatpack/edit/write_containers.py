@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack import formats
-from fatpack.concurrency.threads import ThreadTasks
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
 from fatpack.findings import code_for_error, finding
 from fatpack.io.inflated import StreamedSource
@@ -68,12 +66,16 @@ def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
 
     Raises what writing raises, for the first container that cannot be written.
     """
+    from fatpack.concurrency.threads import ThreadTasks
+
     are_compressed = any("compression" in container.attrs for container in containers)
     with ThreadTasks([_task(container) for container in containers], threads=None if are_compressed else 1) as tasks:
         return list(tasks)
 
 
 def _task(container: Container) -> Callable[[], list[Piece]]:
+    from fatpack import formats
+
     def run() -> list[Piece]:
         # Comparing images makes all of them, so containers with fewer than were read are not compared.
         read = getattr(container.record, "images", ())

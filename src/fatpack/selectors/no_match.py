@@ -5,7 +5,6 @@ from __future__ import annotations
 from fatpack.errors import FormatError, Unsupported, UsageError, truncate_words
 from fatpack.model import Finding, arch_name
 from fatpack.selectors.select import PATTERNS, Selector, id_choices, select_images, with_positions
-from fatpack.targets.triple import as_llvm22
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,6 +153,8 @@ def missing_ids_reason(items: Sequence[FoundContainer | Finding], selector: Sele
 
 def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
     """Yield the values of a condition that would have selected images, in their order."""
+    from fatpack.targets.triple import as_llvm22
+
     for position, image in rows:
         target = image.target
         if key in ("container", "index"):
