@@ -89,7 +89,8 @@ def test_threads_that_write_stop_too(folder: Path) -> None:
     packing = [sys.executable, "-c", "import sys; from fatpack.main import main; sys.exit(main())", "pack", *images]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     options = ["--format=fatbin", "-o", "x.fatbin", "-q", "--force"]
-    assert subprocess.run([*packing, *options], env=environment).returncode == 0
+    # With warnings: the PTX is for sm_80.
+    assert subprocess.run([*packing, *options], env=environment).returncode == 1
     process = started(["extract", "x.fatbin", "-d", "out"], linger=True)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=20)
