@@ -21,9 +21,9 @@ parameters =============
 
 Not covered: line numbers, names and times of source files (``-lineinfo``), notes of tools, the order of kernels and
 sections, and the second form of the code in cubins since sm_100, which contains line numbers. Names that compilers
-derive from a unit's path or contents are covered without that part (:func:`strip_unit_suffix`). Linked code objects contain
-distances to data in their code: a kernel then also counts as changed if data of other kernels moved. SPIR-V, LLVM
-bitcode, LTO-IR and Tile IR have no digests.
+derive from a unit's path or contents are covered without that part (:func:`strip_unit_suffix`). Linked code objects
+contain distances to data in their code: a kernel then also counts as changed if data of other kernels moved. SPIR-V,
+LLVM bitcode, LTO-IR and Tile IR have no digests.
 """
 
 from __future__ import annotations

@@ -113,7 +113,8 @@ _MOST_CLAIMS = 1000
 
 
 def identify_ptx_fast(text: bytes) -> ImageInfo | None:
-    """Return the result of :func:`identify_ptx` for a text without leading comments; None if its first words are unusual."""
+    """Return the result of :func:`identify_ptx` for a text without leading comments; None if its first words are
+    unusual."""
     words = tuple(text.split(None, 6)[:6])
     known = _CLAIMS.get(words)
     if known is not None:

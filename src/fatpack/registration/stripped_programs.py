@@ -6,7 +6,8 @@
     records of version 2    ──► the words of their lists, which lead to prelinked fat binaries
 
 A container that no such word leads to may be reached in another way: by an address in the program's data, a relocation,
-or a symbol. :func:`other_references` looks for these. What code makes of its own address, without any of them, nobody sees.
+or a symbol. :func:`other_references` looks for these. What code makes of its own address, without any of them, nobody
+sees.
 """
 
 from __future__ import annotations
