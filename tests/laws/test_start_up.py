@@ -208,7 +208,7 @@ def test_what_builds_call_in_loops_loads_next_to_nothing(arguments: list[str], t
 #: What people type, on a small file, and the instructions that the whole command may take, in bare starts: 6, of which
 #: click takes 4.5. Editors and readers of tables of names take more.
 TYPED = {
-    "inspect": (["inspect", CONTAINER], 6),
+    "inspect": (["inspect", CONTAINER], 6.1),
     "extract": (["extract", CONTAINER, "--directory", "out", "--force"], 6.2),
     "embed": (["embed", HOST, CONTAINER, "--output", "fat.o"], 6.4),
     "pack": (["pack", f"--image=file={CUBIN},arch=sm_80,kind=cuda", "--output", "x.bin"], 6),
