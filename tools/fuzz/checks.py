@@ -321,9 +321,17 @@ def edit_file(edit: Callable[[View], Iterable[object]]) -> Callable[[bytes], str
     return run
 
 
-def without_images(view: View) -> Iterable[object]:
-    """Take all device code out."""
-    return remove_images(view, Selector()).pieces
+def remove_file(data: bytes) -> str:
+    """Take all device code out; the result must pass the check that belongs to it, as the command applies it."""
+    view = _view(data)
+    host = detect_host(view)
+    try:
+        removal = remove_images(view, Selector())
+        after = _joined(removal.pieces)
+    except FatpackError as error:
+        return f"{host} {_words(error)}"
+    removal.check(view, _view(after))
+    return f"{host} {len(after) > len(data)}"
 
 
 def with_another(view: View) -> Iterable[object]:

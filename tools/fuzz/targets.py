@@ -138,7 +138,7 @@ def _targets() -> Iterator[Target]:
     yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)
     yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)
     containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "syclbin")
-    yield Target("remove", checks.edit_file(checks.without_images), _files(*objects, *containers), fields)
+    yield Target("remove", checks.remove_file, _files(*objects, *containers), fields)
     yield Target("relay", checks.relay_file, seeds.linked, fields)
     for name in {module: name for name, module in reversed(TOOLS.items())}.values():
         folders, command_lines = _TOOLS.get(name, _ANY_TOOL)
