@@ -47,7 +47,7 @@ def _workers() -> list[int]:
                 title = Path(f"/proc/{name}/cmdline").read_bytes()
             except OSError:
                 continue
-            if title.startswith(b"ray::work"):
+            if title.startswith(b"ray::run_in_worker"):
                 found.append(int(name))
     return found
 
