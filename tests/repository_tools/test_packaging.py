@@ -86,7 +86,8 @@ def test_debian_13_builds_checks_and_installs_both_packages(debian13: Debian13) 
 
 
 #: Tests of what needs nothing that only wheels bring: Debian has no lief, an older click, no compiler of devices.
-PARTS = "api io formats machine words encoding packages trees answers runtime scanner images elf symbols report".split()
+PARTS = "io formats concurrency codecs packages inputs registration scanner images binary/elf text".split()
+PARTS += ["library/test_buffers.py", "library/test_reading.py", "commands/explain/test_cases.py"]
 
 
 @pytest.mark.slow
