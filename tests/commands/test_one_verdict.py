@@ -331,7 +331,7 @@ def by_nvcc(folder: Path, source: str, *options: str, name: str = "unit.o") -> P
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("options", [("-c",), ("-c", "-rdc=true"), ("-shared", "-Xcompiler=-fPIC", "-cudart=shared")])
+@pytest.mark.parametrize("options", [("-c",), ("-c", "-rdc=true"), ("-shared", "-Xcompiler=-fPIC", "-cudart=none")])
 def test_variables_of_nvcc(tmp_path: Path, options: tuple[str, ...]) -> None:
     whole = by_nvcc(tmp_path, VARIABLES, *options)
     assert agreed(whole) == ("agrees", set())
@@ -343,7 +343,7 @@ def test_variables_of_nvcc(tmp_path: Path, options: tuple[str, ...]) -> None:
 
 @pytest.mark.reference
 @pytest.mark.parametrize("level", ["-Xcompiler=-O0", "-O2"])
-@pytest.mark.parametrize("options", [("-c",), ("-shared", "-Xcompiler=-fPIC", "-cudart=shared")])
+@pytest.mark.parametrize("options", [("-c",), ("-shared", "-Xcompiler=-fPIC", "-cudart=none")])
 def test_templates_that_nvcc_has_on_the_host_alone(tmp_path: Path, level: str, options: tuple[str, ...]) -> None:
     assert agreed(by_nvcc(tmp_path, HOST_ONLY, level, *options)) == ("agrees", set())
     assert agreed(by_nvcc(tmp_path, HOST_ONLY, level, *options, "-DONLY")) == ("findings", {"FP3060"})
@@ -355,7 +355,7 @@ def test_the_record_of_a_device_link_is_registered_by_the_last_of_its_units(tmp_
     for name in ("one", "two"):
         (tmp_path / f"{name}.cu").write_text(f"__global__ void {name}(int *p) {{ *p = 1; }}\n")
     (tmp_path / "three.cu").write_text("__global__ void three(int *p) { *p = 1; }\n")
-    options = ["-arch=sm_80", "-O2", "-Xcompiler=-fPIC", "-cudart=shared"]
+    options = ["-arch=sm_80", "-O2", "-Xcompiler=-fPIC", "-cudart=none"]
     reference.run("nvcc", *options, "-c", "three.cu", "-o", "three.o", cwd=tmp_path)
     reference.run(
         "nvcc", *options, "-rdc=true", "-shared", "one.cu", "two.cu", "three.o", "-o", "library.so", cwd=tmp_path
