@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.main import run_guarded
+from fatpack.main import ExitCode
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,7 @@ from fatpack.main import run_guarded
 def test_a_library_that_is_missing_is_named(
     name: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def command() -> int:
+    with ExitCode() as outcome:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    assert run_guarded(command) == code
+    assert outcome.code == code
     assert words in capsys.readouterr().err

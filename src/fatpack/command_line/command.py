@@ -172,7 +172,8 @@ class Command(click.Command):
                 from fatpack.command_line.messages import WaitStatus
 
                 scope.enter_context(WaitStatus(self.name or "", quiet=bool(ctx.params.get("quiet"))))
-            return super().invoke(ctx) or 0
+            assert self.callback is not None
+            return self.callback(**ctx.params) or 0
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the page: usage, description, examples, options."""

@@ -11,7 +11,8 @@ from fatpack.concurrency.signals import SignalHandlers, remove_unfinished
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import NoReturn
+    from types import TracebackType
+    from typing import NoReturn, Self
 
 
 #: Objects that are made before the collector looks for garbage. Loading modules makes tens of thousands of them, and no
@@ -33,8 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             from fatpack.errors import option_names_in_messages
 
             arguments = list(_called_as(sys.argv) if argv is None else argv)
-            with option_names_in_messages():
-                code = run_guarded(lambda: _limited(arguments))
+            with option_names_in_messages(), ExitCode() as outcome:
+                outcome.code = _run(arguments)
+                _flush()
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code
@@ -42,8 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if argv is None:
                 gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
     if argv is None and arguments[:1] == ["tool"]:
-        _end(code)
-    return code
+        _end(outcome.code)
+    return outcome.code
 
 
 def _escape_what_stdout_lacks() -> None:
@@ -83,7 +85,7 @@ def _called_as(argv: Sequence[str]) -> Sequence[str]:
     return ["tool", path, *argv[1:]] if find_stand_in(path) else argv[1:]
 
 
-def _limited(arguments: list[str]) -> int:
+def _run(arguments: list[str]) -> int:
     """Run one command with the limits of the environment: stand-ins take the options of their originals alone.
 
     All that it opens shares one account of what is inflated and written.
@@ -95,27 +97,29 @@ def _limited(arguments: list[str]) -> int:
 
         return answer(click_group, os.environ["_FATPACK_COMPLETE"])
     if arguments == ["--version"]:
-        return _version()
+        from fatpack import __version__
+
+        sys.stdout.write(f"fatpack {__version__}\n")
+        return 0
+    program: Callable[[Sequence[str]], int]
+    if arguments[:1] == ["tool"] and not _is_placing(arguments[1:2]):
+        from fatpack.tools import run_stand_in
+
+        program, words = run_stand_in, arguments[1:]
+    else:
+        from fatpack.main.click_app import run_click
+
+        program, words = run_click, arguments
     from fatpack.limits import Budget, sources_with_budget
 
-    texts = os.environ.get("FATPACK_LIMITS", "").split()
+    limits = os.environ.get("FATPACK_LIMITS", "").split()
     with sources_with_budget(Budget()):
-        if not texts:
-            return _run(arguments)
+        if not limits:
+            return program(words)
         from fatpack.command_line.options import LimitsInEffect
 
-        with LimitsInEffect(texts):
-            return _run(arguments)
-
-
-def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["tool"] and not _is_placing(arguments[1:2]):
-        from fatpack.tools import run_stand_in as run_tool
-
-        return run_tool(arguments[1:])
-    from fatpack.main.click_app import run_click as run_app
-
-    return run_app(arguments)
+        with LimitsInEffect(limits):
+            return program(words)
 
 
 def _open_closed_streams() -> None:
@@ -138,37 +142,43 @@ def _is_placing(arguments: Sequence[str]) -> bool:
     return bool(arguments) and arguments[0].partition("=")[0] in ("--install", "--uninstall", "--which")
 
 
-def _version() -> int:
-    from fatpack import __version__
+class ExitCode:
+    """The exit code of a command. An error that it raises on purpose, or that the system gave, becomes one line."""
 
-    sys.stdout.write(f"fatpack {__version__}\n")
-    return 0
+    def __init__(self) -> None:
+        self.code = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        code = None if error is None else _report(error)
+        if code is not None:
+            self.code = code
+        return code is not None
 
 
-def run_guarded(command: Callable[[], int]) -> int:
-    """Run a command; turn what it raises on purpose, and what the system refuses, into one line and an exit code."""
+def _report(error: BaseException) -> int | None:
+    """Write the line for an error and return the exit code; None if it is a mistake of the program, or a signal."""
     from fatpack.errors import FatpackError
 
-    try:
-        code = command()
-        _flush()
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         _give_up(1)  # the reader is gone (``| head``): say nothing
         return 141
-    except (FatpackError, OSError) as error:
+    if isinstance(error, (FatpackError, OSError)):
         from fatpack.exit_codes import error_message, exit_code
 
         if not _is_flushed() and isinstance(error, OSError) and error.filename is None:
             error = type(error)(error.errno, error.strerror, "standard output")
         return _failed(error_message(error), exit_code(error))
-    except MemoryError:
+    if isinstance(error, MemoryError):
         return _failed("not enough memory", 5)
-    except ImportError as error:
+    if isinstance(error, ImportError):
         if error.name in _COMPILED:
             advice = f"where it has no wheel, a compiler is needed: pip install {error.name}"
             return _failed(f"the library {error.name} is not installed, and this needs it; {advice}", 4)
         return _failed(f"a part of the program cannot be loaded: {error}", 5)
-    return code
+    return None
 
 
 def _flush() -> None:

@@ -43,11 +43,17 @@ class Group(click.Group):
 
         write_overview(formatter)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options of the program, and leave the command and its words."""
+        return click.Command.parse_args(self, ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which ones come near."""
-        name = args[0] if args else ""
+        if not args:
+            ctx.fail("Missing command.")
+        name = args[0]
         if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from fatpack.main.help import suggest_command
 
@@ -132,7 +138,11 @@ def run_click(arguments: Sequence[str]) -> int:
         return USAGE
     try:
         with click_group.make_context("fatpack", list(words)) as context:
-            code = click_group.invoke(context)
+            name, command, rest = click_group.resolve_command(context, context.args)
+            assert command is not None
+            with command.make_context(name, rest, parent=context) as command_context:
+                code: int = command.invoke(command_context)
+                return code
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.UsageError as error:
@@ -145,4 +155,3 @@ def run_click(arguments: Sequence[str]) -> int:
 
             write_failure(schema, text, USAGE)
         return USAGE
-    return code if isinstance(code, int) else 0
