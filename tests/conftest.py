@@ -1,4 +1,4 @@
-"""How much a quick run tries, what it leaves to the sweeps that CI runs, and what no run may change."""
+"""The effort of a quick run, the sweeps that only CI runs, and files that no run may change."""
 
 from __future__ import annotations
 

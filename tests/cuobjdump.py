@@ -1,4 +1,4 @@
-"""What cuobjdump says of a file and extracts from it, beside what fatpack does."""
+"""The output of cuobjdump for a file, and the files that it extracts, to compare with fatpack."""
 
 from __future__ import annotations
 

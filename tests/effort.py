@@ -1,4 +1,4 @@
-"""How much a run tries: a part by default, all of it where ``FATPACK_EXAMPLES`` is set, as in CI."""
+"""The number of examples of a run: a part by default, all if ``FATPACK_EXAMPLES`` is set, as in CI."""
 
 from __future__ import annotations
 

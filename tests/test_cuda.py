@@ -1,4 +1,4 @@
-"""What nvcc and clang make of CUDA sources is read as cuobjdump reads it: every option, linked and in archives."""
+"""Output of nvcc and clang for CUDA sources is read as cuobjdump reads it: every option, linked and in archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clang makes of HIP sources is read fully: every driver option, linked, merged and in archives."""
+"""Output of clang for HIP sources is read fully: every driver option, linked, merged and in archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``inspect -v`` says an image can be had by is what ``extract`` takes, for images wherever they lie."""
+"""``extract`` takes the addresses that ``inspect -v`` prints, for images in any kind of file."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_image_can_be_had_by_what_inspect_prints(name: str, folder: Path, 
             assert ran.code == 0, ran.err
             got = Path("got").read_bytes()
             if image.target.offload == "host" and found.container.attrs["flavour"] == "object":
-                # What stands for the host is the object without the bundle's sections.
+                # The host's image is the object without the bundle's sections.
                 assert got.startswith(b"\x7fELF")
                 assert b"__CLANG_OFFLOAD_BUNDLE__" not in got
             else:

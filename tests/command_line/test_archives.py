@@ -195,7 +195,7 @@ def test_an_archive_from_a_pipe_has_members_too(folder: Path, library: Path) -> 
 
 
 def test_members_of_every_kind_are_looked_into(fatpack: Fatpack, folder: Path) -> None:
-    """What heterogeneous archives hold: objects, bundles, offload binaries, bitcode and device objects side by side."""
+    """Members of heterogeneous archives: objects, bundles, offload binaries, bitcode and device objects."""
     names = {
         "f1-openmp-amdgcn-amd-amdhsa--gfx906f1.bc": FIXTURES / "bitcode" / "clang-22.bc",
         "pkg.bin": FIXTURES / "offload_binary" / "llvm-22-four.bin",

@@ -1,4 +1,4 @@
-"""What a command may inflate: the limit, the option and the argument that raise it, and what keeps them."""
+"""The limit of inflated bytes: the option and the argument that raise it, and the commands that have them."""
 
 from __future__ import annotations
 

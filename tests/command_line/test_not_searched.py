@@ -1,4 +1,4 @@
-"""What `inspect` says about bytes it did not search, and files that it does not read."""
+"""Remarks of `inspect` about bytes that it did not search, and files that it does not read."""
 
 from __future__ import annotations
 

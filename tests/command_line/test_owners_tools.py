@@ -1,4 +1,4 @@
-"""What is written is what the owner's tool takes, and what it would refuse is said by every command that reads it."""
+"""Output is accepted by the format owner's tool; every command warns about input that this tool would refuse."""
 
 from __future__ import annotations
 

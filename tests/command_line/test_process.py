@@ -1,4 +1,4 @@
-"""What the system refuses is one line and a documented exit code: memory, streams, reading, time."""
+"""A refusal by the system gives one line and a documented exit code: memory, streams, reading, time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal gets and what files and pipes get: colour, widths, and who decides."""
+"""Colour and widths on a terminal, in files and in pipes, and the options that decide."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ ARGUMENTS = [(name, argument) for name in CALLS for argument in inspect.signatur
 
 
 class Nothing:
-    """What no argument is."""
+    """A type that no argument accepts."""
 
 
 @pytest.mark.parametrize(("name", "argument"), ARGUMENTS, ids=[f"{name}-{argument}" for name, argument in ARGUMENTS])

@@ -92,7 +92,7 @@ def test_bundles_that_are_inflated_as_they_are_read_can_be_pickled(monkeypatch: 
 
 
 def test_a_descriptor_of_the_same_number_is_not_taken_for_the_file(tmp_path: Path) -> None:
-    """What was pickled once held the number of a descriptor: another file was read under it, without an error."""
+    """A pickle once held the number of a descriptor: another file was read under it, without an error."""
     (tmp_path / "one").write_bytes((RECORDED / "v130_none.fatbin").read_bytes())
     with fatpack.open(tmp_path / "one") as file:
         (image, *_) = file.images()

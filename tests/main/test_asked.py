@@ -1,4 +1,4 @@
-"""What shells offer on TAB, asked as their scripts ask."""
+"""Completions on TAB, requested as the scripts of shells request them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is offered from the file that was typed: what it holds, quickly, and nothing that could harm a shell."""
+"""Completions from the content of the typed file: quick, and without text that could harm a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a press of TAB costs, counted in instructions: times would be those of the machine."""
+"""The cost of a press of TAB in instructions: times depend on the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bash breaks into pieces is put together again, and quotes are read."""
+"""Words that bash breaks into pieces are joined again, and quotes are read."""
 
 from __future__ import annotations
 

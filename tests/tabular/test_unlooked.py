@@ -1,4 +1,4 @@
-"""What was met and not looked into is counted once, in one record, and told in words."""
+"""Skipped inputs are counted once, in one record, and reported in words."""
 
 from __future__ import annotations
 

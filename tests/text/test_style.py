@@ -89,7 +89,7 @@ def test_a_table_fits_where_its_names_can_give(rows: list[tuple[str, str, str]],
     others = max(len(row[1]) for row in rows)
     if 2 + NARROWEST + 2 + others + 2 + NARROWEST <= width:
         assert max(map(len, lines)) <= width
-    # What no name had to give for is there as a whole.
+    # Columns that are no names are never shortened.
     assert all(row[1] in line for row, line in zip(rows, lines, strict=True))
 
 

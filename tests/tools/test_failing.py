@@ -1,4 +1,4 @@
-"""What stand-ins say where standard output, an output or an input fails: in the form of their originals."""
+"""Messages of stand-ins if standard output, an output or an input fails: in the form of their originals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version a stand-in follows: ``--as``, then the environment, then the default."""
+"""The version that a stand-in follows: ``--as``, then the environment, then the default."""
 
 from __future__ import annotations
 

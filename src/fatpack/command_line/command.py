@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 
-#: How all commands are read and printed. LIMIT: longer lines of help are hard to read.
+#: Settings of all commands. LIMIT: longer lines of help are hard to read.
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 #: LIMIT: characters of the description beside a word on TAB: it has a line of the terminal.
 _LONGEST = 70
 
-#: Where an option chooses devices or their code.
+#: Options that select devices or their code.
 _DEVICES = ("--arch", "--for", "--device", "--require")
 
-#: What other tools call an option → what it is here: the first one that the command has.
+#: The name of an option in other tools → its names here: the first one that the command has.
 ELSEWHERE = {
     "--to": ("--format",),
     "--output-format": ("--format",),

@@ -1,4 +1,4 @@
-"""What the commands that edit a host share: what is opened, and where the result goes."""
+"""Input and output of the commands that edit a host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class EditDestination(Record):
-    """Where an edited host goes, as the options say."""
+    """The destination of an edited host, from the options."""
 
     output: str | None
     in_place: bool

@@ -1,4 +1,4 @@
-"""What commands say beside their results: messages and progress on stderr."""
+"""Messages and progress on stderr."""
 
 from __future__ import annotations
 

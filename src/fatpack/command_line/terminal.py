@@ -1,4 +1,4 @@
-"""What reads the output: a terminal with colour and a width, or a file or program that gets plain text.
+"""The reader of the output: a terminal with colour and a width, or a file or program that gets plain text.
 
 ``--color`` decides for one command. Without it NO_COLOR, then FORCE_COLOR, then what the output is: a terminal gets
 colour (no-color.org, force-color.org; the order is that of Python 3.13's own messages).
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ColourChoice:
-    """What ``--color`` says, while a command runs."""
+    """The value of ``--color``, while a command runs."""
 
     now = "auto"
 

@@ -1,4 +1,4 @@
-"""What was met in a folder, pattern or package, counted: the line that ends a listing, and its record in JSON."""
+"""Counts of the files in a folder, pattern or package: the line that ends a listing, and its record in JSON."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def report_unused(exclude: Sequence[str], summaries: Sequence[TreeSummary], *, q
 
 
 class FilesProgress(StatusLine):
-    """How many files were looked into so far, and how many of them have device code."""
+    """The number of files read so far, and the number with device code."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,11 +131,11 @@ class FilesProgress(StatusLine):
         return f"{pluralize(self._files, 'file')}, {self._with_code} with device code, {super().text()}"
 
 
-# What is shown of the leaves of folders, patterns and packages, one after the other, and what was met in them.
+# The output for folders, patterns and packages: one file after the other, then the summary.
 
 
 class ShownFile(Record):
-    """What is shown of a leaf, and what it adds to the summary.
+    """The output for one file, and its part of the summary.
 
     ``content`` are lines, JSON or a record, None where the leaf is only counted; ``error`` says why there is none to be
     read. ``images`` is None without what is looked for: device code, or what registers it.

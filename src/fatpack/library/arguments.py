@@ -1,4 +1,4 @@
-"""What public functions are given: a wrong argument is an error that names it."""
+"""Arguments of public functions: an error about a wrong one names it."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def refuse_tree(file: Input) -> None:
         raise UsageError(f"{name} is {'a folder' if os.path.isdir(name) else 'a pattern'}, not one file", hint=hint)
 
 
-# Where a result goes: into a file of a given name, whole or not at all, or into a file that is open already.
+# Writing a result: to a path, whole or not at all, or to an open file.
 
 
 def issue_warnings(texts: Iterable[str]) -> None:

@@ -115,7 +115,7 @@ class File:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong or unexpected, in file order. Damaged input gives findings, not exceptions."""
+        """All findings, in file order. Damaged input gives findings, not exceptions."""
         return tuple(item for item in self.items if isinstance(item, Finding))
 
     def verify(self) -> tuple[Finding, ...]:
@@ -304,7 +304,7 @@ def _refuse_package(name: str) -> None:
     )
 
 
-# What notebooks show of an opened file: its images and findings as a small table, escaped.
+# The HTML of an opened file for notebooks: its images and findings as a small table, escaped.
 
 
 def file_html(path: str, size: int, host: str, items: Sequence[Container | Finding]) -> str:

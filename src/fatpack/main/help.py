@@ -24,7 +24,7 @@ PAGES = ("commands", "options", "limits")
 
 _HELP = ("-h, --help", "Show this message and exit.")
 
-#: Where `fatpack --help` sends its reader.
+#: Further commands, at the end of `fatpack --help`.
 _MORE = [
     ("fatpack COMMAND --help", "examples and options of a command"),
     ("fatpack help commands", "all commands"),
@@ -155,7 +155,7 @@ def shared_options(width: int | None = None) -> str:
     return formatter.getvalue()
 
 
-#: What holds for the arguments of all commands.
+#: Conventions of all commands.
 _CONVENTIONS = (
     'Results go to stdout, messages to stderr. "-" is stdin or stdout. "@FILE" is replaced by the words in FILE.',
     "Sizes: 850MB is 850 × 10^6 bytes, 800MiB and 800M are 800 × 2^20. 'fatpack help limits' lists the names and "

@@ -82,7 +82,7 @@ NARROWEST = 16
 
 
 class Style(Record):
-    """Whether words get colour, and how many columns there are; 0 where lines may be of any length."""
+    """Colour or none, and the number of columns; 0 if lines may have any length."""
 
     is_coloured: bool = False
     width: int = 0
@@ -93,7 +93,7 @@ class Style(Record):
         return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
-#: What files and pipes get.
+#: The style of files and pipes.
 PLAIN = Style()
 
 

@@ -1,4 +1,4 @@
-"""What a stand-in says where something fails that its module has no words for: in the form of its original.
+"""Messages of a stand-in for failures that its module does not handle, in the form of its original.
 
 A full disk behind standard output, an output that is a device, an input that goes away while it is read: each fails
 where it is met, and ends here. Sources: what the originals print and exit with on ``/dev/full`` (LLVM 22 and 23, ROCm's
@@ -30,7 +30,7 @@ _BEGINNINGS = {
     "llvm-foreach": "{program}: ",
 }
 
-#: What LLVM's library says of a stream that takes no more.
+#: The message of LLVM's library for a failed write to a stream.
 _STREAM = "LLVM ERROR: IO failure on output stream: "
 
 
@@ -62,14 +62,14 @@ def give_up_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-# Whether a program that others find is fatpack: a link to its command, a copy of its launcher, a script that calls it.
+# Recognising fatpack in a program on PATH: a link to its command, a copy of its launcher, a script that calls it.
 #
 # None of them may be taken for the original of a stand-in.
 
-#: What every launcher of ``fatpack`` has in it, whoever made it.
+#: Bytes in every launcher of ``fatpack``, whichever installer wrote it.
 _CALL = b"fatpack.main"
 
-#: LIMIT: bytes. Launchers have about 100 kB; what is larger is somebody's program.
+#: LIMIT: bytes. Launchers have about 100 kB; a larger file is another program.
 _LARGEST_LAUNCHER = 1 << 20
 
 #: LIMIT: bytes at the beginning of a script that are looked at.

@@ -1,4 +1,4 @@
-"""Which version of its original a stand-in follows: ``fatpack tool --as=23 NAME``, or a variable of the environment.
+"""The version of the original that a stand-in follows: ``fatpack tool --as=23 NAME``, or an environment variable.
 
 ``--as`` beats the variable, and the variable beats the default. The variable is for a stand-in in the place of the
 original, whose caller gives only the original's options.

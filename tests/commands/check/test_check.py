@@ -257,7 +257,7 @@ ZSTD = 0x8011
 
 
 def test_what_cannot_be_inflated_is_not_code_without_kernels(folder: Path) -> None:
-    """What serves no device is left aside where it has no kernels, which silence about them does not show."""
+    """A unit without kernels need not serve a device; unreadable kernels are not the same as no kernels."""
     garbage = fatbin.entry(b"no stream at all", sm=80, flags=ZSTD, inflated=4000)
     Path("x.so").write_bytes(linked_elf.build([container("80 90"), fatbin.fatbin(garbage)]).data)
     for options in ({}, {"uniform": True}):

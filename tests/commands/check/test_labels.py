@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_agrees_is_quiet(flags: int) -> None:
     assert said(held(cubin(80, ["k"]), 80, flags)) == []
     assert said(held(TEXT % 75, 80, flags, fatbin.PTX)) == []  # a text for less is fine
-    # Whether it is for a variant only the notes of a cubin may say, which lie behind its header.
+    # Only the notes of a cubin, which follow its header, may tell if it is for a variant.
     assert flags == 0x11 or said(held(cubin(90, ["k"]), 90, flags | 1 << 20)) == []
 
 

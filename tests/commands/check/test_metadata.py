@@ -1,4 +1,4 @@
-"""What packages declare is held against what is in them: each source right, wrong and hostile."""
+"""Declared architectures are compared with the content of packages: each source right, wrong and hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is lost between stages, by facts alone."""
+"""Kernels and architectures that are lost between stages, from facts alone."""
 
 from __future__ import annotations
 

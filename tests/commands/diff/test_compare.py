@@ -1,4 +1,4 @@
-"""What became of images and kernels: lost, added, changed, packed anew or built anew."""
+"""Changes of images and kernels: lost, added, changed, repacked or rebuilt."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_images_that_are_packed_anew(tmp_path: Path, mode: str) -> None:
 def test_an_image_whose_form_only_one_side_shows_is_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is compressed as a whole is inflated for a listing where it is small: only then forms are known."""
+    """A small container compressed as a whole is inflated for a listing: only then are its forms known."""
     (tmp_path / "large").write_bytes(bytes(range(256)) * 1024)
     code = FIXTURES / "kernels" / "needs.v6.gfx90a.hsaco"
     images = [f"--image=file={code},id=hip-amdgcn-amd-amdhsa--gfx90a"]

@@ -1,4 +1,4 @@
-"""What is stored as one thing and does not look like it is not healthy, though a listing only notes it."""
+"""An image that does not look like its stored form is not healthy; a listing only notes it."""
 
 from __future__ import annotations
 

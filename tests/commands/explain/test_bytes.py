@@ -1,4 +1,4 @@
-"""What is taken for its label is judged by its bytes, too; what was not read is said, and is never "runs"."""
+"""An image chosen by its label is also judged by its bytes; an unread image is reported, and is never "runs"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What devices get, for every case of documents and threads (``cases.toml``): from packed containers to the answer."""
+"""Every case of documents and threads (``cases.toml``): from packed containers to the image that a device loads."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_only_what_runs_needs_a_driver() -> None:
     ],
 )
 def test_the_driver_that_is_named_knows_the_device_and_takes_the_image(images: str, arch: str, said: str) -> None:
-    """What is advised is what the same question with that driver does not deny."""
+    """With the driver that a note advises, the same question is answered with runs or compiles."""
     rows = list(fatpack.rows(offered.cuda(images)))
     (answer,) = explain_rows(rows, ["x"], ExplainQuery((parse_device(arch),), RuntimeSettings())).devices  # type: ignore[arg-type]
     assert answer.notes == (f"needs a driver of {said}; pass driver= to check yours",)

@@ -1,4 +1,4 @@
-"""What device code adds up to, checked against the records it is made from."""
+"""Totals of device code, checked against the records they are made from."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run
 
 @pytest.fixture
 def inflations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was inflated of fat binaries since the test began, a name for each time."""
+    """Calls that inflated parts of fat binaries since the test began, by name."""
     seen: list[str] = []
     for module, name in ((entry, "decompress"), (entry, "pieces_inflated"), (codecs, "inflate_beginning")):
         real = getattr(module, name)

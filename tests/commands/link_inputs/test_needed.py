@@ -1,4 +1,4 @@
-"""Which images of archives join by their symbols; ``test_needed_reference.py`` compares it with LLVM 19."""
+"""Images of archives that join by their symbols; ``test_needed_reference.py`` compares them with LLVM 19."""
 
 from __future__ import annotations
 

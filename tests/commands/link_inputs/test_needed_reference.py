@@ -1,4 +1,4 @@
-"""Which images of archives clang-linker-wrapper 19 takes by their symbols, over generated archives and link lines."""
+"""Images of archives that clang-linker-wrapper 19 takes by symbols, over generated archives and link lines."""
 
 from __future__ import annotations
 

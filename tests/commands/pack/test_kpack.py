@@ -1,4 +1,4 @@
-"""Which images a kpack archive is packed of."""
+"""The images that a kpack archive is packed from."""
 
 from __future__ import annotations
 

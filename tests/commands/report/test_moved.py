@@ -1,4 +1,4 @@
-"""What ``inspect`` says of programs whose code was moved to kpack archives, and of manifests of such archives."""
+"""``inspect`` of programs whose code was moved to kpack archives, and of manifests of such archives."""
 
 from __future__ import annotations
 

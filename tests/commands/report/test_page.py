@@ -147,7 +147,7 @@ def test_pictures_of_hostile_names_are_xml() -> None:
 
 
 class AsGitHub(HTMLParser):
-    """What GitHub's own renderer makes of a text: elements, rows of tables, and text that is not in ``code``."""
+    """The HTML of GitHub's own renderer: elements, rows of tables, and text that is not in ``code``."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

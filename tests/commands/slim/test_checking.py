@@ -1,4 +1,4 @@
-"""What the check of a slimmed file lets pass: the images that stay, and zeros behind those of a fat binary."""
+"""The check of a slimmed file accepts the images that stay, and zeros after the images of a fat binary."""
 
 from __future__ import annotations
 

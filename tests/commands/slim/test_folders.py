@@ -33,7 +33,7 @@ FILES = {
 
 
 class Shorter(Record):
-    """What stands for a slimmed library here."""
+    """Replaces a slimmed library in these tests."""
 
     pieces: list[bytes]
     is_changed: bool
@@ -129,7 +129,7 @@ def test_a_library_that_cannot_be_slimmed_is_copied_and_told(folder: Path, tmp_p
 
 
 class Refused(FatpackError):
-    """What concerns all files."""
+    """An error that concerns all files."""
 
 
 def test_what_is_refused_for_all_is_refused_before_anything_is_written(folder: Path, tmp_path: Path) -> None:

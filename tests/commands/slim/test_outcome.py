@@ -1,4 +1,4 @@
-"""What is told of files that were slimmed."""
+"""Results and messages of slimmed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which images stay: the rules of the runtimes, container by container."""
+"""The images that stay: the rules of the runtimes, container by container."""
 
 from __future__ import annotations
 

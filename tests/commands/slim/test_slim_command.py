@@ -212,7 +212,7 @@ def test_a_refusal_names_the_device_once_and_is_short(tmp_path: Path, capsys: py
     assert main(["slim", str(path), "--for", "RTX 5090", "--dry-run", "--json"]) == 1
     refused = json.loads(capsys.readouterr().out)["files"][0]["refused"]
     assert [one["device"] for one in refused] == ["GeForce RTX 5090 (sm_120)"] * 7
-    # What --drop takes away is one fault, though no device code is left and a device loses it.
+    # A container emptied by --drop is one fault, although it both loses all device code and serves a device no more.
     assert main(["slim", str(path), "--for", "sm_86", "--drop", "sm_86", "--dry-run", "--json"]) == 1
     refused = json.loads(capsys.readouterr().out)["files"][0]["refused"]
     assert [(one["container"], one["device"]) for one in refused] == [(number, "sm_86") for number in range(7)]

@@ -64,7 +64,7 @@ def closed_in_the_end() -> Iterator[None]:
 
 
 class Shorter(Record):
-    """What stands for a slimmed library here."""
+    """Replaces a slimmed library in these tests."""
 
     pieces: list[bytes]
     is_changed: bool

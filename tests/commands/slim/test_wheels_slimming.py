@@ -33,7 +33,7 @@ BUILD, LOCAL = NameChange(build_tag="1sm90"), NameChange(local_version="sm90")
 
 
 class Shorter(Record):
-    """What stands for a slimmed library here."""
+    """Replaces a slimmed library in these tests."""
 
     pieces: list[bytes]
     is_changed: bool

@@ -1,4 +1,4 @@
-"""What a survey reads of a file follows from its tables, not from its size: an index of all files can be afforded."""
+"""A survey reads a number of bytes that depends on the tables of a file, not on its size."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Killing(LocalEngine):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_process_that_is_killed_loses_no_row(times: int, many: Path, tmp_path: Path, read: Read) -> None:
-    # Whether the result is there before the signal is the system's to say: both are right.
+    # The result may arrive before the signal or not: both are right.
     out = tmp_path / "out"
     with Killing("/3/3.bin", times) as engine:
         summary = run_survey([str(many)], str(out), OPTIONS, engine)

@@ -1,4 +1,4 @@
-"""What can be registered together, what becomes of it, and what is refused with which advice."""
+"""Images that can be registered together, the result, and refusals with their hints."""
 
 from __future__ import annotations
 

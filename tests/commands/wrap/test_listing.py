@@ -121,7 +121,7 @@ def test_coff_code_is_what_llvm_mc_makes_of_its_assembly(kind: str, tmp_path: Pa
     table, fixups, records = windows_unwind(code)
     assert code.data.hex(" ") == bytes(sections[".text"].content).hex(" ")
     assert records.hex(" ") == bytes(sections[".xdata"].content).hex(" ")
-    # What is added to an address stands in place.
+    # The addend of an address is stored in the bytes themselves.
     filled = bytearray(table)
     for item in fixups:
         filled[item.offset : item.offset + 4] = item.addend.to_bytes(4, "little")

@@ -1,4 +1,4 @@
-"""What fails or is stopped half-way leaves everything as it was, and says so: in the middle, at the end, going back."""
+"""A change that fails or is stopped leaves everything as it was, and says so: midway, at the end, going back."""
 
 from __future__ import annotations
 

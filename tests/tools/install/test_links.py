@@ -216,7 +216,7 @@ def test_options_exclude_each_other(program: Path, tmp_path: Path) -> None:
 
 
 class TestWindows:
-    """What links are on POSIX are copies of the launcher `fatpack.exe` there."""
+    """On Windows, stand-ins are copies of the launcher `fatpack.exe` instead of links."""
 
     @pytest.fixture
     def launcher(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

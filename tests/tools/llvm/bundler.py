@@ -1,4 +1,4 @@
-"""What the tests of the stand-in for clang-offload-bundler share: targets, inputs, and a way to run it."""
+"""Targets, inputs and a runner for the tests of the stand-in for clang-offload-bundler."""
 
 from __future__ import annotations
 

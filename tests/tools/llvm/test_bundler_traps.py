@@ -1,4 +1,4 @@
-"""Where clang-offload-bundler 22 loses, confuses or crashes, the stand-in does not.
+"""Cases in which clang-offload-bundler 22 loses images, confuses them or crashes, and the stand-in does not.
 
 Every row of ``docs/tools/clang-offload-bundler.md``.
 """
@@ -72,7 +72,7 @@ def test_llvm_finds_what_was_stored_with_a_processor_new_to_it(
 def test_a_processor_in_the_place_of_the_environment_is_kept(
     folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """What HIP of 2020 wrote, and what is still typed."""
+    """IDs that HIP of 2020 wrote, and that users still type."""
     old = [f"hip-amdgcn-amd-amdhsa-gfx{number}" for number in (900, 906)]
     assert ran(f"-type=bc -targets=HOST,{','.join(old)} -input=host -input=a -input=b -output=x", capfdbinary)[0] == 0
     listed = ran("-type=bc -list -input=x", capfdbinary)[1]
@@ -263,7 +263,7 @@ def test_bundles_that_follow_each_other_are_all_walked(
     targets = "hip-amdgcn-amd-amdhsa--gfx906,hip-amdgcn-amd-amdhsa--gfx900,host-x86_64-unknown-linux-gnu"
     assert main([*tool, "-unbundle", f"-targets={targets}", *(f"-output={output}" for output in outputs)]) == 0
     assert [output.read_text() for output in outputs] == ["device 2\n", "device 1\n", "host 1\n"]
-    # What clang passes: a target of the second bundle alone is no missing one.
+    # As clang passes it: a target that only the second bundle has is not missing.
     arguments = ["-unbundle", "-allow-missing-bundles", "-targets=hip-amdgcn-amd-amdhsa--gfx906"]
     assert main([*tool, *arguments, f"-output={tmp_path / 'only'}"]) == 0
     assert (tmp_path / "only").read_text() == "device 2\n"

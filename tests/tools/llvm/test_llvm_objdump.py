@@ -164,7 +164,7 @@ def test_a_script_that_calls_us_is_not_the_original(tmp_path: Path) -> None:
 
 
 def test_a_program_that_calls_us_back_ends_there(tmp_path: Path) -> None:
-    """What looks like the original and is us under another name: nothing goes round."""
+    """A script that looks like the original and calls fatpack does not start an endless loop."""
     script = tmp_path / NAME
     python = tmp_path / "start.py"
     lines = (

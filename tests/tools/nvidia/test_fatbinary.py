@@ -185,7 +185,7 @@ def test_options_of_later_versions_are_known(folder: Path, fatpack: Fatpack) -> 
     assert fatpack("tool", "fatbinary", "--create=x", *images, *options) == (0, "", "")
     with library_file.open("x") as file:
         found = [(item.target.arch, item.form, item.attrs.get("options")) for item in file.images()]
-    # What is alone comes before the group.
+    # Single images come before the group.
     assert found == [
         ("sm_90", "cubin", None),
         ("sm_80", "tileir", "-O3"),

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Outcome:
-    """What a run of either tool left behind, without what versions of the original differ in."""
+    """The output of a run of either tool, without the parts in which versions of the original differ."""
 
     def __init__(self, folder: Path, ran: Ran, is_13_0: bool) -> None:
         self.code = ran.code
@@ -145,7 +145,7 @@ def test_the_version_that_is_named_is_followed_to_the_byte(folder: Path, fatpack
         pytest.skip(f"no stand-in follows fatbinary {followed}")
     Path("tile").write_bytes(TILE_IR)
     Path("magic").write_bytes(b"\x7fELF")
-    # What 13.0 makes in a hurry is by another version of LZ4 than Python's.
+    # With --compress-mode=speed 13.0 uses another version of LZ4 than Python.
     own = [*_OF_VERSIONS, *([["--compress-mode=speed"]] if followed != "13.0" else [])]
     rng = random.Random(seed)
     written = 0

@@ -50,7 +50,7 @@ def _presets() -> Iterable[str]:
     return (f"@{preset.name}" for preset in builtin_presets())
 
 
-#: What may stand in a policy, and where it is read from.
+#: The options of a policy, and of the file that it is read from.
 policy_options = option_group(
     click.option(
         "--require",
@@ -122,7 +122,7 @@ def policy_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 # ``fatpack check``: files against a policy.
 
-#: What the outcome of a policy is written as.
+#: Output formats.
 OUTPUTS = ("text", "json", "github", "junit", "sarif")
 
 

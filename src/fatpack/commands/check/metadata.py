@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     DeclarationReader: TypeAlias = "Callable[[bytes], MetadataDeclaration]"
 
 
-# What a declaration says, whatever it was written in, and how its files are read: with bounds.
+# The content of a declaration in any of its formats, and bounded reading of its files.
 
 #: LIMIT: bytes of a file that declares; the largest METADATA of known wheels, with its description, have 200 kB.
 MAX_DECLARATION_SIZE = 4 << 20
@@ -68,12 +68,12 @@ class MetadataClaim(Record):
 
     @property
     def name(self) -> str:
-        """What images that the claim is about are called, ``compute_90`` for PTX."""
+        """The architecture that the claim names, ``compute_90`` for PTX."""
         return arch_name(self.arch, self.kind)
 
 
 class MetadataDeclaration(Record):
-    """What one file declares by one means, its ``source``.
+    """The architectures that one file declares in one way, its ``source``.
 
     ``lists`` are the vendors of whose images all are listed: what is there besides is not declared. Without claims
     the file declares nothing.
@@ -164,7 +164,7 @@ def parse_declared_version(text: str) -> tuple[int, ...] | None:
 
 # Classifiers of wheels: ``Environment :: GPU :: NVIDIA CUDA :: 12 :: 12.4``.
 #
-# How we know: trove-classifiers. The last part is a version; what only says ``NVIDIA CUDA`` is for any.
+# Source: trove-classifiers. The last part is a version; ``NVIDIA CUDA`` alone means any version.
 
 _CUDA = "Environment :: GPU :: NVIDIA CUDA"
 
@@ -189,7 +189,7 @@ def _classifier_claims(data: bytes) -> Iterator[MetadataClaim]:
 
 # ``info/index.json`` of a conda package: the lowest compute capability that it needs, as ``__cuda_arch >=8.0``.
 #
-# How we know: CEP 46 (the virtual package has the lowest compute capability of the machine's devices); the match
+# Source: CEP 46 (the virtual package has the lowest compute capability of the machine's devices); the match
 # specifications are those of CEP 29, of which lists of bounds are read.
 
 _PACKAGE = "__cuda_arch"
@@ -221,7 +221,7 @@ def _lowest(text: str) -> Iterator[MetadataClaim]:
 
 # The control file of a Debian package: ``X-ROCm-GPU-Architecture: gfx900 gfx90a gfx1030``.
 #
-# How we know: Debian's ROCm team (pkg-rocm-tools, rocm-target-arch(1), which also reads the field).
+# Source: Debian's ROCm team (pkg-rocm-tools, rocm-target-arch(1), which also reads the field).
 
 DEBIAN_FIELD = "X-ROCm-GPU-Architecture"
 
@@ -246,7 +246,7 @@ def _debian_claims(data: bytes) -> Iterator[MetadataClaim]:
 #     Provides-Extra: device-gfx942
 #     Requires-Dist: amd-torch-device-gfx942 == 2.10.0; extra == "device-gfx942"
 #
-# How we know: TheRock (ROCm), which splits wheels so; older drafts of it have ``gfx942`` alone. The other wheels are
+# Source: TheRock (ROCm), which splits wheels so; older drafts of it have ``gfx942`` alone. The other wheels are
 # looked for among the packages that are checked: nothing is fetched.
 
 _EXTRA = re.compile(r"(?:device-)?(gfx[0-9a-f]{2,6})")
@@ -293,7 +293,7 @@ def normalize_name(name: str) -> str:
 #
 # Architectures are those of CMake: ``90_real`` is code for it, ``90_virtual`` PTX, ``90`` both. AMD's are target IDs.
 #
-# How we know: PEP 825 (draft of 2026) and PEP 817 for the file; the properties are those of nvidia-variant-provider and
+# Source: PEP 825 (draft of 2026) and PEP 817 for the file; the properties are those of nvidia-variant-provider and
 # of ROCm's provider (TheRock, rocm-bootstrap): ``amd :: gfx_arch :: gfx942``.
 
 _SOURCE = "variant.json"
@@ -334,7 +334,7 @@ def _variant_claims(nvidia: dict[str, Any], amd: dict[str, Any]) -> Iterator[Met
         yield MetadataClaim("image", "amd", text, truncate(text))
 
 
-# Which files of packages declare something: found by where they lie, opened, and read with bounds.
+# Files of packages that declare architectures: found by their paths, opened, and read with bounds.
 #
 # ==============================  ==========================================================
 # wheel (zip)                     ``*.dist-info/METADATA``, ``*.dist-info/variant.json``
@@ -342,9 +342,9 @@ def _variant_claims(nvidia: dict[str, Any], amd: dict[str, Any]) -> Iterator[Met
 # Debian                          ``control`` of ``control.tar``
 # ==============================  ==========================================================
 #
-# What lies unpacked in folders is found by :mod:`fatpack.commands.check.metadata`.
+# Packages that are unpacked in folders: see "Declarations in folders" below.
 
-#: how folders end in which wheels say what they are
+#: suffixes of the metadata folders of wheels
 INFO = ".dist-info"
 
 #: files there → what reads them
@@ -432,7 +432,7 @@ def read_declaring_file(
     return DeclaringFile(path, about, found, needs)
 
 
-# What declares something in folders: wheels and conda packages that lie there unpacked, or as they are installed.
+# Declarations in folders: unpacked or installed wheels and conda packages.
 #
 # ::
 #
@@ -440,7 +440,7 @@ def read_declaring_file(
 #     demo-1.dist-info/        METADATA, variant.json, RECORD
 #     info/index.json          of conda; the declaration is about all that lies beside info/
 #
-# How we know: PyPA, "Recording installed projects" and "Binary distribution format"; conda's documentation of packages.
+# Source: PyPA, "Recording installed projects" and "Binary distribution format"; conda's documentation of packages.
 # Only folders are looked into that files were found below: no name that a file states is opened.
 
 _RECORD = "RECORD"

@@ -74,7 +74,7 @@ _NAME = "pyproject.toml"
 
 
 class PolicyConfig(Record):
-    """What a file asks for, by the names of :data:`KEYS`; ``presets`` are those that it defines, ``path`` is the file.
+    """The policy of a TOML file, by the names of :data:`KEYS`; ``presets`` are defined in it, ``path`` is the file.
 
     Paths in it (``against``) count from the folder of the file.
     """
@@ -188,7 +188,7 @@ def all_presets(config: PolicyConfig | None) -> dict[str, tuple[str, ...]]:
     return {**found, **(config.presets if config is not None else {})}
 
 
-# How large what was named may be: sizes in bytes as people write them, and growth against an older version.
+# Largest sizes, as people write them, and largest growth against an older version.
 
 
 def parse_size_limit(text: str) -> int:
@@ -374,7 +374,7 @@ def _requirement(text: str) -> Requirement:
     return Requirement(found, wants_ptx, (arch.name,) if arch is not None and arch.suffix else (), is_native)
 
 
-# What is asked of files: one record, whoever asks, and its rules in words.
+# The policy: one record for the command and the library, and its rules in words.
 
 #: the rule about what programs register, in words
 REGISTERED = "what is launched is registered"
@@ -384,7 +384,7 @@ METADATA_RULE = "what packages declare is in them"
 
 
 class Policy(Record):
-    """What is asked of files; ``per`` is what must serve a device: each ``unit``, or something in each ``library``.
+    """The rules for files; ``per`` is what must serve each device: every ``unit``, or some unit of every ``library``.
 
     ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
     kernels of large libraries too, to name those that lack something. ``verify`` reads all there is to its last byte.

@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-# Whether a unit serves a device: the rules of its runtime (:mod:`fatpack.targets.selection.select_image`) say so.
+# Deciding if a unit serves a device, by the rules of its runtime (:mod:`fatpack.targets.selection.select_image`).
 
 _WAITS = "it is relocatable: what a device link makes of it is what counts"
 
 
 class DeviceSupport(Record):
-    """What a unit is to a device: ``serves`` it or not, by which ``rule``, why, and whether that is certain.
+    """The support of a unit for a device: ``serves``, the ``rule`` and ``reason`` for it, and if that is certain.
 
     What nobody can know of it does not serve, and is not certain. ``compiles`` says that no machine code serves, and
     the driver compiles what does.
@@ -320,7 +320,7 @@ class ImageSetRows(Record):
 
     @property
     def position(self) -> str:
-        """Where ``inspect`` lists its container."""
+        """The position at which ``inspect`` lists its container."""
         return (self.first.position or "").rpartition(".")[0]
 
     @property
@@ -450,14 +450,14 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
     return [library.replace(units=tuple(units)) for library, units in zip(found, made, strict=True)]
 
 
-# What every rule is given: what was read, the policy, and the kernels that are read where a rule is broken.
+# The input of every rule: the rows, the policy, and the kernels that are read where a rule is broken.
 
 #: LIMIT: bytes of a library whose kernels are read to name those that lack an architecture; more only if that is asked.
 MAX_BYTES_FOR_KERNEL_NAMES = 256 << 20
 
 
 class RuleContext:
-    """What was named and read, and the policy that is held against it: what every rule is given.
+    """The paths, the policy, and the rows read from the files: the input of every rule.
 
     ``missed`` says of paths what could not be read of them; ``told`` are those of which that was said already.
     ``compiled`` are the devices that some units serve only after compiling, with the number of these and of all units.

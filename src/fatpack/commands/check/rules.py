@@ -97,7 +97,7 @@ def _matching(row: AnyRow, pattern: str) -> list[str]:
     return [row_arch_label(row)] if any(name and fnmatch.fnmatchcase(name, pattern) for name in names) else []
 
 
-# Whether images are what their containers say: the first bytes of each were compared with what is stored about it.
+# Images match their containers' metadata: the first bytes of each image were compared with it.
 
 #: findings that say that a label is wrong; the last is only a note elsewhere, where nothing is asked of the image
 MISMATCH_CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
@@ -159,7 +159,7 @@ def _mismatch_words(row: ImageRow) -> str:
     return f"stored for {known}, but {_UNKNOWN}"
 
 
-# Whether every kernel of a library is there for every architecture that the library is for.
+# Every kernel of a library exists for every architecture of the library.
 #
 # Architectures are taken for devices: a kernel for sm_80 alone serves sm_86 too, where a neighbour has code for both. A
 # library that has PTX for later devices anywhere is to have it for every kernel.
@@ -268,7 +268,7 @@ def _kernels_without_ptx(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageR
         yield LackingKernels("PTX for later devices", tuple(missing))
 
 
-# What was named could be read, and holds something that a policy could be held against.
+# Every path could be read, and has device code to check.
 
 #: suffixes of device code in formats that no room reads → what they are
 _FORMATS = {
@@ -339,7 +339,7 @@ def _is_gone(path: str, unmatched: Sequence[str]) -> bool:
     return not os.path.lexists(path) and any(name.startswith(os.path.join(path, "")) for name in unmatched)
 
 
-# Whether programs register what they launch: the verdict of :mod:`fatpack.scanner.registration_verdict` on each
+# Programs register the kernels that they launch: the verdict of :mod:`fatpack.scanner.registration_verdict` on each
 # library.
 
 #: what is only a warning of a listing fails a check
@@ -549,7 +549,7 @@ def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violat
         yield from checksum_violations(given.names, policy, given.told, opener)
 
 
-# What was named is no larger than ``--max-size``, and grew by no more than ``--max-growth``.
+# No path is larger than ``--max-size``, and none grew by more than ``--max-growth``.
 
 
 def measure_paths(given: RuleContext) -> tuple[CheckedPath, ...]:

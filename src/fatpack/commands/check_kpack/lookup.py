@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     Name: TypeAlias = tuple[str, str]
 
 
-# Which devices are asked about: those that somebody names, or those for which there are archives.
+# The devices to check: those given by the user, or all for which there are archives.
 #
-# A device reports every feature that its processor has, and what nobody says about a feature holds for both of its
-# settings. So a name stands for a device with each setting of the features that archives or code objects tell apart;
-# what nothing tells apart changes no answer.
+# A device reports every feature that its processor has; a name without a feature means both settings of it. So a name
+# becomes one device for each setting of the features that the archives or code objects distinguish. The other
+# features change no answer.
 
 #: LIMIT: features of a processor that are told apart: processors have two.
 _MOST_FEATURES = 4
@@ -111,7 +111,7 @@ def _in_order(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-# What is known of kpack archives, and of the programs that look for them.
+# kpack archives, and the programs that look for them.
 
 
 class KpackCodeObject(Record):
@@ -179,7 +179,7 @@ def display_path(path: str, given: str, real: str) -> str:
     )
 
 
-# Which code objects a program gets on a device, and from where, by the loader's rules.
+# The code objects that a program gets on a device, and their archives, by the loader's rules.
 
 
 class KernelArchives(Record):
@@ -361,7 +361,7 @@ def marker_host(view: View) -> str | None:
     return host if host in HOSTS else None
 
 
-# Where a program looks for its archives: its search paths on this disk, and what there is.
+# The search paths of a program on this disk, and the archives that exist there.
 
 #: LIMIT: search paths of one program that are looked at. rocm_kpack writes one.
 MAX_SEARCH_PATHS = 64
@@ -426,7 +426,7 @@ _SUFFIX = ".kpack"
 
 
 class SiblingArchives(Record):
-    """What is beside a program.
+    """The archives beside a program.
 
     ``archives`` are those at its places, ``outcomes`` what it gets on each device for which they are. ``problems`` say
     of a place why nothing, or not all, is known: they go with its search path as it is stored.

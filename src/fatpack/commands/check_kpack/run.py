@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fatpack.registration.kpack_marker import KpackMarker
 
 
-# Whether manifests describe the archives beside them.
+# Check that manifests describe the archives beside them.
 
 _HINT = "install archives and manifest of one build"
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
         archives: list[str]
 
 
-# What programs get from kpack archives, as plain data: alike for ``inspect`` and ``check``.
+# The code objects that programs get from kpack archives, as plain data, for ``inspect`` and ``check``.
 
-#: Names of what is missing; the number is that of all.
+#: Names of missing code objects that are shown; the number counts all of them.
 _NAMED = 100
 
 

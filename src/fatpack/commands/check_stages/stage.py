@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fatpack.scanner import FoundImage
 
 
-# What the files of a unit show, and the stages that they are of.
+# The stages of a build, and the content of the files of one source file.
 #
 # ::
 #
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 #                  code       offload
 #                  object     binary
 #
-# Which stage a file is of, its bytes tell, and not its name. Files of one stage are one: the cubins of several
-# architectures, the host's module and those of the devices.
+# The stage of a file is decided by its content, not by its name. Files of the same stage are merged: the cubins of
+# several architectures, the module of the host and the modules of the devices.
 
 #: The stages, earliest first.
 MODULES, IMAGES, CONTAINERS, OBJECTS, PROGRAMS = "modules", "images", "containers", "objects", "programs"
@@ -67,7 +67,7 @@ class StageImage(Record):
 
 
 class HostSide(Record):
-    """What the host's side of a file shows. ``launched`` are kernels by name, as far as the file names them.
+    """The host's side of a file. ``launched`` are the names of the kernels that it launches, if the file has them.
 
     ``registered`` are the names that it registers as kernels; ``why_not`` tells in words why some or all of them are
     not known. ``awaits`` tells that its device code comes from a file that it is linked with.
@@ -210,7 +210,7 @@ def is_for_same_target(wanted: Target, there: Target) -> bool:
     return all(have.get(feature, sign) == sign for feature, sign in want.items())
 
 
-# What a host's side launches and registers, by name: only what runs counts, as far as verdicts tell.
+# Kernels that the host launches and registers, by name. Code counts unless a verdict shows that it never runs.
 #
 # Names that a file holds for a register function are not registered where no constructor leads to the call, and neither
 # are offload entries that nothing goes through.
@@ -230,7 +230,7 @@ def registered_kernels(evidence: RegistrationEvidence, codes: Set[str]) -> froze
         callers.setdefault(binary.model, set()).add(binary.caller)
 
     def is_begun(model: str) -> bool:
-        """Whether anything hands a model's device code to its runtime, as far as verdicts tell."""
+        """True unless a verdict shows that no code registers the model's device code with its runtime."""
         if model not in callers:
             return _NOT_CALLED.isdisjoint(codes)
         return reached is None or not callers[model].isdisjoint(reached)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 #: The version of :meth:`DiffResult.to_dict`.
 SCHEMA = "fatpack.diff/1"
 
-#: What may be told apart, and what counts as a difference when nobody says what does.
+#: All kinds of differences, and the kinds that exit with 1 by default.
 KINDS = ("lost", "added", "changed", "moved", "repacked", "rebuilt", "grown")
 DIFFERENCES = ("lost", "added", "changed", "moved")
 
-#: Fields of kernels that are compared, and told as (field, old, new).
+#: Fields of kernels that are compared, and reported as (field, old, new).
 NEEDS = (
     "registers",
     "sgprs",

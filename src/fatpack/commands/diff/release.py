@@ -86,7 +86,7 @@ class ImageContent(Record):
 
 
 class Release:
-    """What was named: a file, folder, wheel, any package, or a URL. It is opened anew for each reading.
+    """One side of the comparison: a file, folder, wheel, other package, or URL. It is opened anew for each reading.
 
     ``opener`` opens addresses too, such as ``x.whl!lib/libx.so``, which otherwise are names of files.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Contents = Mapping[tuple[str, ImageKey], ImageContent]
 
 
-# Which library of one release is which of the other: by path, by content, without versions, by name alone.
+# Matching the libraries of two releases: by path, by content, by path without versions, by name alone.
 #
 # Wheels and packages write versions into paths: ``foo-1.2.dist-info``, ``libfoo.so.1.3``, ``libfoo-a1b2c3d4.so.1``
 # (what auditwheel and delvewheel make of a library that they copy), ``cpython-312-x86_64-linux-gnu``. Where a name
@@ -214,7 +214,7 @@ def compare_releases(old: Release, new: Release, *, kernels: bool = False) -> Di
         for item in libraries
         if item.problem
     ]
-    # What could not be read stands for its counterpart, of which nobody knows whether it was lost.
+    # If one side could not be read, the pair is left out: it is not known what was lost.
     pairs = [
         _Pair(left, right, _groups(left, right))
         for left, right in starmap(_formed, match_libraries(*sides))

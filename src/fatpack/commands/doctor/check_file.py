@@ -88,7 +88,7 @@ def _bug(row: dict[str, Any]) -> KnownBugRow:
     return KnownBugRow(**{**row, **lists, "match": tuple(BugMatch(**each) for each in row.get("match", ()))})
 
 
-# Whether a file is what its name says: a container, a device image or a package.
+# Check that a file is of the type that its name says: a container, a device image or a package.
 
 #: how names of files end that hold device code, and nothing else
 _DEVICE = (".fatbin", ".cubin", ".hipfb", ".hsaco", ".kpack", ".syclbin")
@@ -120,7 +120,7 @@ def _ends_as_zip(view: View) -> bool:
     return magic_numbers.ZIP_END in view.head(len(view) - size, size)
 
 
-# Whether relocations of 32 bits reach over device code: the cause of ``relocation truncated to fit``.
+# Check that 32-bit relocations reach across the device code: if not, ld reports ``relocation truncated to fit``.
 #
 # Code for x86-64 reaches data through signed offsets of 32 bits (small and medium code model of the System V psABI);
 # AArch64 through ``adrp``, 4 GiB either way. Device code that a linker lays between code and data pushes them apart
@@ -139,7 +139,7 @@ _MOST_SECTIONS = 1 << 18
 
 
 class LoadedExtent(Record):
-    """How far the loaded parts of a file lie apart; of an object, how many bytes they have. ``is_linked`` tells which.
+    """The distance between the loaded parts of a linked file (``is_linked``), or the size of those of an object.
 
     ``reached`` is the longest way from code to other loaded parts, ``device`` what of all loaded bytes is device code.
     """
@@ -212,7 +212,7 @@ def _advice(archs: Mapping[str, int]) -> str:
     return f"compress device code, or leave out architectures; most bytes are for {words}"
 
 
-# Whether every byte of a file is described once, and whether containers are written as they are stored.
+# Check that every byte of a file is described once, and that writing a container again gives the stored bytes.
 
 
 def check_host(view: View, host: str, notes: DoctorNotes) -> None:

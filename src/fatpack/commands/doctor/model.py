@@ -130,7 +130,7 @@ _LIMITS = ("FP1004", "FP1005", "FP1008")
 
 
 class VerifiedCount(Record):
-    """How many of a kind were verified, and how many findings say that one is wrong. ``what`` is a key of VERIFIED."""
+    """The number of verified items of one kind, and of findings that call one wrong. ``what`` is a key of VERIFIED."""
 
     what: str
     checked: int
@@ -170,7 +170,7 @@ class KnownBug(Record):
 
 
 class RelocationReach(Record):
-    """How far the loaded parts of a linked file, or of an object, lie apart; sizes are bytes.
+    """The distance between the loaded parts of a linked file, or of an object; sizes are bytes.
 
     ``span`` is from the first to the last byte in memory, ``device`` the part of it that is device code, ``limit`` how
     far relocations of 32 bits reach there. ``archs`` are the bytes stored for each architecture, most first.
@@ -282,7 +282,7 @@ _NO_MAGIC = "FP1105"
 
 
 class DoctorNotes:
-    """What is noted while a file is examined. Another process can make it and hand it over.
+    """Counts, findings and facts noted while a file is examined. They can be sent from one process to another.
 
     ``counts`` are by the keys of :data:`VERIFIED`, ``skipped`` by what was not verified and why, ``facts`` by what is
     known of known bugs. ``archs`` are the bytes stored for each architecture, ``sections`` names and numbers of those
@@ -355,9 +355,7 @@ class DoctorNotes:
 
     @property
     def state(self) -> str:
-        """What the findings make of a file: ``healthy``, ``suspect``, ``damaged``, or ``unread`` where a limit ended
-        the reading.
-        """
+        """The verdict on a file: ``healthy``, ``suspect``, ``damaged``, or ``unread`` if a limit ended the reading."""
         if "error" in self.severities:
             return "damaged"
         if "limit" in self.severities:

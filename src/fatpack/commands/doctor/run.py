@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fatpack.packages.checksums import StatedFile
 
 
-# Whether files are healthy: ``doctor``.
+# The run of ``doctor``.
 
 
 def doctor(

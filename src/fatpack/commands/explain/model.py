@@ -19,7 +19,7 @@ SCHEMA = "fatpack.explain/1"
 
 
 class RuntimeErrorText(Record):
-    """What the program is told: the text of the error, its number and its names.
+    """The error that the runtime gives to the program: its text, its number and its names.
 
     ``code`` is None where there is none. ``also`` are what the runtime writes beside it, and what others say instead.
     """
@@ -66,7 +66,7 @@ class StateAnswer(Record):
 
 
 class ImageSetAnswer(Record):
-    """What a device gets of the images among which its runtime chooses, of one unit or of several that answer alike.
+    """The runtime's choice for a device among the images of one unit, or of several units with the same answer.
 
     ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
     ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``told`` is what the program is
@@ -148,7 +148,7 @@ class UnreadInput(Record):
 
 
 class ExplainResult(Result):
-    """What some devices get of some files; ``files`` counts those with device code, ``kernel`` is what was asked for.
+    """The images that devices load from files; ``files`` counts files with device code, ``kernel`` is the pattern.
 
     ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
     or is not known to run, and that of the worst file if one could not be read. ``unlooked`` is what was met on the way

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source, View
 
 
-# What a user typed → what is asked. Raises UsageError and TargetError for what is none.
+# The words of the command line → the request. Raises UsageError and TargetError for words that are invalid.
 
 
 def parse_query(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fatpack.targets.selection.settings import RuntimeSettings
 
 
-# What a program is told where a unit fails: the error as its runtime prints it, and what older ones printed.
+# The error that a program gets if a unit fails: as its runtime prints it, and as older runtimes printed it.
 
 #: The last ROCm of which the older message is reported, and the first whose source has the newer one for sure.
 _OLDER, _NEWER = (6, 2), (7, 0)
@@ -324,7 +324,7 @@ _UNSERVED = ("H2", "H3", "H4", "H7")
 
 
 class ExplainQuery(Record):
-    """What is asked: the devices, what is known of their machine, and a pattern of kernels (""; all of them).
+    """The devices, the versions and environment of their machine, and a pattern of kernel names ("": all kernels).
 
     ``driver`` and ``rocm`` are the versions as they were given.
     """

@@ -124,7 +124,7 @@ def describe_offset(view: View, offset: int) -> Iterator[str]:
         whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
         raise UsageError(f"offset {offset:#x} is outside {view.chain[0]} ({whole})")
     held = next(label for label in _held(view) if label.span.start <= offset < label.span.end)
-    # What registers device code lies in no container, and takes reading all pointers of a program to be found.
+    # Registration records are in no container; finding them takes reading all pointers of a program.
     for label in [held] if _CONTAINER in held.name else _with_registration([held], view):
         if label.span.start <= offset < label.span.end:
             inside = offset - label.span.start

@@ -91,7 +91,7 @@ def marker_lines(record: MarkerRecord, indent: str) -> Iterator[str]:
     yield from (printable(f"{indent}  {item['path']}: {item['problem']}") for item in beside["problems"])
 
 
-# What ``inspect`` says of a manifest of kpack archives (``.kpm``): the record is ``manifest`` of a file.
+# The record of a manifest of kpack archives (``.kpm``) in ``inspect``: ``manifest`` of a file.
 
 
 def manifest_record(view: View) -> tuple[ManifestRecord | None, list[Finding]]:

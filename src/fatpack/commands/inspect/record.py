@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 # The kernels of a file's images as records, with what each needs where that is wanted.
 #
-# What shares its bytes is read once. What is damaged is a finding beside the kernels that could be read.
+# Images with the same bytes are read once. Damage is a finding beside the kernels that could be read.
 
 
 class KernelRecords:

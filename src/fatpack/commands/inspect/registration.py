@@ -304,7 +304,7 @@ def _lacking(missing: dict[str, list[str]]) -> Iterator[str]:
         yield from map(printable, align_columns(rows, indent="  "))
 
 
-# What ``fatpack inspect --runtime`` does: what programs register and launch, with all that leads there.
+# The run of ``fatpack inspect --runtime`` for files: registered and launched kernels, and the code that registers.
 
 
 def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str, ...] = ()) -> int:
@@ -392,7 +392,7 @@ def _write(record: Any) -> None:
         write_text(render_registration(record) if is_record else record.content)
 
 
-# What ``fatpack inspect --runtime`` shows of folders, patterns and packages: the files that register or launch.
+# The run of ``fatpack inspect --runtime`` for folders, patterns and packages: files that register or launch.
 #
 # Others are counted, unless something is wrong with them.
 

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from fatpack.text.style import Style
 
 
-# What ``fatpack inspect`` shows of folders, patterns and packages: the record of each file with device code.
+# The run of ``fatpack inspect`` for folders, patterns and packages: the record of each file with device code.
 #
-# Each is what ``inspect`` of that file alone shows, but for its path. Other files are counted, unless something is
-# wrong with them. They are searched as if they were named alone.
+# Except for the path, each record is that of ``inspect`` for the file alone. Other files are counted, unless they have
+# findings.
 
 
 class InspectTrees(Record):
@@ -144,7 +144,7 @@ def _package(leaf: InputFile) -> FileRecord:
     }
 
 
-# Whether files that go into one program are built alike, from the records of ``inspect``.
+# Comparing the files of one program, from the records of ``inspect``: same architectures, same forms.
 #
 # A part is a file, or a member of an archive; what has no device code is none. Merged and linked files are one part
 # each: what is to be compared are the objects and archives that the linker gets.
@@ -184,7 +184,7 @@ def _labels(containers: Sequence[ContainerRecord], outer: str | None = None) -> 
                 yield member, f"{target} ({image['form'] or 'unknown'})"
 
 
-#: What a listing reads if no option asks for more.
+#: The default options of a listing.
 TABLES = InspectOptions(inflate=False)
 
 
@@ -370,7 +370,7 @@ def open_argument(path: str) -> tuple[Source | NestedFile, View]:
     return file, place.view
 
 
-# What is wrong with files of which no listing is shown, as lines for messages.
+# Errors of files that have no listing, as lines for messages.
 
 
 def problem_lines(path: str, record: AnyFile) -> list[str]:
@@ -383,7 +383,7 @@ def problem_lines(path: str, record: AnyFile) -> list[str]:
     return [f"{printable(path)}: {line}\n" for line in lines]
 
 
-# What ``fatpack inspect --by`` does: what the device code of files adds up to.
+# The run of ``fatpack inspect --by``: totals over the device code of files.
 
 
 def show_totals(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fatpack.text.findings import FindingRecord, UnlistedRecord
 
 
-# What kernels need, as a table: one line per kernel, and only the columns in which something is known.
+# The resources of kernels as a table: one line per kernel, and only the columns that have values.
 #
 # ::
 #
@@ -134,7 +134,7 @@ def _cell(kernel: Mapping[str, object], field: str) -> str:
     return str(value)
 
 
-# Which kernels the host of a CIR container launches, and which device modules have them, as a table of stubs.
+# The kernels that the host of a CIR container launches, and the device modules that have them, as a table of stubs.
 #
 # ::
 #
@@ -731,7 +731,7 @@ def _details(image: ImageRecord, indent: str, path: str, position: str, is_marke
         yield printable(f"{indent}{key} = {value}")
 
 
-# What objects and programs register, in numbers: the lines of ``inspect``, and the same as plain data.
+# The numbers of registered kernels in objects and programs: the lines of ``inspect``, and plain data.
 #
 # ::
 #

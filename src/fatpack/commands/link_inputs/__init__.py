@@ -1,3 +1,3 @@
-"""What a device link gets: device images of objects and archives on a link line, grouped by target."""
+"""The inputs of device links: device images of the objects and archives on a link line, grouped by target."""
 
 from __future__ import annotations

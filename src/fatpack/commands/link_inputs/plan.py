@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Key: TypeAlias = tuple[str, str]
 
 
-# Which images are linked together: one group per program for a device, as clang-linker-wrapper makes them.
+# Grouping: images that are linked into one program for a device, as clang-linker-wrapper groups them.
 #
 # Objects, bitcode, offload binaries and whole archives make the groups. Images of other archives only join groups that
 # are there already, or whose architecture is asked for (``--should-extract``); each that joins none stays where it is.
@@ -142,7 +142,7 @@ def group_images(
     return groups.made(), left
 
 
-# Which images in archives a link needs, by their symbols: the rule of clang-linker-wrapper 19 and before.
+# Selecting the images in archives that a link needs, by symbols: the rule of clang-linker-wrapper 19 and before.
 #
 # An image joins a group if it defines a symbol that the group wants and no weak reference is satisfied without, or one
 # that the group does not know and programs can look up: a kernel, a variable of the host. Each that joins may bring
@@ -155,7 +155,7 @@ def group_images(
 #
 # Source: ``getDeviceInput`` in ClangLinkerWrapper.cpp, LLVM 19, and the tool itself on generated link lines.
 
-#: What a group knows of a symbol
+#: states of a symbol in a group
 _WANTED, _WEAK = 1, 2
 
 
@@ -264,7 +264,7 @@ class LinkFile(Record):
 
 
 class LinkPlan(Record):
-    """What goes into which device link: ``files`` by the order of the line, and the groups with the names of theirs.
+    """The device links: ``files`` in the order of the link line, and the groups with the names of their files.
 
     ``left`` are images in archives that no group takes. ``llvm`` is the version whose rules were followed.
     """

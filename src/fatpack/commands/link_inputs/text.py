@@ -1,4 +1,4 @@
-"""What goes into which device link, as plain data: the manifest of ``link-inputs``.
+"""The groups of a link plan as plain data: the manifest of ``link-inputs``.
 
 ``schemas/link-inputs.schema.json`` describes it. A script that links needs the groups alone: for each a target and, in
 the order of the link line, the names of the files.

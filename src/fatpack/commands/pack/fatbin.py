@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fatpack.targets.nvidia import NvidiaArch
 
 
-# Which PTX goes into a fat binary (``--include-ptx``), and which GPUs are left without an image because of it.
+# Choosing the PTX of a fat binary (``--include-ptx``), and finding the GPUs that lose their only image by it.
 #
 # PTX for a variant, ``a`` or ``f``, runs on one GPU or one family, and on no later one. Where the newest or the oldest
 # is asked for, the portable one is meant, which every later GPU compiles; a variant is included if it is named.
@@ -250,7 +250,7 @@ def pack(stored: Sequence[Image], options: FatbinOptions) -> PackedContainers:
 
 def _contradictions(stored: Sequence[Image]) -> Iterator[Finding]:
     for image in stored:
-        # What was read from a container was looked at when it was read.
+        # An image that was read from a container was checked then.
         if image.record is None:
             view = image.data
             if _kind(image) in UNKNOWN_KINDS:

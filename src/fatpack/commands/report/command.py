@@ -132,7 +132,7 @@ def _tell(overview: ReportResult, output: str, *, quiet: bool) -> None:
 
 
 class _Meter(StatusLine):
-    """How many files were read, and what could not be."""
+    """The number of files read, and the files that could not be read."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)

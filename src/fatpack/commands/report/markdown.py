@@ -21,7 +21,7 @@ _MOST_CHARACTERS = 60_000
 #: LIMIT: libraries of which kernels with holes are listed, and rows of the table of duplicates.
 _MOST_LIBRARIES, _MOST_DUPLICATES = 4, 8
 
-#: What cells of the coverage are, as characters.
+#: Characters for the cells of the coverage table.
 _CELLS = {"own": "●", "served": "○", "ptx": "◌", "link": "↻", "none": "✗", "blank": ""}
 
 #: Characters that mean something in Markdown as GitHub reads it, also mentions and links; a backslash takes it away.

@@ -19,7 +19,7 @@ SCHEMA = "fatpack.report/1"
 
 
 class ByteCounts(Record):
-    """How many images (or kernels) there are, and their bytes.
+    """A number of images (or kernels), and their bytes.
 
     ``stored`` are bytes of the file, None where a container is compressed as a whole; ``inflated`` those after it.
     """
@@ -255,12 +255,12 @@ class ReportResult(Result):
         return {"schema": SCHEMA, **to_plain_data(self)}
 
 
-# What kernels and architectures are called in an overview: names by which many belong together.
+# Names of kernels and architectures in an overview: kernels with the same name are one group.
 
 #: Letters in front of a nested name that belong to no identifier: const, volatile, restrict, references to this.
 _QUALIFIERS = "rVKRO"
 
-#: How compilers begin the name of an anonymous namespace (Itanium C++ ABI: clang and GCC; NVIDIA adds a hash).
+#: Prefix of the name of an anonymous namespace (Itanium C++ ABI: clang and GCC; NVIDIA adds a hash).
 _ANONYMOUS = "_GLOBAL__N_"
 
 #: Forms that are machine code for the architecture they name, or that say nothing else.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
 
 
-# What sections are made of: a section, a table, a chip in the colour of an architecture, a bar.
+# Parts of the page: a section, a table, a chip in the colour of an architecture, a bar.
 
 
 def page_section(name: str, title: str, lead: str, *content: str) -> Markup:
@@ -177,7 +177,7 @@ def treemap_section(overview: ReportResult) -> Markup | None:
     return page_section("bytes", "Where the bytes are", lead, join_markup((box,)))
 
 
-# What is there several times, and the bytes that costs.
+# Duplicate images and kernels, and the bytes that they cost.
 
 #: Duplicates that are shown at once, the dearest; the others are folded. Places that are named of each.
 _FIRST, _PLACES = 10, 3
@@ -300,7 +300,7 @@ def _bar(file: FileOverview) -> Markup | str:
     return element("svg", *drawn, viewBox="0 0 160 12", class_="pic small", role="img", aria_label=words)
 
 
-# What is wrong or worth knowing, by code.
+# Findings, by code.
 
 
 def findings_section(overview: ReportResult) -> Markup | None:

@@ -70,7 +70,7 @@ def colour_style(families: Iterable[str]) -> str:
     return f"{schemes}{paper}{classes}"
 
 
-#: How what pictures draw looks; the same in a page and in a file of its own.
+#: The style of pictures, both in a page and in an SVG file.
 PICTURE_STYLE = (
     "svg.pic{font:11px system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif;display:block}"
     ".pic text{fill:var(--ink);dominant-baseline:middle;pointer-events:none}"
@@ -87,7 +87,7 @@ PICTURE_STYLE = (
 )
 
 
-# What every picture is made of: the drawing itself, labels that fit, and a file of its own.
+# Parts of every picture: the drawing, labels that fit, and the SVG file.
 
 #: The width of a character of the labels, of 11 pixels, in the widest of the fonts (DejaVu Sans).
 _WIDTH = 6.8
@@ -292,7 +292,7 @@ def _path(first: int, end: int) -> str:
     return "".join(parts)
 
 
-#: What each kind of cell means, in the order of the legend.
+#: The meaning of each kind of cell, in the order of the legend.
 CELL_MEANINGS = {
     "own": "an image for it",
     "served": "an image for another architecture runs there",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.library.arguments import Output
     from fatpack.tabular.columns import AnyRow
 
-#: What a report is written as: a page, a text for a pull request, or one picture.
+#: Kinds of reports: a page, a text for a pull request, or one picture.
 KINDS = ("html", "markdown", "treemap", "coverage", "bytes")
 
 

@@ -29,12 +29,12 @@ _MOST_LISTED = 60
 #: LIMIT: names whose beginnings are kept; torch has 21,046.
 _MOST_STEMS = 50_000
 
-#: What bytes of an image that belong to no kernel are called: symbol tables, constants, debug information.
+#: Label of the bytes of an image that belong to no kernel: symbol tables, constants, debug information.
 REST_LABEL = "tables, constants, debug"
 
 
 class ByteSum:
-    """How many there are, their stored bytes (unknown where one's are), and their inflated bytes."""
+    """A sum of sizes: the number of items, their stored bytes (unknown if one is), and their inflated bytes."""
 
     __slots__ = ("count", "inflated", "is_known", "stored")
 

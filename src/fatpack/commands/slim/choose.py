@@ -283,7 +283,7 @@ def _nowhere(rows: Sequence[SlimImage], vendors: Collection[str], wishes: SlimOp
     """Yield the devices that nothing in a file is known to be for, although it has code for those of their vendors."""
     for device in wishes.devices:
         if device.vendor in vendors:
-            # What is not chosen from may serve it all the same: code for linkers, and containers that are not slimmed.
+            # Images that are not candidates may still serve it: code for linkers, and containers that are not slimmed.
             of_vendor = [row for row in rows if keep_for_device.target_vendor(row.image.target) == device.vendor]
             if not any(_has_any(unit, device) for unit in group_into_image_sets(of_vendor)):
                 yield device

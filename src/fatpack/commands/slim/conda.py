@@ -150,7 +150,7 @@ class TarEdit:
 
     @property
     def is_changed(self) -> bool:
-        """Whether a file is changed."""
+        """True if a file is changed."""
         return bool(self._contents)
 
     def pieces(self) -> Iterator[bytes]:

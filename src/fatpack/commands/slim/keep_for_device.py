@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ImagesForDevice(Record):
-    """What a device gets of some images: ``needed`` are positions that must stay, of which the runtime takes one.
+    """The images that a device loads: ``needed`` are positions that must stay, because the runtime takes one of them.
 
     ``also`` may be taken if what is usually believed is wrong. A device that nothing is ``needed`` for is not served.
     ``doubt`` says in words what is not known, "" where all is.
@@ -112,7 +112,7 @@ def _cuda(images: Sequence[CandidateImage], device: NvidiaArch, *, all_minors: b
         family = [number for number, arch, _ in cubins if arch.suffix == "f"]
         if own:
             return ImagesForDevice(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
-        # Which of several lower ones a driver takes, and whether before PTX for the device's own number: not known.
+        # It is not known which of several lower cubins a driver takes, nor if it prefers them to PTX for this number.
         also = [number for number, arch, _ in texts if arch.number == device.number]
         several = "which of several cubins is taken is not known" if len(cubins) + len(also) > 1 else ""
         return ImagesForDevice(
@@ -237,7 +237,7 @@ class SlimImage(Record):
 
 
 class ImageForDevice(Record):
-    """What a device takes of the images among which a runtime chooses, or may take; ``first`` is the first of them."""
+    """The images that a device loads, or may load, from one set; ``first`` is the first image of the set."""
 
     first: SlimImage
     device: str
@@ -294,7 +294,7 @@ def image_set_key(row: SlimImage) -> tuple[object, ...]:
     return place, target.offload, target_vendor(target)
 
 
-# What stays and what goes of a file, and which containers speak against it.
+# The images to keep and to drop, and the containers that make the request invalid.
 
 #: kernels of a container that a message names, and characters of each
 _SHOWN, _WIDTH = 3, 60
@@ -324,12 +324,12 @@ class UnsupportedContainer(Record):
 
     @property
     def archs(self) -> tuple[str, ...]:
-        """What the container has device code for."""
+        """The architectures of the container's device code."""
         return tuple(dict.fromkeys(arch_label(image) for image in self.found.images if not is_host(image)))
 
 
 class ImageSelection(Record):
-    """What stays and what goes of a file. ``notes`` say what to know about it.
+    """The images of a file that are kept and dropped. ``notes`` are remarks for the user.
 
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
     would not be then, and ``useless`` those that would be left with code that no device loads. ``vendors`` are those

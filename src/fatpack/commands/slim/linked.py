@@ -47,7 +47,7 @@ _OFFLOAD, _BUNDLE = "llvm-offload-binary", "clang-offload-bundle"
 
 _ZEROS = bytes(1 << 16)
 
-#: What leads to images beside records: a table for tools, which no runtime reads.
+#: A table of images for tools; no runtime reads it.
 _FOR_TOOLS = ".tgtimg"
 
 
@@ -312,7 +312,7 @@ def take_apart(view: View, host: str, items: Sequence[FoundContainer | Finding])
 
 
 class LinkedChange(Record):
-    """What becomes of the sections in which an image goes, and in ``notes`` what is to be known about it.
+    """The new content of the sections that lose an image; ``notes`` are remarks for the user.
 
     ``unchanged`` are the ``id()`` of containers that stay as they are although an image of them was to go.
     """
@@ -377,7 +377,7 @@ class _ContainerSection(Record):
 
     @property
     def notes(self) -> list[str]:
-        """What is to be known about containers that do not move."""
+        """Remarks about containers that do not move."""
         notes = []
         if self.whole:
             number = pluralize(len(self.whole), "container")
@@ -437,7 +437,7 @@ def _fixed(
     reached = sorted(strangers | led.symbols | known - set(starts.values()))
     fixed = {one for one, start in starts.items() if _is_any_within(reached, start, ends[one])}
     whole = {one for one, start in starts.items() if _is_any_within(reached, start + 1, ends[one])}
-    # What a device link left that had nothing to link is in no record; anything else may be loaded by the code itself.
+    # A device link with nothing to link leaves a container without a record; program code may load the others itself.
     unknown = [found for found in inside if starts[id(found)] not in known]
     loose = [found for found in unknown if file.pointings.is_whole and known and _has_nothing(file, found)]
     addresses = stripped_programs.other_references(file.view, file.host, address, high) if loose else []

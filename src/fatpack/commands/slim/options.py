@@ -1,4 +1,4 @@
-"""What became of a file that was to be slimmed, and what that is in numbers."""
+"""The outcome for each file, its numbers, and the options of slimming."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.targets.devices import Device
 
     class SlimmedMember(Protocol):
-        """What is made of a file: its bytes, whether they are other ones, and whatever more is known of them.
+        """The new content of a file: its bytes, ``is_changed``, and more facts.
 
         ``verify`` raises HostError unless a file is what this makes of the one before.
         """
@@ -59,7 +59,7 @@ class PackageLibrary(Record):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the file is another one."""
+        """True if the file changed."""
         return self.slimmed is not None and self.slimmed.is_changed
 
 
@@ -79,14 +79,14 @@ def may_hold_device_code(name: str) -> bool:
     return ".dist-info/" not in name and not is_skipped(name)
 
 
-# How a package that changes is called: two different files never have one name.
+# The name of a changed package: two different files never share a name.
 
 #: LIMIT: characters of a build tag that nobody gave; file names have room for 255 bytes in all
 _LONGEST = 60
 
 
 class NameChange(Record):
-    """How a changed package differs from the old one by name: a build tag, a local version (of wheels), or both.
+    """The name of a changed package differs from the old one by a build tag, a local version (wheels only), or both.
 
     Without both it is a build tag made of ``default``, which names the devices that the package is for.
     """
@@ -97,7 +97,7 @@ class NameChange(Record):
 
     @property
     def is_default(self) -> bool:
-        """Whether the package is called after its devices, because nothing was given."""
+        """True if the name comes from the devices, because neither a build tag nor a local version was given."""
         return bool(self.default) and not (self.build_tag or self.local_version)
 
     def for_devices(self, devices: Iterable[Device]) -> NameChange:
@@ -131,7 +131,7 @@ class SlimOutcome(Record):
 
     @property
     def has_device_code(self) -> bool:
-        """Whether the file has device code, or something that was not read."""
+        """True if the file has device code, or a part that was not read."""
         plan = self.plan
         return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unseen)
 
@@ -211,9 +211,9 @@ def deflated_size(pieces: Sequence[Piece]) -> int:
     return size + len(packer.flush())
 
 
-# What is asked of slimming: which devices the result is for, or which architectures go, and how it is written.
+# The options of slimming: the devices to serve, or the architectures to drop, and the way to write the result.
 
-#: what becomes of PTX, and of SPIR-V beside images for devices
+#: which PTX to keep, and which SPIR-V beside images for devices
 PTX_MODES = ("none", "newest", "all")
 
 #: methods of compression that stored images may be given; ``none`` is for CUDA alone, ``zlib`` for HIP
@@ -223,7 +223,7 @@ MODES = ("auto", "shrink", "zero")
 
 
 class SlimOptions(Record):
-    """What the result is for. Nothing asked for drops nothing.
+    """The devices or architectures to keep or drop. By default nothing is dropped.
 
     ``devices`` are those that must be served: of every container what their runtimes would take stays. ``keep`` and
     ``drop`` are patterns of architectures (``sm_9*``, ``gfx90a``, ``compute_80`` for PTX): what ``drop`` names goes in
@@ -261,11 +261,11 @@ class SlimOptions(Record):
 
     @property
     def drops(self) -> bool:
-        """Whether images may go."""
+        """True if images may be dropped."""
         named = self.devices or self.keep or self.drop or self.selector or self.goes
         return bool(named or self.keep_ptx not in (None, "all"))
 
     @property
     def ptx(self) -> str:
-        """What becomes of PTX: ``none``, ``newest`` or ``all``."""
+        """The PTX to keep: ``none``, ``newest`` or ``all``."""
         return self.keep_ptx or ("newest" if self.devices or self.keep else "all")

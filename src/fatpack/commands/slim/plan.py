@@ -178,7 +178,7 @@ def not_recompressible(
 
 
 class SlimPlan(Record):
-    """How a file is slimmed: its new ``pieces``, and which images it keeps and loses.
+    """The plan for one file: its new ``pieces``, and the images that it keeps and loses.
 
     ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
     ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now. ``cuts`` are the ranges of the old file
@@ -207,7 +207,7 @@ class SlimPlan(Record):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the file is another one then."""
+        """True if the file changes."""
         return bool(self.mode)
 
 

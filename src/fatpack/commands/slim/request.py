@@ -55,7 +55,7 @@ LAST_LEVEL = 22
 
 
 class SlimResult(Result):
-    """What became of a file: its sizes in bytes, and the images for each architecture that stayed and went.
+    """The result for one file: its sizes in bytes, and the kept and removed images for each architecture.
 
     Architectures are named as patterns name them: ``sm_90a``, ``compute_80`` for PTX. ``mode`` is "" for a file that
     stays as it is, ``edit`` for objects, archives and containers, ``shrink`` or ``zero`` for linked files. ``notes``
@@ -252,7 +252,7 @@ def check_naming(naming: NameChange, files: Iterable[str]) -> None:
         )
 
 
-# What a user of ``fatpack slim`` asks for, checked before a file is opened.
+# The request of ``fatpack slim``, checked before a file is opened.
 
 #: what says something of a proof of two files; all other options ask for a file to be made
 _OF_PROOFS = ("as_json", "certificate", "force", "max_inflated", "max_output", "output", "quiet", "verify")

@@ -1,4 +1,4 @@
-"""Whether a slimmed file holds what it is meant to: read again as any file, and compared with the plan."""
+"""Checking a slimmed file: it is read again like any other file, and compared with the plan."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _is_same(image: Image, after: View, old: Image, before: View, *, padding: in
         if has_same_bytes(here, there):
             return True
         here, there = image.data, old.data
-    # What is not compressed in a fat binary ends in zeros up to 8 bytes, and texts in a NUL.
+    # An uncompressed image of a fat binary is padded with zeros to 8 bytes, and text ends in a NUL.
     size = len(there)
     return size <= len(here) <= size + padding and here.is_zero(size) and has_same_bytes(here.slice(0, size), there)
 
@@ -111,7 +111,7 @@ def _is_same(image: Image, after: View, old: Image, before: View, *, padding: in
 _PADDING = 16
 
 
-# What a slimmed file holds, by digests: the file as it will be, and every image that stays in it.
+# Digests of a slimmed file: of the new file, and of every image that stays in it.
 
 
 class ImageDigest(Record):
@@ -142,7 +142,7 @@ class SlimmedFile(Record):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the file is another one then."""
+        """True if the file changes."""
         return self.plan.is_changed
 
     def verify(self, before: View, after: View) -> None:

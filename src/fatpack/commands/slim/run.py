@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class ProofOutcome:
-    """What is proved of two files: the certificate as plain data, and the lines for users."""
+    """The proof about two files: the certificate as plain data, and the lines for users."""
 
     def __init__(self, before: View, after: View) -> None:
         """Prove it. Raises Unsupported for files of which nothing is proved, and FormatError."""

@@ -1,4 +1,4 @@
-"""What ``slim`` did, as plain data and as text: a record for each file, and what they add up to.
+"""The results of ``slim`` as plain data and as text: a record for each file, and the totals.
 
 The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fatpack.text.style import Style
 
 
-# What device code a slimmed package holds, as a fragment of an SBOM: CycloneDX 1.6 in JSON.
+# The device code of a slimmed package as a fragment of an SBOM: CycloneDX 1.6 in JSON.
 #
 # A component for the package, in it one for each library with device code, in those one for each image. There is no
 # time and no serial number in it: the same package has the same text.

@@ -1,4 +1,4 @@
-"""What a wheel is called, and what one is called that has other content: two different files never have one name.
+"""The name of a wheel, and the name of the wheel with changed content: two different files never share a name.
 
 The only module that asks the ``packaging`` library, which is the reference for what names and versions may be.
 """

@@ -143,9 +143,9 @@ def _serve(connection: Connection, options: TaskOptions) -> None:
             return  # who asked was killed
 
 
-# Where the tasks of a survey run: the cores of this machine, a Dask cluster, a Ray cluster. One adapter each
+# Engines that run the tasks of a survey: the cores of this machine, a Dask cluster, a Ray cluster. One adapter each
 
-#: What ``--engine`` takes.
+#: The choices of ``--engine``.
 ENGINES = ("local", "dask", "ray")
 
 

@@ -44,7 +44,7 @@ _AT_ONCE = 1000
 
 
 class PlanTotals(Record):
-    """How many files there are in the plan, how many of them are to be read, and their bytes.
+    """The number of files in the plan, the number of files still to read, and their bytes.
 
     ``same`` are URLs that were passed over: they differ from others only in what is not shown of them.
     """

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 # The files of a survey's folder: rows of some files each, in Parquet or JSON Lines.
 
-#: What parts are written as.
+#: File formats of parts.
 FORMATS = ("parquet", "jsonl")
 
-#: What the name of every part begins with, and how many digits of a digest follow.
+#: Every part is named PREFIX and this number of digits of a digest.
 PREFIX = "part-"
 _DIGITS = 32
 
@@ -127,7 +127,7 @@ class TaskOptions(Record):
 
 
 class TaskResult(Record):
-    """What came of a task: rows as bytes, how many they are without that of the file, and what the file exits with.
+    """The result of a task: its rows as bytes, their number without the row of the file, and the file's exit code.
 
     There are no bytes if the file is what it was when it was read the last time.
     """

@@ -136,7 +136,7 @@ def _lines(view: View) -> Iterator[tuple[int, int, str]]:
     rest = b""
     for block in _blocks(view):
         *lines, rest = (rest + block).split(b"\n")
-        # What follows the last line end is looked through at once: what is no text may have none.
+        # The rest after the last line end is checked at once: a binary file may have no line end.
         for line in (*lines, *((rest,) if b"\0" in rest or not block else ())):
             text = line.removesuffix(b"\r")
             if b"\0" in text:

@@ -32,7 +32,7 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 
 class UriRange(Record):
-    """What a URI names: a protocol, the path (still encoded), and numbers as they are spelled, None where none is."""
+    """The parts of a URI: protocol, path (still encoded), and numbers as they are spelled; None if absent."""
 
     protocol: str
     path: str
@@ -129,12 +129,12 @@ class HipBundle(Record):
 
     @property
     def at(self) -> int:
-        """Where it begins in the file."""
+        """Its offset in the file."""
         return self.found.span.start
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it is compressed as a whole: its entries have no place in the file then."""
+        """True if it is compressed as a whole: its entries have no offsets in the file then."""
         return "compression" in self.found.container.attrs
 
     @property

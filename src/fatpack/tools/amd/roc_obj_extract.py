@@ -29,12 +29,12 @@ to write of the file: offset=NUMBER and size=NUMBER with & between them. Numbers
 or 0 and octal. Without an offset it is 0, without a size all that follows.
 """
 
-#: What Perl's ``die`` exits with where the system said nothing of an error.
+#: The exit code of Perl's ``die`` if errno is 0.
 _NO_ERROR = 255
 
 
 class _UriError(Exception):
-    """What is wrong with one URI; the others are written."""
+    """An error of one URI; the others are still written."""
 
 
 def main(program: str, arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""What ``fatpack tool --install``, ``--uninstall`` and ``--which`` print, and their exit codes."""
+"""Messages and exit codes of ``fatpack tool --install``, ``--uninstall`` and ``--which``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fatpack.tools.install.links import PlacedStandIn
 
 
-# Which program stands behind a name: on PATH, for clang and for nvcc, each as it says itself.
+# The program that a name runs: on PATH, for clang and for nvcc, as each of these reports it.
 
 #: LIMIT: seconds that a compiler has to say where it looks.
 _PATIENCE = 10
@@ -37,7 +37,7 @@ class CalledProgram(Record):
 
     @property
     def is_fatpack(self) -> bool:
-        """Whether it is a stand-in: placed by ``--install``, or a script that calls ``fatpack tool``."""
+        """True for a stand-in: placed by ``--install``, or a script that calls ``fatpack tool``."""
         return self.state == "fatpack"
 
     @property
@@ -51,12 +51,12 @@ class CalledProgram(Record):
 
     @property
     def leads_to(self) -> str:
-        """Where a stand-in that is a link leads; "" for all else."""
+        """The target of a stand-in that is a link; "" for all others."""
         return os.readlink(self.path) if os.path.islink(self.path) and is_command(self.path) else ""
 
 
 class ToolCallers:
-    """Who calls stand-ins here. The compilers that PATH finds are asked once where they look first."""
+    """The programs that call tools by name: clang, nvcc and the shell. Each compiler prints its search folders once."""
 
     def __init__(self) -> None:
         import shutil
@@ -98,7 +98,7 @@ class ToolCallers:
         return lines[-1] if lines else os.environ.get("PATH", "")
 
 
-#: What distributions call clang where there is none without a version: the newest first.
+#: Names of clang in distributions that have none without a version: the newest first.
 _CLANGS = [f"clang-{version}" for version in range(29, 17, -1)]
 
 
@@ -244,8 +244,8 @@ def _next_steps(folder: str, names: Sequence[str]) -> Iterator[str]:
     yield from align_columns([[printable(cell) for cell in row] for row in rows], indent="  ")
 
 
-#: What makes a link to nvcc whose folder is that of the stand-ins: nvcc reads its profile in the folder in which it was
-#: called. The page about it has the same lines.
+#: Commands that make a link to nvcc in the folder of the stand-ins: nvcc reads its profile in the folder in which it
+#: was called. The page about stand-ins has the same lines.
 NVCC = (
     r"cuda=$(nvcc --dryrun -c -x cu /dev/null 2>&1 | sed -n 's|^#$ _HERE_=\(.*\)/bin$|\1|p')",
     'ln -s "$cuda/bin/nvcc" "$cuda/bin/crt" {place}/',

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # One command for every name of a list: words with names in the place of marks, and several programs that run.
 #
-# What runs shares the streams of this process, and its output is not touched: ``fatpack map`` keeps what programs say
+# Commands share the streams of this process, and their output is passed through: ``fatpack map`` collects the output
 # (:mod:`fatpack.commands.map.map`), llvm-foreach of DPC++ does not.
 
 #: seconds between two looks at programs that run beside each other, at first and at most
@@ -198,7 +198,7 @@ yet.""",
     groups=(("Color Options", ("color",)), ("General options", ()), ("Generic Options", cl_tool.GENERIC_NAMES)),
 )
 
-#: How LLVM's ``sys::Wait`` sees the exit codes with which a shell says that it could not run a program, and signals.
+#: Results of LLVM's ``sys::Wait`` for signals, and for exit codes of a shell that could not run a program.
 _CODES = {127: (-1, "No such file or directory"), 126: (-1, "Program could not be executed")}
 _SIGNAL = -2
 

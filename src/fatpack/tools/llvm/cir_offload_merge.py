@@ -61,7 +61,7 @@ _OPTIONS = (
     command_line.ClOption("version", "switch", "Display the version of this program"),
 )
 
-#: What goes wrong with an output that could be created.
+#: Errors of writing to an output that could be created.
 _IO_FAILURES = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
 
 _NOT_ONE = "expected exactly one direct top-level offload container"

@@ -26,7 +26,7 @@ COLOR = command_line.ClOption("color", "flag", "Use colors in output (default=au
 LISTING_H = command_line.ClOption("h", "flag", "Alias for -help", is_hidden=True)
 HELPING_H = command_line.ClOption("h", "switch", "Alias for --help", is_hidden=True, alias_of="help")
 
-#: What every tool has.
+#: Options of every tool.
 GENERIC_NAMES = ("help", "help-list", "version")
 GENERIC = (
     command_line.ClOption("help", "switch", "Display available options (--help-hidden for more)"),
@@ -75,7 +75,7 @@ def parse_or_help(tool: ClTool, program: str, arguments: Sequence[str]) -> comma
     return 0
 
 
-# What the tool fails with.
+# Errors of the tool.
 
 
 class ToolError(Exception):
@@ -140,7 +140,7 @@ def _originals(program: str, tool: str, version: str) -> Iterator[str]:
         seen.add(path)
 
 
-# What ``--help`` of a tool prints that reads its command line with LLVM's ``cl`` library.
+# The output of ``--help`` of tools that use LLVM's ``cl`` library.
 
 #: Options that every tool has, in the order of the help.
 _GENERIC = ("help", "help-list", "version")

@@ -110,7 +110,7 @@ _DPCPP_TOOL = cl_tool.ClTool(
 #: Options that say something of the images behind them.
 _STATED = ("kind", "format", "target", "compile-opts", "link-opts", "entries", "properties")
 
-#: What is refused, and why.
+#: Refused options, and the reasons.
 _REFUSED = {
     "native-cpu": "kernels of SYCL's native CPU are linked into the host program, and have no image to wrap",
     "sym-prop-bc-files": "symbols and properties would have to be read from bitcode; give them with -entries and "

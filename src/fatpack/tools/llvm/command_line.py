@@ -40,7 +40,7 @@ class ClOption(Record):
 
 
 class ClArguments(Record):
-    """What was given: option values by name (flags: "1"), and the positional arguments.
+    """A parsed command line: option values by name (flags: "1"), and the positional arguments.
 
     ``switch`` is the switch that ended the reading, "" for none; ``complaints`` are what was wrong before it. ``order``
     has all words as they were given: options by name and value, and positional arguments with "" for a name.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class WrapperRequest(Record):
-    """What a command line asks for: a kind, files, the host's triple, and the version of LLVM that is followed."""
+    """The options: a kind, files, the host's triple, and the version of LLVM to follow."""
 
     kind: str
     files: Sequence[str]

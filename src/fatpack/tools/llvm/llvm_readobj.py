@@ -66,7 +66,7 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
 
 
 class _ReadobjRun:
-    """What is printed of objects: facts, and the entries of bundles by ID and URI."""
+    """Prints objects: facts, and the entries of bundles by ID and URI."""
 
     def __init__(self) -> None:
         self.objects: list[tuple[dict[str, str], list[tuple[str, str]]]] = []

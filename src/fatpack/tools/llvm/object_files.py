@@ -1,4 +1,4 @@
-"""Which files the readers take, and what they call them: objects, members of archives, offload binaries.
+"""The files that llvm-readobj and llvm-objdump read, and their names: objects, archive members, offload binaries.
 
 Source: ``getFileFormatName`` and ``getArch`` of the object files of LLVM (``llvm/Object/ELFObjectFile.h``,
 ``llvm/lib/Object``), behaviour of LLVM 22 and 23.

@@ -22,7 +22,7 @@ _DEPTH = 15
 
 _BLANKS = " \t"
 
-#: What C takes for white space before a number, and its digits.
+#: White space that C accepts before a number, and digits.
 _SPACES, _DIGITS = " \t\n\v\f\r", "0123456789abcdef"
 
 
@@ -47,7 +47,7 @@ class NvidiaOption(Record):
 
 
 class NvidiaArguments(Record):
-    """What was given: values by the long names of options (flags: "1"), groups of pairs, and other words."""
+    """A parsed command line: values by the long names of options (flags: "1"), groups of pairs, and other words."""
 
     values: dict[str, list[str]]
     pairs: dict[str, list[dict[str, str]]]
@@ -245,7 +245,7 @@ def print_stderr(line: str) -> None:
     sys.stderr.write(printable(line) + "\n")
 
 
-# What ``--help`` of NVIDIA's tools prints.
+# The output of ``--help`` of NVIDIA's tools.
 
 
 def help_page(usage: str, options: Iterable[NvidiaOption], width: int) -> str:

@@ -200,12 +200,12 @@ OPTIONS = (
     NvidiaOption("tool-name", "tool-name", "string"),
 )
 
-#: Where short names begin in the help.
+#: The column of short names in the help.
 HELP_WIDTH = 32
 
 
 class NvpruneRequest(Record):
-    """What is asked for: the names that stay (``sm_80``, ``compute_90``, ``lto_90``), and where the result goes."""
+    """The options: the architectures to keep (``sm_80``, ``compute_90``, ``lto_90``), and the output."""
 
     path: str
     output: str

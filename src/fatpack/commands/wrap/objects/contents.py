@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 # Section names in the objects of each kind of host, as LLVM 22 and 23 write them.
 
-#: What stands behind the name of the entries' section on COFF hosts, by which linkers sort: the start of all entries,
-#: the entries of an object, and their end.
+#: Suffixes of the entries' section on COFF hosts, by which linkers sort: the start of all entries, the entries of an
+#: object, and their end.
 COFF_START, COFF_ENTRIES, COFF_STOP = "$OA", "$OE", "$OZ"
 
 CODE_SECTIONS = ".text.startup"
@@ -146,7 +146,7 @@ _PRIORITY, _SYCL_PRIORITY = 101, 1
 #: alignment of offload binaries, and of what LLVM leaves to its default for arrays
 _BINARY_ALIGN, _ARRAY_ALIGN = 8, 16
 
-#: What the code can say of the size of a binary.
+#: The largest size of a binary that the code can pass.
 _LARGEST = 0xFFFFFFFF
 
 #: LLVM 22 writes the entries of SYCL kernels in the wrapper.
@@ -360,7 +360,7 @@ class _ObjectBuilder:
     def bounds(self, entries: EntryLayout) -> None:
         """Add the bounds of all offload entries: ELF linkers make them, on COFF hosts they stand in two sections."""
         if self.host.file == "elf":
-            # Where no object has entries, the section is there all the same, so that its bounds are.
+            # The empty section makes the linker define its bounds even if no object has entries.
             empty = ObjectSection(entries.section, "image", _POINTER)
             self.add(empty, ObjectSymbol(f"__dummy.{entries.section}", entries.section))
             for name in (entries.start, entries.stop):

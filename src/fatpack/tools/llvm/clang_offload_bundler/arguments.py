@@ -104,7 +104,7 @@ def print_help(switch: str, program: str) -> None:
     sys.stdout.write(help_page(_OVERVIEW, usage, shown, tool="clang-offload-bundler", as_list=as_list, groups=groups))
 
 
-# What a command line and the environment ask for, checked in the order of the original and with its words.
+# The command line and the environment, checked in the order of the original and with its messages.
 
 
 class ArgumentError(Exception):
@@ -208,12 +208,12 @@ def _problem(settings: BundlerSettings, unbundles: bool) -> str:
     return next((text for is_wrong, text in checks if is_wrong), "")
 
 
-#: What the name of the temporary file is that the original gives to llvm-objcopy.
+#: Replaces the name of the temporary file that the original passes to llvm-objcopy.
 TEMPORARY_DIRECTORY = "<temporary file>"
 
 _ARCHIVE_ONLY = "-check-input-archive can only be used for unbundling archives (-type=a)"
 
-#: What LLVM 22 does when nobody says anything: zstd at level 3, version 3 of the compressed bundle.
+#: Defaults of LLVM 22: zstd at level 3, version 3 of the compressed bundle.
 _LEVEL, _VERSION = 3, 3
 
 
@@ -354,7 +354,7 @@ class TargetMatcher:
     def __init__(self, entries: Sequence[str], targets: Sequence[str], *, hip_openmp: bool, llvm: str) -> None:
         self._hip_openmp = hip_openmp
         self._llvm = llvm
-        #: What was asked for so far: whether LLVM 22 sees all there is in an ID.
+        #: bundle ID → True if LLVM 22 reads all parts of it
         self._whole: dict[str, bool] = {}
         stored = set(entries)
         #: Targets for which LLVM 22 may have stored less than was asked for, and has.

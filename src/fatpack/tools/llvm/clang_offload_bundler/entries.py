@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Object files as bundles: which files take part, their sections of bundles, and the host's object without them.
 
-#: What precedes the bundle ID in the name of a section.
+#: Prefix of the bundle ID in the name of a section.
 PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: First bytes of object files that LLVM reads and its objcopy cannot add bundles to → the word for them.
@@ -382,7 +382,7 @@ def _inflate(view: View, settings: BundlerSettings) -> InflatedBundle:
     return found
 
 
-# What ``-verbose`` says about compression, on stderr. Only the speed differs from run to run.
+# The output of ``-verbose`` about compression, on stderr. Only the speed differs from run to run.
 
 
 class CompressionMeasures(Record):

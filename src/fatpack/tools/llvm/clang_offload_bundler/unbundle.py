@@ -68,7 +68,7 @@ def unbundle(settings: BundlerSettings) -> None:
         except FormatError as error:
             raise ArgumentError(entries.inflation_error(settings, "input", error)) from error
         for target, output in missing.items():
-            # Where nothing was found at all the file is taken for the host's own; LLVM 22 inflates it first.
+            # If no bundle was found, the whole file is taken as the host's image; LLVM 22 inflates it first.
             whole = view if settings.llvm == "22" else source.view()
             batch.add(output, [whole] if not chosen and is_host(target) else [])
         batch.publish()

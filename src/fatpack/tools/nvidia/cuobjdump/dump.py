@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # ``-sass``: cubins handed over to NVIDIA's nvdisasm, which prints their code.
 #
 # It is looked for as cuobjdump 13.5 does it: in the folder that ``NVDISASM_PATH`` names, beside the program, on PATH.
-# What it prints passes through, and where it fails its exit code is the tool's.
+# Its output is passed through; if it fails, its exit code becomes the tool's.
 
 _NAME = "nvdisasm"
 
@@ -194,7 +194,7 @@ class _SelectedFunctions:
             output.fatal(f"Invalid ELF in '{output.path}'")
 
 
-# What ``-symbols`` prints of a cubin: a line for every symbol that is not one of a section.
+# The output of ``-symbols`` for a cubin: a line for every symbol except section symbols.
 
 _TYPES = {
     0: "NOTYPE",

@@ -209,7 +209,7 @@ __all__ = [
 ]
 
 
-#: What the two sections are called in objects and programs of Linux and Windows.
+#: Names of the two sections in objects and programs of Linux and Windows.
 _EXECUTABLE = (".nv_fatbin", ".nv_fatb")
 _RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
 
@@ -218,7 +218,7 @@ _ARCHIVES = (magic_numbers.ARCHIVE, magic_numbers.THIN_ARCHIVE)
 #: Hosts with sections. QUIRK(cuobjdump 13): it finds nothing in Mach-O, in whatever section.
 _OBJECTS = ("elf", "coff", "pe")
 
-#: What is smaller than a header is damage as a file, and behind the last fat binary nothing to speak of.
+#: A file smaller than a header is damaged; fewer bytes than that after the last fat binary are ignored.
 _MIN_HEADER_SIZE = 16
 
 

@@ -106,7 +106,7 @@ def _free(name: str, given: set[str], used: dict[str, int]) -> str:
 #: QUIRK(cuobjdump 13): path and function together may have this many bytes before both are cut.
 _LONGEST, _CUT = 240, 8
 
-#: What stands for the path in names of functions where an entry has no identifier.
+#: Replaces the path in names of functions if an entry has no identifier.
 NO_IDENTIFIER = "x"
 
 
@@ -292,7 +292,7 @@ def function_code(data: View) -> Iterator[tuple[int, str, View]]:
         yield number, name, code
 
 
-# What ``-res-usage`` prints of a cubin: memory it has in common, and what every function of it needs.
+# The output of ``-res-usage`` for a cubin: common memory, and the resources of every function.
 #
 # By the sections, as they are named: ``.text.NAME`` is a function; ``.nv.shared.…``, ``.nv.local.…`` and
 # ``.nv.constantN.…`` belong to the function that their ``sh_info`` names; ``.nv.global…`` and ``.nv.constantN`` to all.

@@ -63,7 +63,7 @@ OPTIONS = (
     NvidiaOption("version", "V", "flag", "Print the version."),
 )
 
-#: Where short names begin in the help.
+#: The column of short names in the help.
 HELP_WIDTH = 44
 
 #: option → what does it
@@ -71,7 +71,7 @@ _REFUSED = {"dump-elf": "the toolkit's cuobjdump"}
 
 
 class CuobjdumpRequest(Record):
-    """What is asked for: names to extract (None: nothing of the kind), lists, and what a dump shows besides headings.
+    """The options: names to extract (None: do not extract), what to list, and what a dump shows besides headings.
 
     ``arch`` is the number of the architecture: of entries, sm_90, sm_90a and sm_90f are the same.
     """
@@ -96,12 +96,12 @@ class CuobjdumpRequest(Record):
 
     @property
     def extracts(self) -> bool:
-        """Whether anything is extracted; lists and dumps are ignored then."""
+        """True if anything is extracted; lists and dumps are ignored then."""
         return (self.extract_elf, self.extract_ptx, self.extract_text) != (None, None, None)
 
     @property
     def lists(self) -> bool:
-        """Whether anything is listed; dumps are ignored then."""
+        """True if anything is listed; dumps are ignored then."""
         return self.lists_elf or self.lists_ptx or self.lists_text
 
     def takes(self, arch: str) -> bool:
@@ -152,7 +152,7 @@ def parse_cuobjdump_request(given: NvidiaArguments) -> CuobjdumpRequest:
     return request
 
 
-# What the tool says: standard output, messages, and the exit code that they lead to.
+# The output of the tool: standard output, messages, and the exit code that follows from them.
 
 #: LIMIT: characters that are held back before they are written.
 _BLOCK = 1 << 16
@@ -231,7 +231,7 @@ class ToolOutput:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something could not be read."""
+        """True if something could not be read."""
         return bool(self._end)
 
     def finish(self) -> int:

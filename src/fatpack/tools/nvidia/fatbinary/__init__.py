@@ -33,7 +33,7 @@ _CONTRADICTION = (
     "'--compress-mode=none'"
 )
 
-#: What a file that was opened fails with when it is written.
+#: Errors of writing to an open file.
 _WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 # The C file of ``--embedded-fatbin``. nvcc includes it after ``fatbinary_section.h`` of the toolkit.

@@ -86,11 +86,11 @@ REFUSED = ("okey", "compress-algorithm", "compress-level")
 #: Options that 13.0 does not know: a command line with one of them is answered as fatbinary 13.5 does.
 LATER = ("concat", "id-suffix", "tileir-cmdline")
 
-#: Where short names begin in the help.
+#: The column of short names in the help.
 HELP_WIDTH = 51
 
 
-#: What --image3 calls an image → what its bytes are.
+#: kind of an image in --image3 → form of its bytes
 FORMS = {"elf": "cubin", "ptx": "ptx", "nvvm": "ltoir", "tileir": "tileir"}
 
 #: The architecture of Tile IR that says none: that of --image2.
