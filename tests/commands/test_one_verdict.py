@@ -254,11 +254,21 @@ def test_constructors_are_those_that_the_loader_runs(tmp_path: Path, model: str)
 
 @pytest.mark.reference
 @pytest.mark.parametrize("model", registration.MODELS)
-def test_packed_relocations_are_not_read_and_no_null_pointers(tmp_path: Path, model: str) -> None:
+def test_packed_relocations(tmp_path: Path, model: str) -> None:
+    reference.package("capstone")
     embedded = registration.image(tmp_path, model)
     text = registration.host_ir(tmp_path, model, LINUX, "-O2", "-fPIC", embedded=embedded)
     registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
-    assert agreed(linked(tmp_path, "-shared", "--pack-dyn-relocs=android")) == ("not judged", set())
+    for how in ("android", "android+relr"):
+        assert agreed(linked(tmp_path, "-shared", f"--pack-dyn-relocs={how}")) == ("agrees", set()), how
+    library = linked(tmp_path, "-shared", "--pack-dyn-relocs=android")
+    damaged = library.read_bytes()
+    assert damaged.count(b"APS2") == 1
+    library.write_bytes(damaged.replace(b"APS2", b"APS3"))
+    assert agreed(library) == ("not judged", set())
+    text = registration.BROKEN["wrong name"][0](text)
+    registration.compiled(tmp_path, text, LINUX, "unit", "-O2", "-fPIC")
+    assert agreed(linked(tmp_path, "-shared", "--pack-dyn-relocs=android")) == ("findings", {"FP3046"})
 
 
 @pytest.mark.reference

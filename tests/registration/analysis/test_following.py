@@ -210,6 +210,28 @@ def test_ways_that_meet_hold_what_they_agree_on() -> None:
     assert (state.get(19), state.load(STACK + 8, 8)) == (None, None)
 
 
+#: loops over a table that starts at ``d`` and ends at ``{end}``; ``{more}`` comes after
+LOOPS = {
+    "x86_64-linux-gnu": "lea d(%rip), %rbx; lea {end}(%rip), %r13; cmp %r13, %rbx; je 2f; 1: mov 16(%rbx), %rsi;"
+    " call f; add $56, %rbx; cmp %r13, %rbx; jne 1b; 2: {more}; ret",
+    "aarch64-linux-gnu": "adrp x19, d; add x19, x19, :lo12:d; adrp x20, {end}; add x20, x20, :lo12:{end}; cmp x19, x20;"
+    " b.eq 2f; 1: ldr x1, [x19, #16]; bl f; add x19, x19, #56; cmp x19, x20; b.ne 1b; 2: {more}; ret",
+}
+BACK = {"x86_64-linux-gnu": "je 1b", "aarch64-linux-gnu": "cbz x0, 1b"}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("target", LOOPS)
+def test_a_loop_over_an_empty_table_is_never_executed(target: str) -> None:
+    machine = "aarch64" if "aarch64" in target else "x86-64"
+    for end, more, count in (("d", "nop", 0), ("d + 56", "nop", 1), ("d", BACK[target], 1)):
+        text = LOOPS[target].format(end=end, more=more)
+        made = program(assembled(text, target), machine)
+        made.imports[FUNCTION] = "__cudaRegisterFunction"
+        sites = ProgramCalls(made).sites()
+        assert (len(sites.sites), sites.skipped) == (count, 1 - count), (end, more)
+
+
 def test_frames_are_walked_where_no_table_of_them_is() -> None:
     common = struct.pack("<II", 0x14, 0) + b"\1zR\0\1\x78\x10\1\x1b\x0c\7\x08\x90\1\0\0"
     frames = common

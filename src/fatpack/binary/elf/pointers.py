@@ -2,7 +2,8 @@
 
 A linker writes a final address in place. In a library or a position-independent program it is a RELATIVE relocation
 with the address: ld.lld then leaves zeros in place, GNU ld writes the address there too, and with ``.relr.dyn`` it is
-only in place. So the value in place is used unless it is zero. A pointer to a symbol that another file may replace is a
+only in place. So the value in place is used unless it is zero. Android's packed tables (``.rela.dyn`` of
+``ld.lld --pack-dyn-relocs=android``) are unpacked. A pointer to a symbol that another file may replace is a
 relocation against that symbol. (gABI, "Relocation"; the processors' ABI documents for the types.)
 """
 
@@ -12,6 +13,7 @@ import sys
 
 from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.packed_relocations import MAX_RELOCATIONS, unpack_relocations
 from fatpack.binary.pointers import (
     INSIDE,
     NULL_POINTER,
@@ -49,7 +51,10 @@ _UNDEFINED = 0
 
 #: Types of tables whose relocations add to the word in place, and of unsupported tables.
 _IN_PLACE = (elf_layout.REL, elf_layout.RELR)
-_UNREAD = (elf_layout.CREL, elf_layout.ANDROID_REL, elf_layout.ANDROID_RELA)
+_UNREAD = (elf_layout.CREL, elf_layout.ANDROID_REL)
+
+#: Types of tables that state the target.
+_STATED = (elf_layout.RELA, elf_layout.ANDROID_RELA)
 
 #: SHF_EXECINSTR
 _CODE = 0x4
@@ -81,6 +86,9 @@ class ElfPointers:
         relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
         self._relative, self._absolute = relative, wide if self.word == 8 else narrow
         self._loaded: LoadedRanges | None = None
+        #: the words of packed tables by section, None for a damaged one; and how many relocations may still be unpacked
+        self._unpacked: dict[int, array[int] | None] = {}
+        self._left = min(MAX_RELOCATIONS, len(view) // self.word)
         self.is_linked = self._elf.is_linked
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
@@ -108,8 +116,8 @@ class ElfPointers:
     def _held(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
         empty = {place for place, value in zip(places, stored, strict=True) if not value}
         found = self._relocations(None, empty) if empty else {}
-        # Packed relocations are not read: words that they change may point anywhere.
-        nothing = UNKNOWN_POINTER if empty and not self._kinds().isdisjoint(_UNREAD) else NULL_POINTER
+        # Words that unread relocations change may point anywhere.
+        nothing = UNKNOWN_POINTER if empty and self._has_unread_relocations() else NULL_POINTER
         return [
             self._in_program(found[place], value) if place in found else self.at(value) if value else nothing
             for place, value in zip(places, stored, strict=True)
@@ -142,7 +150,7 @@ class ElfPointers:
             found = words_at(self, self._in_place(), low, high)
         left = max_pointers()
         for section in self._relocation_sections(None):
-            if section.type != elf_layout.RELA:
+            if section.type not in _STATED:
                 continue
             for place, addend in self._stated(section, low, high):
                 if not left:
@@ -159,10 +167,31 @@ class ElfPointers:
     def _has_relocations(self) -> bool:
         """Return whether the program has no other relocation tables than the supported ones."""
         return (
-            self._relative >= 0
-            and self._kinds().isdisjoint(_UNREAD)
-            and bool(self._kinds() & {elf_layout.RELA, *_IN_PLACE})
+            self._relative >= 0 and not self._has_unread_relocations() and bool(self._kinds() & {*_STATED, *_IN_PLACE})
         )
+
+    def _has_unread_relocations(self) -> bool:
+        """Return whether a loaded table of relocations is in an unsupported encoding, or packed and damaged."""
+        kinds = self._kinds()
+        if not kinds.isdisjoint(_UNREAD):
+            return True
+        return elf_layout.ANDROID_RELA in kinds and any(
+            self._words(section) is None
+            for section in self._elf.sections()
+            if section.type == elf_layout.ANDROID_RELA and section.flags & elf_layout.ALLOC
+        )
+
+    def _words(self, section: ElfSection) -> array[int] | None:
+        """Return the words of a packed table, None if it is damaged or has too many relocations."""
+        if section.index not in self._unpacked:
+            try:
+                words = unpack_relocations(self._elf.contents(section), self._left)
+            except FormatError:
+                self._unpacked[section.index] = None
+            else:
+                self._left -= len(words) // 3
+                self._unpacked[section.index] = words
+        return self._unpacked[section.index]
 
     def _has_pointers_in_place(self) -> bool:
         """Return whether relocations use the value in place as target, as REL and RELR do."""
@@ -206,6 +235,11 @@ class ElfPointers:
     def _blocks(self, section: ElfSection) -> Iterator[array[int] | memoryview]:
         """Yield the words of a relocation table, in blocks of whole words."""
         layouts = self._elf.layouts
+        if section.type == elf_layout.ANDROID_RELA:
+            unpacked = self._words(section)
+            if unpacked:
+                yield unpacked
+            return
         by_type = {elf_layout.RELA: layouts.rela.size, elf_layout.RELR: self.word}
         size = by_type.get(section.type, layouts.rel.size)
         view = self.view.slice(section.offset, section.size)
@@ -329,7 +363,7 @@ class ElfPointers:
         left = len(self.view)
         types, infos, flags = self._elf.columns("type", "info", "flags")
         for index, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
-            if type in (elf_layout.REL, elf_layout.RELA):
+            if type in (elf_layout.REL, *_STATED):
                 is_wanted = info == target if target is not None else flag & elf_layout.ALLOC
                 section = self._elf.section(index)
                 if is_wanted and section.end <= len(self.view) and section.size <= left:
@@ -343,7 +377,7 @@ class ElfPointers:
         comparisons in C.
         """
         layouts = self._elf.layouts
-        count = 3 if section.type == elf_layout.RELA else 2
+        count = 3 if section.type in _STATED else 2
         for words in self._blocks(section):
             places = words[::count]
             if max(places) < low or min(places) > high:

@@ -40,6 +40,8 @@ class Aarch64Follower:
             elif kind & 5 == 4:
                 self._memory(state, at, word)
             elif kind & 7 == 5:
+                if word & 0xFFE0FC1F == 0xEB00001F:  # CMP
+                    state.compare(at + 4, _read(state, word >> 5 & 31), _read(state, word >> 16 & 31))
                 _registers(state, word)
             elif kind & 7 == 7 and word & 0x5F20FC00 == 0x1E200000:
                 state.put(word & 31, None)  # between kinds of registers
@@ -49,7 +51,11 @@ class Aarch64Follower:
         if word & 0x7C000000 == 0x14000000:  # B, BL
             self._jump(state, at, at + 4 * _signed(word, 26), start, end, is_call=bool(word >> 31))
         elif word & 0xFF000010 == 0x54000000 or word & 0x7E000000 == 0x34000000:  # B.cond, CBZ
-            self._maybe(state, at, at + 4 * _signed(word >> 5, 19), start, end)
+            target = at + 4 * _signed(word >> 5, 19)
+            if word & 0xFF00001F == 0x54000000 and start <= target < end:  # B.EQ
+                state.skip_if_equal(at, target)
+            else:
+                self._maybe(state, at, target, start, end)
         elif word & 0x7E000000 == 0x36000000:  # TBZ
             self._maybe(state, at, at + 4 * _signed(word >> 5, 14), start, end)
         elif word & 0xFE000000 == 0xD6000000:  # BR, BLR, RET

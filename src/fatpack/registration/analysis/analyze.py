@@ -43,7 +43,7 @@ _NO_CAPSTONE = "no capstone"
 _PIECE = 1 << 22
 
 #: types of sections with relocations that are not read: without relocations pointers have no targets
-_PACKED = (layout.CREL, layout.ANDROID_REL, layout.ANDROID_RELA)
+_PACKED = (layout.CREL, layout.ANDROID_REL)
 
 #: bytes of an address in programs whose code is read
 _WORD = 8
@@ -163,7 +163,8 @@ def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
         return f"{pluralize(evidence.unfollowed, 'function')} that may launch or register could not be followed"
     if evidence.reached is None:
         return "code for its processor is not read"
-    if evidence.is_linked and evidence.wrappers and not (evidence.kernels or evidence.registered or evidence.links):
+    is_complete = evidence.kernels or evidence.registered or evidence.links or evidence.skipped
+    if evidence.is_linked and evidence.wrappers and not is_complete:
         return "the code that registers its kernels could not be followed"
     return ""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fatpack.binary.memory import MemoryFunction, MemorySection
     from fatpack.registration.analysis.aarch64 import Aarch64Follower
-    from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram
+    from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram, RegisterState
     from fatpack.registration.analysis.x86 import X86Follower
 
 #: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
@@ -45,10 +45,15 @@ CallSite = tuple[int, int, tuple[int | None, ...] | None]
 
 
 class CallSites(Record):
-    """All calls of a runtime's functions in order; ``unfollowed`` are the functions that nobody followed."""
+    """All calls of a runtime's functions in order.
+
+    ``unfollowed`` is the number of functions that were not followed, ``skipped`` that of the calls that register
+    kernels and are never executed: those in loops over tables without entries.
+    """
 
     sites: list[CallSite]
     unfollowed: int
+    skipped: int = 0
 
 
 def wanted_arguments(name: str) -> tuple[int, ...]:
@@ -72,6 +77,7 @@ class ProgramCalls:
         self._wanted = {at: each if all(number < passed for number in each) else () for at, each in wanted.items()}
         self._runs: dict[tuple[int, tuple[int, ...]], InstructionRuns] = {}
         self._follower: Aarch64Follower | X86Follower | None = None
+        self._skipped = 0
 
     def sites(self) -> CallSites:
         """Return the calls; without capstone, functions of x86-64 that have to be followed are not."""
@@ -158,24 +164,32 @@ class ProgramCalls:
             left[todo[start]] -= _size(function)
             followed[start] = list(self.followed(function))
         if not followed:
-            return CallSites(found, unfollowed)
+            return CallSites(found, unfollowed, self._skipped)
         kept = [site for site in found if program.start_of(site[0]) not in followed]
         for sites in followed.values():
             kept += sites
-        return CallSites(sorted(kept, key=lambda site: site[0]), unfollowed)
+        return CallSites(sorted(kept, key=lambda site: site[0]), unfollowed, self._skipped)
 
     def followed(self, function: MemoryFunction) -> Iterable[CallSite]:
         """Yield the calls of a runtime's functions in one function, by following it from its start."""
-        for each in self.calls_of(function):
+        state = self._state_of(function)
+        skipped = state.drop_skipped() if state is not None else []
+        names = [self._program.imports.get(each.target or 0) for each in skipped]
+        self._skipped += sum(name in model.REGISTER_FUNCTION for name in names)
+        for each in state.calls if state is not None else ():
             if each.target in self._wanted:
                 wanted = self._wanted[each.target]
                 yield each.at, each.target, tuple(each.arguments[number] for number in wanted)
 
     def calls_of(self, function: MemoryFunction) -> list[FollowedCall]:
         """Return all calls and jumps out of a function. Raises ImportError without capstone, where that is needed."""
+        state = self._state_of(function)
+        return [] if state is None else state.calls
+
+    def _state_of(self, function: MemoryFunction) -> RegisterState | None:
         section = self._program.section_at(function.start)
         if section is None:
-            return []
+            return None
         at = function.start - section.address
         code = self._program.content(section)[at : at + function.end - function.start]
         return self._follow(code, function.start)
@@ -188,7 +202,7 @@ class ProgramCalls:
 
         return is_available()
 
-    def _follow(self, code: bytes, start: int) -> list[FollowedCall]:
+    def _follow(self, code: bytes, start: int) -> RegisterState:
         if self._follower is None:
             if self._program.machine == "aarch64":
                 from fatpack.registration.analysis.aarch64 import Aarch64Follower
@@ -198,7 +212,7 @@ class ProgramCalls:
                 from fatpack.registration.analysis.x86 import X86Follower
 
                 self._follower = X86Follower(self._program)
-        return self._follower.follow(code, start).calls
+        return self._follower.follow(code, start)
 
 
 def _agreed(values: list[int | None]) -> tuple[int | None, ...] | None:

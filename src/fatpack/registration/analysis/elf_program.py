@@ -11,6 +11,7 @@ from array import array
 from itertools import islice
 
 from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.packed_relocations import MAX_RELOCATIONS, unpack_relocations
 from fatpack.binary.elf.symbols import STRINGS, read_symbol_tables, section_budget
 from fatpack.binary.memory import Constructor, HostMemory, MemorySection, MemorySymbol
 from fatpack.registration.analysis import entries, model
@@ -214,6 +215,8 @@ def _behind(body: bytes, at: int) -> int:
 #: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; those of the PLT
 _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
 
+_TABLES = (elf_layout.RELA, elf_layout.ANDROID_RELA)
+
 #: LIMIT: bytes of relocations that are read, 24 each
 _RELOCATIONS = 1 << 28
 
@@ -287,14 +290,18 @@ class ElfCodeProgram(LinkedProgram):
         elf = self._elf
         relative, symbolic, jumping = _TYPES.get(self.machine, (-1, (), -1))
         names, values = self._dynamic()
-        left = min(_RELOCATIONS, section_budget(elf.view))
+        left, unpacked = min(_RELOCATIONS, section_budget(elf.view)), min(MAX_RELOCATIONS, len(elf.view) // 8)
         held = self._values
         for section in elf.sections():
-            if section.type != elf_layout.RELA or not section.flags & elf_layout.ALLOC or section.size > left:
+            if section.type not in _TABLES or not section.flags & elf_layout.ALLOC or section.size > left:
                 continue
             left -= section.size
-            data = elf.contents(section).tobytes()
-            words = array("Q", data[: len(data) - len(data) % 24])
+            if section.type == elf_layout.ANDROID_RELA:
+                words = unpack_relocations(elf.contents(section), unpacked)
+                unpacked -= len(words) // 3
+            else:
+                data = elf.contents(section).tobytes()
+                words = array("Q", data[: len(data) - len(data) % 24])
             for place, info, addend in zip(words[::3], words[1::3], words[2::3], strict=True):
                 if info == relative:
                     held[place] = addend

@@ -220,7 +220,8 @@ def _constructors(
     register = _function(REGISTER_FUNCTION, model)
     is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or is_called(evidence, register)
     if (mine or has_link) and has_launches and not is_complete:
-        text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
+        text = f"the constructor registers {title} device code, but none of its kernels: "
+        text += "the offload entries are gone" if evidence.skipped else f"{register} is not called"
         hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
         sure = LIKELY if register in evidence.called else CERTAIN
         yield make_finding(evidence, "FP3042", mine[0].at if mine else 0, text, sure, hint)

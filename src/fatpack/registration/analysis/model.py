@@ -177,6 +177,7 @@ class RegistrationEvidence(Record):
     ``is_by_shape``: names of functions are inferred from the shape of calls alone.
     ``walked``: addresses of the tables of entries in the loops with ``unread`` calls, None if unknown.
     ``nulls``: addresses of calls that launch the kernel at address 0, as nvcc compiles a template without device code.
+    ``skipped``: calls that register kernels in loops over tables without entries, which are never executed.
     """
 
     memory: HostMemory
@@ -197,6 +198,7 @@ class RegistrationEvidence(Record):
     is_by_shape: bool = False
     walked: frozenset[int] | None = None
     nulls: tuple[int, ...] = ()
+    skipped: int = 0
 
     @property
     def entries(self) -> list[OffloadEntry]:

@@ -235,6 +235,7 @@ class _EvidenceReader:
             is_by_shape=is_by_shape,
             walked=self._walked({table.section.address for table in tables}) if self._loops and tables else None,
             nulls=tuple(self._nulls),
+            skipped=sites.skipped,
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:

@@ -190,6 +190,11 @@ class RegisterState:
         self._frames = 0
         self._left = _MAX_JUMP_VALUES
         self.calls: list[FollowedCall] = []
+        #: the jumps inside the function, those over what is never executed, and whether one leads to an unknown place
+        self._jumps: list[tuple[int, int]] = []
+        self._skips: list[tuple[int, int]] = []
+        self._is_wild = False
+        self._equal = -1
 
     def arrive(self, at: int) -> None:
         """Take note that an instruction is next: jumps may lead to it too."""
@@ -216,6 +221,8 @@ class RegisterState:
 
     def branch(self, at: int, target: int | None) -> None:
         """Take a jump that is taken or not; those back change nothing here."""
+        if target is not None:
+            self._jumps.append((at, target))
         if target is None or target <= at:
             return
         self._left -= len(self.registers) + len(self.places)
@@ -230,6 +237,32 @@ class RegisterState:
                 dict(self.places.items() & before[1].items()),
             )
 
+    def compare(self, after: int, one: int | None, other: int | None) -> None:
+        """Take a comparison of two values; ``after`` is the address of the next instruction."""
+        self._equal = after if one is not None and one == other else -1
+
+    def skip_if_equal(self, at: int, target: int) -> None:
+        """Take a jump that is taken if the values compared right before it are equal: always, if they are constants.
+
+        So begins the linker wrapper's loop over a table of entries: it compares the start of the table with its end.
+        """
+        self.branch(at, target)
+        if at == self._equal and target > at:
+            self._skips.append((at, target))
+            self.leave()
+
+    def drop_skipped(self) -> list[FollowedCall]:
+        """Take out the calls that no way leads to, and return them."""
+        skips = [] if self._is_wild else self._skips
+        skips = [
+            (low, high)
+            for low, high in skips
+            if not any(low < to < high and not low < at < high for at, to in self._jumps)
+        ]
+        dropped = [each for each in self.calls if any(low < each.at < high for low, high in skips)]
+        self.calls = [each for each in self.calls if each not in dropped]
+        return dropped
+
     def leave(self) -> None:
         """Take a jump or return that is always taken."""
         self._is_reached = False
@@ -242,6 +275,7 @@ class RegisterState:
             FollowedCall(at, target, tuple(None if value and value >= STACK else value for value in values))
         )
         if not returns:
+            self._is_wild = self._is_wild or target is None
             return
         for value in values:
             if value is not None and value >= STACK:

@@ -89,6 +89,8 @@ class X86Follower:
         is_call = mnemonic.startswith("call")
         if is_call or target is None or not start <= target < end:
             state.call(at, target, returns=is_call)
+        elif mnemonic == "je":
+            state.skip_if_equal(at, target)
         else:
             state.branch(at, target)
         if mnemonic.endswith("jmp"):
@@ -98,6 +100,8 @@ class X86Follower:
         first, _, second = operands.partition(", ")
         if mnemonic in ("push", "pop", "leave"):
             self._stack(state, after, mnemonic, first)
+        elif mnemonic == "cmp":
+            state.compare(after, self._value(state, after, first)[1], self._value(state, after, second)[1])
         elif mnemonic in _READING:
             pass
         elif mnemonic in ("mov", "movabs"):
