@@ -1,6 +1,6 @@
 """Recursive scan of a file: regions of containers, sections, archive members, MLIR modules, and images.
 
-Three generators are on the stack when a container is read: :func:`scan_limited`, the parts of the file, and the
+Two generators are on the stack when a container is read: the parts of the file (:func:`scan_limited`), and the
 containers of a region. Each level of nested files adds its own.
 """
 
@@ -216,24 +216,11 @@ _REGISTERED = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
 
 
 def scan_limited(context: ScanContext) -> Iterator[FoundContainer | Finding]:
-    """Yield the containers of a file and a finding for everything wrong, within the limits of the scan.
+    """Return the containers of a file and a finding for everything wrong, within the limits of the scan.
 
     No number of findings ends it: of each code some are yielded one by one, and the others counted.
     """
-    tally, progress = FindingTally(limits.FINDINGS), context.progress
-    for item in _FileScan(context).items():
-        if isinstance(item, Finding):
-            if tally.keeps(item):
-                yield item
-            continue
-        progress.containers -= 1
-        if progress.containers < 0:
-            text = f"more than {pluralize(limits.CONTAINERS, 'container')}; the rest is not listed"
-            yield finding("FP1005", item.span, text, limits.advice("CONTAINERS"))
-            progress.has_plain_members = True
-            break
-        yield item
-    yield from tally.rest()
+    return _FileScan(context, FindingTally(limits.FINDINGS)).items()
 
 
 class _InsideScanner:
@@ -255,10 +242,15 @@ class _InsideScanner:
 
 
 class _FileScan:
-    """The scan of one file, part by part: its sections and members, then what several sections make, then the rest."""
+    """The scan of one file, part by part: its sections and members, then what several sections make, then the rest.
 
-    def __init__(self, context: ScanContext) -> None:
+    ``tally`` counts findings, and a scan with one ends at the limit of containers; a member's counts for its archive.
+    """
+
+    def __init__(self, context: ScanContext, tally: FindingTally | None = None) -> None:
         self._context = context
+        self._tally = tally
+        self._is_full = False
         self._inside = _InsideScanner(context)
         self._located: Iterator[CodeSection | Finding] | None = None
         self._deferred: list[CodeSection] = []
@@ -267,6 +259,7 @@ class _FileScan:
         self._searched_ranges: list[tuple[int, int]] = []
         self._module_ids: ModuleIds | None = None
         self._are_tables_read = False
+        self._is_object = False
         #: containers of an object, whose names are compared with those that it registers
         self._found: list[FoundContainer] = []
         self._is_damaged = False
@@ -279,19 +272,43 @@ class _FileScan:
         Raises ``OSError`` when reading the file fails.
         """
         try:
-            is_object = _has_host_code(self._context) and not _is_linked(self._context)
+            self._is_object = _has_host_code(self._context) and not _is_linked(self._context)
             for span, part, arguments in self._parts():
                 try:
-                    for item in part(*arguments):
-                        if isinstance(item, Finding):
-                            self._is_wrong |= item.code.startswith("FP30") and item.severity != "note"
-                        elif is_object:
-                            self._found.append(item)
-                        yield item
+                    for found in part(*arguments):
+                        item = self._counted(found)
+                        if item is not None:
+                            yield item
+                        if self._is_full:
+                            break
                 except _DAMAGE as error:
-                    yield finding_from_error(error, span)
+                    item = self._counted(finding_from_error(error, span))
+                    if item is not None:
+                        yield item
+                if self._is_full:
+                    break
         except _DAMAGE as error:
-            yield finding_from_error(error, self._context.view.span())
+            item = self._counted(finding_from_error(error, self._context.view.span()))
+            if item is not None:
+                yield item
+        if self._tally is not None:
+            yield from self._tally.rest()
+
+    def _counted(self, item: FoundContainer | Finding) -> FoundContainer | Finding | None:
+        """Count an item and return it; None for one finding too many, and a finding for one container too many."""
+        if isinstance(item, Finding):
+            self._is_wrong |= item.code.startswith("FP30") and item.severity != "note"
+            return item if self._tally is None or self._tally.keeps(item) else None
+        if self._is_object:
+            self._found.append(item)
+        progress = self._context.progress
+        if self._tally is not None:
+            progress.containers -= 1
+            if progress.containers < 0:
+                self._is_full = progress.has_plain_members = True
+                text = f"more than {pluralize(limits.CONTAINERS, 'container')}; the rest is not listed"
+                return finding("FP1005", item.span, text, limits.advice("CONTAINERS"))
+        return item
 
     def _parts(self) -> Iterator[tuple[Span, Callable[..., Iterable[FoundContainer | Finding]], tuple[object, ...]]]:
         """Yield the parts of the file: span, function and arguments. A part is read before the next is yielded."""
