@@ -121,7 +121,7 @@ GOOD = msgpack.packb({"kernel_name": "x", "kpack_search_paths": ["y"]})
         (msgpack.packb({"kpack_search_paths": ["y"]}), 0, "kernel_name: the key is missing"),
         (msgpack.packb({"kernel_name": b"x", "kpack_search_paths": ["y"]}), 13, "expected string"),
         (msgpack.packb({"kernel_name": "x", "kpack_search_paths": {}}), 34, "expected array"),
-        (msgpack.packb({"kernel_name": "x", "kpack_search_paths": [1]}), 0, "it names no path"),
+        (msgpack.packb({"kernel_name": "x", "kpack_search_paths": [1]}), 0, "it has no path"),
         (msgpack.packb({"more": bytes(70_000), "kernel_name": "x", "kpack_search_paths": ["y"]}), 6, "bytes"),
     ],
 )

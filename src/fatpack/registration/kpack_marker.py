@@ -7,7 +7,7 @@
     target of the pointer         a MessagePack map: kernel_name "lib/libx.so",
                                   kpack_search_paths ["../.kpack/x_lib_@GFXARCH@.kpack"]
 
-The second is a section of its own, ``.rocm_kpack_ref`` (``.kpackrf`` in PE images), to which all records of a program
+The map has a section of its own, ``.rocm_kpack_ref`` (``.kpackrf`` in PE images), to which all records of a program
 point. An archive has the code object under the name ``lib/libx.so#0``: kernel_name, ``#``, co_index.
 
 How we know: rocm_kpack at e348328, ``elf/kpack_transform.py``, ``coff/kpack_transform.py``, and ``loader.cpp`` of its
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Span, View
     from fatpack.registration.records import RecordSection, RegistrationRecord
 
-#: "HIPK", where a record of a bundle has "HIPF"
+#: "HIPK"; the record of a bundle has "HIPF"
 MAGIC = 0x4B504948
 
 #: LIMIT: bytes of a map that are read, the same number as the runtime reads.
@@ -84,7 +84,7 @@ def read_markers(view: View, segment: RecordSection) -> Iterator[KpackMarker | F
             continue
         if pointer.position not in known:
             if len(known) >= _MOST_MAPS:
-                text = f"records lead to more than {_MOST_MAPS} descriptions of kpack archives; only these are read"
+                text = f"records point to more than {_MOST_MAPS} descriptions of kpack archives; only these are read"
                 yield finding("FP1005", record.span, text)
                 return
             item = _reference(view.slice(pointer.position, pointer.room))
@@ -126,7 +126,7 @@ def _reference(data: View) -> KpackReference | Finding:
         if name is None:
             raise _bad(data, "kernel_name", "the key is missing")
         if not paths:
-            raise _bad(data, "kpack_search_paths", "the key is missing" if paths is None else "it names no path")
+            raise _bad(data, "kpack_search_paths", "the key is missing" if paths is None else "it has no path")
     except FormatError as error:
         span = data.span(0, min(len(data), reader.at + 1))
         if error.offset is not None:

@@ -9,8 +9,8 @@ One record per translation unit. A device link (nvcc -dlink) writes version 2; i
 is filled when the program starts, and is followed if the file has bytes there. The fat binary may be in any section:
 records find it elsewhere, too.
 
-The fat binary of tile code (nvcc 13.5, ``--enable-tile``) has its record in ``.nvFatBinSegmentAlt``, beside that of the
-other kernels of its unit; an RDC unit has it in ``.nv_fatbin`` all the same.
+The fat binary of tile code (nvcc 13.5, ``--enable-tile``) has its record in ``.nvFatBinSegmentAlt``, apart from the
+record of the other kernels of its unit; an RDC unit has it in ``.nv_fatbin`` as well.
 
 How we know: ``fatbinary_section.h`` of CUDA and clang/lib/CodeGen/CGCUDANV.cpp (LLVM 22.1) for the record; objects and
 libraries of nvcc 13.0 and clang 22 for the pointers. NVIDIA's own libraries have as many records as fat binaries,

@@ -1,13 +1,12 @@
-"""Which words of a linked program hold the addresses of its containers, so that containers can move.
+"""The words of a linked program that hold the addresses of its containers, so that containers can move.
 
 ::
 
-    records of CUDA and HIP ──► the word behind magic and version
-    records of version 2    ──► the words of their lists, which lead to prelinked fat binaries
+    records of CUDA and HIP ──► the word after magic and version
+    records of version 2    ──► the words of their lists, which point to prelinked fat binaries
 
-A container that no such word leads to may be reached in another way: by an address in the program's data, a relocation,
-or a symbol. :func:`other_references` looks for these. What code makes of its own address, without any of them, nobody
-sees.
+A container without such a word may be reached in another way: by an address in the program's data, a relocation, or a
+symbol. :func:`other_references` finds these. An address that code computes without any of them is not found.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ if TYPE_CHECKING:
     from fatpack.registration.records import RecordSection
 
 
-# ``__nv_module_id``: what nvcc calls the units that a file was made of, and those that a device link joined.
+# ``__nv_module_id``: nvcc's names for the units of a file, and for the units that a device link joined.
 #
-# A section of texts that end in NUL, one or more per unit; linkers put them one behind the other, in the order in which
-# they put the units' fat binaries:
+# A section of strings that end in NUL, one or more per unit; linkers concatenate them in the order of the units' fat
+# binaries:
 #
 # ==========================================  =====================================================================
 # ``__NV_MODULE_ID``                          a unit of whole-program code, which needs no name
 # ``_6b94317d_5_k1_cu_add_one``               a unit of relocatable code (-dc): hash, length, file and a symbol of it
-# ``def _6b94317d_5_k1_cu_add_one``           in what nvcc -dlink makes: a unit that was linked
+# ``def _6b94317d_5_k1_cu_add_one``           in the output of nvcc -dlink: a unit that was linked
 # ==========================================  =====================================================================
 #
-# How we know: objects and libraries made by nvcc 13.0. Which fat binary belongs to which unit is written nowhere but in
-# symbols, which ``strip`` takes; so names are given only where there are as many units as fat binaries.
+# How we know: objects and libraries made by nvcc 13.0. Only symbols connect fat binaries with units, and ``strip``
+# removes them; so fat binaries get names only if there are as many units.
 
-#: What the sections are called, by compilers and cut by the linkers of PE images: names, relocatable and linked code.
-#: In Mach-O a segment and a comma come first.
+#: Names of the sections, full and as linkers of PE images cut them, for relocatable and linked code. In Mach-O a
+#: segment and a comma come first.
 MODULE_ID_NAMES = ("__nv_module_id", "__nv_mod")
 _RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
 _LINKED = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
@@ -65,7 +64,7 @@ _SIZE = 1 << 20
 class ModuleIds(Record):
     """The names in a host: those of ``units`` of relocatable code, and of units that were ``linked``, in order.
 
-    ``is_whole`` says whether there is whole-program code as well, whose fat binaries lie beside the linked ones.
+    ``is_whole``: there is whole-program code as well, whose fat binaries are in the same section as the linked ones.
     """
 
     units: tuple[str, ...]
@@ -73,9 +72,10 @@ class ModuleIds(Record):
     is_whole: bool
 
     def of(self, site: CodeSection) -> Sequence[tuple[str, str]]:
-        """Return what the names say of each fat binary in a section, as attributes; nothing where that is not sure.
+        """Return the names for each fat binary in a section, as attributes; nothing if they are uncertain.
 
-        ``module_id`` is the unit that one is made from, ``linked_module_ids`` are those it was linked from.
+        ``module_id`` is the unit that a fat binary is made from, ``linked_module_ids`` are the units it was linked
+        from.
         """
         if _name(site) in _RELOCATABLE and self.units and _count(site.data, len(self.units)) == len(self.units):
             return [("module_id", name) for name in self.units]
@@ -85,7 +85,7 @@ class ModuleIds(Record):
 
 
 def read_module_ids(tables: Sequence[CodeSection]) -> ModuleIds | None:
-    """Return the names that sections of a host hold, None if there are none or too many to read."""
+    """Return the names in the sections of a host, None if there are none or too many to read."""
     data = b"\0".join(site.data.head(0, _SIZE + 1) for site in tables if _name(site) in MODULE_ID_NAMES)
     names = [name for name in data.split(b"\0") if name]
     if not names or len(data) > _SIZE:
@@ -104,7 +104,10 @@ def _text(name: bytes) -> str:
 
 
 def _count(data: View, most: int) -> int:
-    """Return how many fat binaries fill a section, by their headers alone; more than ``most`` are not counted."""
+    """Return the number of fat binaries in a section, by their headers alone; -1 if it has anything else.
+
+    Counting ends after ``most``.
+    """
     extent = formats.get_format("cuda-fatbin").extent
     at = count = 0
     while at < len(data) and count <= most:
@@ -124,10 +127,10 @@ _BLOCK = 48 * 16384
 
 
 class ContainerPointer(Record):
-    """A word that leads to a container: the ``word``'s address, and ``target``, the address that it holds.
+    """A word that points to a container: the ``word``'s address, and ``target``, the address that it holds.
 
-    ``position`` is where that is in the view. ``is_prelinked`` says that it belongs to code that is linked when the
-    program starts, with other units; ``title`` is what findings call it.
+    ``position`` is the target's position in the view. ``is_prelinked``: the container is linked with other units when
+    the program starts. ``title`` is its name in findings.
     """
 
     word: int
@@ -138,7 +141,7 @@ class ContainerPointer(Record):
 
 
 class ContainerPointers(Record):
-    """All such words of a program, and in words what is wrong with the records; ``is_whole`` if all could be read."""
+    """All such words of a program, and findings about the records; ``is_whole`` if all records could be read."""
 
     items: tuple[ContainerPointer, ...]
     problems: tuple[Finding, ...]
@@ -146,7 +149,7 @@ class ContainerPointers(Record):
 
 
 def find_container_pointers(view: View, host: str, sites: Sequence[CodeSection | Finding]) -> ContainerPointers:
-    """Return the words of a linked program that lead to containers; ``sites`` is what the host has located."""
+    """Return the words of a linked program that point to containers; ``sites`` are the sections of the host."""
     tables = [site for site in sites if not isinstance(site, Finding) and site.content == binary.TABLE]
     items: list[ContainerPointer] = []
     problems: list[Finding] = []
@@ -194,7 +197,7 @@ def other_references(view: View, host: str, low: int, high: int) -> list[int] | 
 
 
 class UnrelatedWords(Record):
-    """Where a program's data and its visible symbols lead beside the pointers that are known.
+    """Addresses in a program's data and its visible symbols, without the known pointers.
 
     ``words`` are the addresses that words of data hold: pointers if that ``is_exact``, else any may be a number or
     text. ``symbols`` are the addresses of symbols that other files see.
@@ -206,9 +209,9 @@ class UnrelatedWords(Record):
 
 
 def unrelated_words(view: View, host: str, low: int, high: int, known: Collection[int]) -> UnrelatedWords | None:
-    """Return what leads to addresses from ``low`` to below ``high``, None if not all could be searched.
+    """Return the references to addresses from ``low`` to below ``high``, None if not all could be searched.
 
-    ``known`` are the addresses of pointers that are not asked for.
+    ``known`` are the addresses of pointers to leave out.
     """
     search = open_pointers(view, host).values_in(low, high - 1)
     if search.unsearched:
@@ -224,7 +227,7 @@ def unrelated_words(view: View, host: str, low: int, high: int, known: Collectio
 def symbols_between(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:
     """Return the addresses from ``low`` to below ``high`` that symbols of an ELF program have.
 
-    ``only_visible`` asks for those that other files can see alone. Raises FormatError for a damaged table.
+    ``only_visible``: only symbols that other files can see. Raises FormatError for a damaged table.
     """
     if host != "elf":
         return []
@@ -239,7 +242,7 @@ def symbols_between(view: View, host: str, low: int, high: int, *, only_visible:
         table = view.slice(section.offset, section.size)
         for at in range(0, len(table), _BLOCK):
             block = table.head(at, _BLOCK)
-            # In records of either size the value is the second word.
+            # In records of both sizes the value is the second word.
             words = array("Q" if word == 8 else "I", block[: len(block) - len(block) % word])
             if elf.layouts.order != sys.byteorder:
                 words.byteswap()
@@ -247,28 +250,28 @@ def symbols_between(view: View, host: str, low: int, high: int, *, only_visible:
     return sorted(found)
 
 
-# Programs without sections: their containers, found through the records that register them.
+# Containers of programs without sections, found by the records that register them.
 #
-# The records of CUDA and HIP (:mod:`fatpack.registration.records`) lie in data that is written when a
-# program starts, and have magics. What only looks like a record is none: it must be aligned, have a version that is
-# known, and lead to a container of its model.
+# The records of CUDA and HIP (:mod:`fatpack.registration.records`) are in data that is written when a program starts,
+# and have magics. A match counts as a record only if it is aligned, has a known version, and points to a container of
+# its model.
 
-#: magic → versions, and what the pointer of such a record leads to
+#: magic → versions, and the format of the container to which such a record points
 _RECORDS = {records.CUDA_MAGIC: ((1, 2), "cuda-fatbin"), records.HIP_MAGIC: ((1,), "clang-offload-bundle")}
 
-#: LIMIT: records that are followed, true or false ones. The library with most bundles that is known to us has 845.
+#: LIMIT: matches that are followed. The library with most bundles that is known to us has 845 records.
 _MOST = 1 << 16
 
 
 def containers_without_sections(view: View, sites: Sequence[CodeSection]) -> Iterator[CodeSection | Finding]:
-    """Yield where containers are that records in some parts of an ELF program lead to, in the order of their bytes.
+    """Yield the locations of containers to which records in parts of an ELF program point, in the order of their bytes.
 
-    None overlaps another.
+    Containers that overlap a former one are left out.
     """
     try:
         reader = ElfPointers(view)
     except FormatError:
-        return  # the host has reported it
+        return  # the scan of the host has reported it
     places = list(islice((place for site in sites for place in _records(reader, site.data)), _MOST + 1))
     if len(places) > _MOST:
         yield finding("FP1005", view.span(), f"more than {_MOST} records; only the first {_MOST} are followed")
@@ -287,7 +290,7 @@ def containers_without_sections(view: View, sites: Sequence[CodeSection]) -> Ite
 
 
 def _records(reader: ElfPointers, data: View) -> Iterator[tuple[int, str]]:
-    """Yield the address of what looks like a record, and the format that it should lead to."""
+    """Yield the address of each match of a record's magic and version, and the format of its target."""
     start = reader.address_of(data.start - reader.view.start)
     for magic, (versions, format) in _RECORDS.items():
         for version in versions:
@@ -300,7 +303,7 @@ def _records(reader: ElfPointers, data: View) -> Iterator[tuple[int, str]]:
 
 
 def _size(data: View, format: str) -> int:
-    """Return how many bytes a container takes, all there are where it does not say so."""
+    """Return the size of a container in bytes, all of the view if the container does not have it."""
     room = formats.get_format(format)
     try:
         return room.extent(data, 0) or room.parse(data, 0).span.size

@@ -1,7 +1,7 @@
-"""The containers of a SYCL program: its sections of images, cut up by its table.
+"""The containers of a SYCL program: its sections of images, divided by the table ``.tgtimg``.
 
-A section of LLVM's may hold images without a container, of SYCL or OpenMP, in objects too: the records with which the
-linker wrapper registers them lead there.
+A section of LLVM's may hold images without a container, of SYCL or OpenMP, in objects too: the linker wrapper's records
+point to them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.registration.sycl_images import ImageRecord, ImageTableRow
 
 
-# The property sets that a program's records have for its images: what SYCL's runtime is told of device code.
+# The property sets of images in a program's records: information on device code for SYCL's runtime.
 #
 # ::
 #
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 #     property  0x00  pointers: name, value   0x10  type u32: 1 a number, 2 bytes, 3 text; then padding
 #               0x18  size of the value u64, or the number itself
 #
-# In front of bytes, eight of them say how many bits they have. (``_pi_device_binary_property_set_struct`` of DPC++'s
-# ``clang-offload-wrapper`` and of its runtime's ``compiler.hpp``.) LLVM's own wrapper writes none. As text the same
-# sets stand in SYCLBIN files, and are shown alike: :mod:`fatpack.formats.syclbin.properties`.
+# Eight bytes before an array have its size in bits. (``_pi_device_binary_property_set_struct`` of DPC++'s
+# ``clang-offload-wrapper`` and of its runtime's ``compiler.hpp``.) LLVM's own wrapper writes none. SYCLBIN files have
+# the same sets as text, and both are listed alike: :mod:`fatpack.formats.syclbin.properties`.
 
 #: SYCL has 64-bit hosts only.
 _WORD = 8
 
 _SET_SIZE, _PROPERTY_SIZE = 24, 32
 
-#: Bytes in front of an array that say how many bits it has.
+#: Bytes before an array with its size in bits.
 _BITS = 8
 
 #: The type of a property that is text.
@@ -56,9 +56,9 @@ _NAME = 1 << 16
 
 
 class PropertySets(Record):
-    """The property sets of the images in a section of a host, read when they are asked for.
+    """The property sets of the images in a section of a host, read on request.
 
-    ``start`` is where the container starts in the section.
+    ``start`` is the offset of the container in the section.
     """
 
     view: View
@@ -68,16 +68,16 @@ class PropertySets(Record):
     start: int
 
     def __call__(self) -> dict[int, dict[str, object]]:
-        """Return, by where an image is in its container, its sets in ``properties``: name → property → plain value.
+        """Return the sets of each image by its offset in the container: ``properties``, name → property → plain value.
 
-        ``properties_unread`` says why some are missing. Raises ``OSError`` when reading fails.
+        ``properties_unread`` has the reason if some are missing. Raises ``OSError`` when reading fails.
         """
         reader = open_pointers(self.view, self.host)
         if reader.word != _WORD:
             return {}
         found, _ = sycl_images.find_image_pointers(reader, self.section, self.data)
         found = [place for place in found if sycl_images.target_pointer_address(reader, place.address) is not None]
-        # Behind begin and end of the image are those of its entries, then those of its sets.
+        # After begin and end of the image come those of its entries, then those of its sets.
         bounds = reader.values_at([place.address + step * _WORD for place in found for step in (4, 5)])
         reading = _PropertySetReader(reader)
         sets = reading.sets(bounds)
@@ -89,7 +89,7 @@ class PropertySets(Record):
 
 
 class _PropertySetReader:
-    """The sets of all images of a section: tables may share their bytes, so what is read of them all is bounded."""
+    """The sets of all images of a section. Tables may share their bytes, so the bytes read for all are limited."""
 
     def __init__(self, reader: PointerReader) -> None:
         self._reader = reader
@@ -97,7 +97,7 @@ class _PropertySetReader:
         self._bytes = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(reader.view))
 
     def sets(self, bounds: Sequence[Pointer]) -> list[dict[str, object]]:
-        """Return the sets of each image, of which the pointers to the first and behind the last follow each other."""
+        """Return the sets of each image; ``bounds`` are the pointers to begin and end of each table, in pairs."""
         wrong: list[set[str]] = [set() for _ in bounds[::2]]
         made: list[dict[str, dict[str, object]]] = [{} for _ in bounds[::2]]
         heads = [
@@ -153,7 +153,7 @@ class _PropertySetReader:
         return text.decode("utf-8", "backslashreplace") if self._takes(len(text), wrong) else None
 
     def _takes(self, size: int, wrong: set[str]) -> bool:
-        """Return whether so many bytes more may be read."""
+        """Return whether ``size`` more bytes may be read."""
         if size > self._bytes:
             wrong.add("the properties share their bytes, and are many times the size of the file")
             return False
@@ -180,7 +180,7 @@ class _PropertySetReader:
         return to_plain_value(bytes(stored[_BITS:] if kind == BYTES else stored.rstrip(b"\0")))
 
 
-#: What precedes the kind and the target in the name of a section.
+#: Prefix of the kind and the target in the name of a section.
 _PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: LIMIT: sections of one host for which all its data is searched for records. Linkers make one or two that need it.
@@ -190,13 +190,13 @@ _SEARCHES = 16
 def sycl_containers(
     view: View, host: str, sites: Sequence[CodeSection], tables: Sequence[CodeSection]
 ) -> Iterator[CombinedContainer | CodeSection | Finding]:
-    """Yield the containers of linked images in a host, in the order of their bytes, and what is wrong with them.
+    """Yield the containers of linked images in a host, in the order of their bytes, and findings about them.
 
-    ``sites`` are the sections that hold nothing else, and such as may; ``tables`` all those that say something about
-    device code. Of the former the ones without images are yielded as they are. The table is believed wherever it leads:
-    older wrappers put images among a program's constants.
+    ``sites`` are the sections of images, and sections that may have some; ``tables`` are all sections with information
+    about device code. Sections without images are yielded unchanged. The table may point to any section: older wrappers
+    put images among a program's constants.
     """
-    if host not in HOSTS:  # bitcode: nothing of it is linked, and nothing in it points
+    if host not in HOSTS:  # bitcode is not linked, and has no pointers
         yield from sites
         return
     try:
@@ -235,7 +235,7 @@ def sycl_containers(
                 continue
             extents = sycl_linked.split_by_frames(site.data)
             text = (
-                f"no row of {sycl_images.IMAGE_TABLE_NAME} leads into {site.section}: where one image ends is a guess"
+                f"no row of {sycl_images.IMAGE_TABLE_NAME} points into {site.section}: the ends of images are guesses"
             )
             yield finding("FP3013", site.data.span(), text)
         data = site.data
@@ -251,13 +251,13 @@ def sycl_containers(
 
 
 def _registered(view: View, host: str, site: CodeSection) -> Iterator[CombinedContainer | CodeSection]:
-    """Yield the images in a section that records lead to; the section as it is if they lead to none."""
+    """Yield the images in a section to which records point; the section unchanged if there are none."""
     from fatpack.registration.analysis import analyze, descriptors
 
     try:
         file = analyze.open_host_memory(view, host)
     except FormatError:
-        file = None  # the host has reported it
+        file = None  # the scan of the host has reported it
     found = [] if file is None else descriptors.device_images_at(file, site.data.start - view.start)
     if file is None or not found:
         yield site
@@ -277,7 +277,7 @@ def _registered(view: View, host: str, site: CodeSection) -> Iterator[CombinedCo
 
 
 def _extents(view: View, site: CodeSection, rows: Sequence[ImageTableRow]) -> list[sycl_linked.LinkedImageRange]:
-    """Return where the images of a section are by the table."""
+    """Return the ranges of the images in a section, from the rows of the table."""
     start = site.data.start - view.start
     extents = [sycl_linked.LinkedImageRange(row.position - start, row.size) for row in rows if start <= row.position]
     return [extent for extent in extents if extent.at < len(site.data) or not extent.size]
@@ -286,7 +286,7 @@ def _extents(view: View, site: CodeSection, rows: Sequence[ImageTableRow]) -> li
 def _with_targets(
     extents: Sequence[sycl_linked.LinkedImageRange], records: Sequence[ImageRecord]
 ) -> list[sycl_linked.LinkedImageRange]:
-    """Return the extents with the targets that the program's records have; those of the records if there are none."""
+    """Return the ranges with the targets in the program's records; the ranges of the records if there are none."""
     if not extents:
         return [sycl_linked.LinkedImageRange(record.offset, record.size, record.target) for record in records]
     targets = {record.offset: record.target for record in records}
@@ -299,7 +299,7 @@ def _id(site: CodeSection) -> str:
 
 
 def _others(view: View, host: str, numbers: Collection[int]) -> list[CodeSection]:
-    """Return the sections of those numbers, whatever they are called."""
+    """Return the sections with these numbers, of any name."""
     if not numbers:
         return []
     return [

@@ -1,16 +1,16 @@
-"""The records with which a SYCL program registers its images, found by the pointers to the images in them.
+"""Records of SYCL's images in a program, found by their pointers to the images.
 
 ::
 
-    0x00  version u16   0x02  kind of offloading u8   0x03  what the bytes are u8, then padding
-          pointers: target, options to compile, options to link
+    0x00  version u16   0x02  kind of offloading u8   0x03  format of the bytes u8, then padding
+          pointers: target, compile options, link options
           versions 1 and 2: pointers: begin and end of a manifest
           pointers: begin and end of the image, begin and end of the entries, begin and end of the properties
 
-DPC++'s ``__tgt_device_image`` and LLVM's ``__sycl.tgt_device_image`` (version 3, as newer DPC++ has it) lie anywhere in
-a program's data, and nothing in a stripped file leads there. But begin and end of an image follow each other, and both
-point into one section, which nothing else does. They tell what ``.tgtimg`` cannot: the target where a linker has cut
-the section's name, and the stored size; and LLVM 22 writes no such table at all.
+DPC++'s ``__tgt_device_image`` and LLVM's ``__sycl.tgt_device_image`` (version 3, also of newer DPC++) may be anywhere
+in a program's data, and nothing in a stripped file points to them. But a record holds begin and end of an image, one
+after the other, which nothing else does for its section. Records have facts that ``.tgtimg`` lacks: the target if a
+linker has cut the section's name, and the stored size. LLVM 22 writes no such table at all.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# ``.tgtimg``: where the device images of a program are, as (address, size) pairs of pointers and sizes.
+# ``.tgtimg``: the locations of a program's device images, as (address, size) pairs of pointers and sizes.
 #
-# clang-offload-wrapper (DPC++) and LLVM's SYCL wrapper write a pair per image (``IntPtrTy`` each); linkers join them,
-# and fill with zeros between. clang-offload-extract is the reader that the table is made for.
+# clang-offload-wrapper (DPC++) and LLVM's SYCL wrapper write a pair per image (``IntPtrTy`` each); linkers concatenate
+# them, with zeros between. The table is made for clang-offload-extract.
 
 IMAGE_TABLE_NAME = ".tgtimg"
 
@@ -50,7 +50,7 @@ class ImageTableRow(Record):
 
 
 class ImageTable(Record):
-    """All rows that lead to bytes of the file, in the order of the table, and what is wrong with the others."""
+    """The rows that point to bytes of the file, in the order of the table, and findings about the others."""
 
     rows: tuple[ImageTableRow, ...]
     findings: tuple[Finding, ...]
@@ -87,29 +87,29 @@ def read_image_table(reader: PointerReader, tables: Sequence[CodeSection]) -> Im
 
 
 def image_row_finding(place: Span, text: str) -> Finding:
-    """Return the finding about a row whose image is not where it says."""
+    """Return the finding about a row without its image."""
     return finding("FP3011", place, text)
 
 
 def _problem(pointer: Pointer, number: int) -> str:
-    """Return why a row gives no image; "" for padding."""
+    """Return the reason that a row has no image; "" for padding."""
     if pointer.kind == NULL:
         return ""
     if pointer.kind == UNDEFINED:
         return f"row {number} points to {pointer.symbol or 'a symbol'}, which another file defines"
     if pointer.kind == UNKNOWN:
-        return f"row {number} has a relocation that is not understood"
+        return f"row {number} has an unknown relocation"
     return f"row {number} points to {pointer.address:#x}, where the file has no bytes"
 
 
-# The images of a program as ``.tgtimg`` has them: each row's bytes as they are stored, in the order of the table.
+# The images of ``.tgtimg``: the stored bytes of each row, in the order of the table.
 
 
 def read_stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[Finding, ...]] | None:
-    """Return the images that the table leads to, and what is wrong with other rows; None where there is no table.
+    """Return the images of the table, and findings about other rows; None if there is no table.
 
-    Nothing is copied, and nothing inflated. A row that leads out of its section has a view that ends with the section,
-    and so fewer bytes than it says: that is a finding, too. Raises FormatError for a damaged host.
+    Nothing is copied or decompressed. If a row exceeds its section, its view ends with the section, and a finding says
+    so. Raises FormatError for a damaged host.
     """
     places = binary.get_host(host).locate(view)
     tables = [
@@ -132,7 +132,7 @@ def read_stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[F
     return tuple(images), tuple(findings)
 
 
-#: The kind of offloading that means SYCL: DPC++ counts them, LLVM has a bit for each.
+#: The kinds of offloading for SYCL: DPC++ counts them, LLVM has a bit for each.
 _KINDS = (4, 8)
 
 #: version → pointers between the first fields and the image's: three strings, and the manifest
@@ -143,7 +143,7 @@ _NAME = 128
 
 
 class ImageRecord(Record):
-    """An image as its program registers it: its ``offset`` in the section, its size as stored, and its target."""
+    """An image in a program's records: its ``offset`` in the section, its stored size, and its target."""
 
     offset: int
     size: int
@@ -151,7 +151,7 @@ class ImageRecord(Record):
 
 
 class ImagePointer(Record):
-    """Where a pointer to an image may be: its address, where the image is in its section, and its size as stored."""
+    """A possible pointer to an image: its address, the image's offset in its section, and its stored size."""
 
     address: int
     offset: int
@@ -159,9 +159,9 @@ class ImagePointer(Record):
 
 
 def find_image_pointers(program: PointerReader, section: int, data: View) -> tuple[list[ImagePointer], Finding | None]:
-    """Return where begin and end of something in a section follow each other, by address; none for objects.
+    """Return the pairs of words that may be begin and end of an image in a section, by address; none for objects.
 
-    ``data`` are the section's bytes. With a finding, a limit kept some from being found.
+    ``data`` are the section's bytes. A finding reports that a limit was reached, and some are missing.
     """
     low = program.address(section) if program.is_linked else 0
     if not low or not len(data):
@@ -183,7 +183,7 @@ def find_image_pointers(program: PointerReader, section: int, data: View) -> tup
 def read_image_records(program: PointerReader, section: int, data: View) -> tuple[list[ImageRecord], Finding | None]:
     """Return the records of the images in a section, in the order of the images' bytes; none for objects.
 
-    ``data`` are the section's bytes. With a finding, a limit kept some from being found.
+    ``data`` are the section's bytes. A finding reports that a limit was reached, and some are missing.
     """
     found, unsearched = find_image_pointers(program, section, data)
     records = []
@@ -194,7 +194,7 @@ def read_image_records(program: PointerReader, section: int, data: View) -> tupl
 
 
 def _targets(program: PointerReader, places: list[int]) -> list[str | None]:
-    """Return the targets of the records whose pointers to an image are at some addresses; None for what is none."""
+    """Return the targets of the records whose pointers to an image are at ``places``; None if there is no record."""
     heads = [target_pointer_address(program, place) for place in places]
     wanted = [head for head in heads if head is not None]
     pointers = dict(zip(wanted, program.values_at(wanted), strict=True))
@@ -209,7 +209,7 @@ def _text(view: View, pointer: Pointer) -> str:
 
 
 def target_pointer_address(program: PointerReader, place: int) -> int | None:
-    """Return the address of the pointer to the target in the record whose pointer to an image is at an address.
+    """Return the address of the target pointer in a record; ``place`` is the address of its pointer to the image.
 
     None if there is no record.
     """
@@ -226,7 +226,7 @@ def target_pointer_address(program: PointerReader, place: int) -> int | None:
     return None
 
 
-# The images that records of OpenMP and SYCL describe one by one, and what else leads to where they are.
+# Images that records of OpenMP and SYCL describe one by one, and other words that point to these images.
 #
 # ::
 #
@@ -235,8 +235,8 @@ def target_pointer_address(program: PointerReader, place: int) -> int | None:
 #     SYCL     each record: see :mod:`fatpack.registration.sycl_images`
 #
 # (``__tgt_bin_desc`` and ``__tgt_device_image``: llvm/lib/Frontend/Offloading/OffloadWrapper.cpp, LLVM 14 to 23.
-# Offsets are those of 64-bit hosts.) LLVM 23 hands SYCL's images to the runtime as one offload binary: the code says
-# where it is and how long, and no record does.
+# Offsets are those of 64-bit hosts.) LLVM 23 passes SYCL's images to the runtime as one offload binary: its address and
+# size are in code, and in no record.
 
 #: LIMIT: images of one descriptor. Programs have one for each target.
 _MOST = 1 << 12
@@ -245,9 +245,8 @@ _MOST = 1 << 12
 class DescribedImages(Record):
     """The images of a section that records describe.
 
-    ``images`` are their bounds: begin and end, as addresses. ``others`` are the addresses of all other words that lead
-    into the section, with the addresses that these hold; where any word may be a number, of those that lead to the
-    begin of an image.
+    ``images`` are their bounds: begin and end, as addresses. ``others`` are the addresses of all other words with an
+    address in the section, and these addresses; if any word may be a number, only words with the begin of an image.
     """
 
     images: frozenset[tuple[int, int]]
@@ -255,7 +254,7 @@ class DescribedImages(Record):
 
 
 def find_described_images(view: View, host: str, low: int, high: int) -> DescribedImages | None:
-    """Return what records of a linked program describe between two addresses, both included.
+    """Return the images between two addresses, both included, that records of a linked program describe.
 
     None if not all of its data could be searched. Raises FormatError for a damaged header.
     """
@@ -275,7 +274,7 @@ def find_described_images(view: View, host: str, low: int, high: int) -> Describ
 
 
 def _openmp(reader: PointerReader, begins: Collection[int]) -> Iterator[int]:
-    """Yield those of some places at which records of a descriptor of OpenMP begin."""
+    """Yield the places in ``begins`` at which image records of an OpenMP descriptor begin."""
     if not begins:
         return
     word = reader.word

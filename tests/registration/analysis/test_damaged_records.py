@@ -47,7 +47,7 @@ def test_an_entry_that_is_cut_is_told_where_it_lies(rest: int) -> None:
     found = [item for item in findings(data) if item.code == "FP3056"]
     parts = divmod(rest, 32)[1]
     assert [(item.span.size, data.index(NEW) + 56 + rest - item.span.end) for item in found] == [(parts, 0)]
-    assert "no whole offload entry" in found[0].message
+    assert "are not a whole offload entry" in found[0].message
 
 
 def test_a_section_of_entries_without_bytes_says_nothing() -> None:

@@ -1,6 +1,6 @@
-"""Constants in functions of AArch64: the instructions that make and move constants are decoded here.
+"""Constants in functions of AArch64: decodes the instructions that make and move constants.
 
-All are four bytes long, and what each writes stands in the same bits of it. (Arm ARM, C4, "A64 instruction set
+All are four bytes long, and the register that each writes is in the same bits. (Arm ARM, C4, "A64 instruction set
 encoding".)
 """
 
@@ -25,7 +25,7 @@ class Aarch64Follower:
         self._program = program
 
     def follow(self, code: bytes, start: int) -> RegisterState:
-        """Return what is found in the code of a function that starts at an address."""
+        """Return the state after the code of a function that starts at an address."""
         state = RegisterState(self._program.arguments, _CHANGED, _SP)
         end = start + len(code)
         at = start - 4
@@ -80,9 +80,9 @@ class Aarch64Follower:
             state.branch(at, target)
 
     def _memory(self, state: RegisterState, at: int, word: int) -> None:
-        """Take an instruction that loads or stores."""
+        """Execute an instruction that loads or stores."""
         is_vector = word >> 26 & 1
-        if word & 0x3B000000 == 0x18000000:  # from a place near here
+        if word & 0x3B000000 == 0x18000000:  # relative to the instruction
             if not is_vector:
                 address = at + 4 * _signed(word >> 5, 19)
                 state.put(word & 31, self._program.loaded(address) if word >> 30 == 1 else None)
@@ -90,7 +90,7 @@ class Aarch64Follower:
             self._pair(state, word, is_vector)
         elif word & 0x3A000000 == 0x38000000:
             self._single(state, word, is_vector)
-        else:  # exclusive, atomic, of vectors: what they load is not known
+        else:  # exclusive, atomic, of vectors: the loaded value is unknown
             state.put(word & 31, None)
             state.put(word >> 16 & 31, None)
 
@@ -143,7 +143,7 @@ class Aarch64Follower:
 
 
 def _immediate(state: RegisterState, at: int, word: int) -> None:
-    """Take an instruction that has a number in it."""
+    """Execute an instruction with a number in it."""
     group, target, source = word >> 23 & 7, word & 31, word >> 5 & 31
     if group < 2:  # ADR, ADRP
         offset = _signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
@@ -160,7 +160,7 @@ def _immediate(state: RegisterState, at: int, word: int) -> None:
             state.align()
             return
         state.put(target, result)
-    elif group == 4:  # AND, ORR of a pattern of bits
+    elif group == 4:  # AND, ORR with a pattern of bits
         if target == _SP:
             if word >> 29 & 3 != 3:
                 state.align()
@@ -180,7 +180,7 @@ def _immediate(state: RegisterState, at: int, word: int) -> None:
 
 
 def _registers(state: RegisterState, word: int) -> None:
-    """Take an instruction whose operands are registers."""
+    """Execute an instruction whose operands are registers."""
     target, source, other = word & 31, word >> 5 & 31, word >> 16 & 31
     if word & 0x7F200000 == 0x2A000000 and source == 31:  # MOV
         shift = word >> 10 & 63
@@ -197,12 +197,12 @@ def _registers(state: RegisterState, word: int) -> None:
             state.align()
         else:
             state.put(target, None)
-    elif word & 0x3FE00000 != 0x3A400000:  # compare if
+    elif word & 0x3FE00000 != 0x3A400000:  # conditional compare
         _write(state, target, None)
 
 
 def _pattern(word: int) -> int | None:
-    """Return the number that ORR makes of its bits: the same run of ones in every element."""
+    """Return the bit mask that an ORR encodes: the same run of ones in every element."""
     ones, turned = (word >> 10 & 63), word >> 16 & 63
     length = ((word >> 22 & 1) << 6 | ~ones & 63).bit_length() - 1
     if length < 1:
@@ -218,7 +218,7 @@ def _pattern(word: int) -> int | None:
 
 
 def _read(state: RegisterState, number: int) -> int | None:
-    """Return what a register holds; number 31 is zero."""
+    """Return the value of a register; number 31 is zero."""
     return 0 if number == 31 else state.get(number)
 
 

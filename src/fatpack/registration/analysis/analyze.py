@@ -42,13 +42,13 @@ _NO_CAPSTONE = "no capstone"
 #: bytes of a PE image that are searched at once for imported names
 _PIECE = 1 << 22
 
-#: types of sections with relocations that are not read: without relocations pointers have no targets
+#: types of sections with relocations in packed encodings, which are not read: pointers in them have no targets
 _PACKED = (layout.CREL, layout.ANDROID_REL)
 
 #: bytes of an address in programs whose code is read
 _WORD = 8
 
-#: bytes of the longest of the words that are searched
+#: bytes of the longest of the strings that are searched for
 _WORDS = max(map(len, NAME_HINTS))
 
 
@@ -249,8 +249,9 @@ def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
 
 
 def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[str]:
-    """Return the kernels of a program's images that it probably registers, if its code is not followed: those whose
-    names are in its data.
+    """Return the kernels of a program's images that it probably registers, if its code is not followed.
+
+    These are the kernels whose names are in its data.
     """
     from fatpack.registration.analysis.elf_program import LinkedElfMemory
 

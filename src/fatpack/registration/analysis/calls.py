@@ -2,11 +2,11 @@
 
 ::
 
-    code ─► search: calls of stubs and slots ─► what the run of instructions before each makes of its arguments
-                                                     └─ not read that way ─► the function followed from its start
+    code ─► search: calls of stubs and slots ─► the run of instructions before each call sets its arguments
+                                                     └─ not readable ─► the function is followed from its start
 
-Most calls have their constants right before them, and reading those costs a microsecond or two. What is left is
-followed, as far as the bound on that goes.
+Most calls have their constants right before them, and reading those costs a microsecond or two. The others are
+followed, up to a limit.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from fatpack.registration.analysis.x86 import X86Follower
 
 #: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
-#: launch. A large library has a few hundred launches of the latter kind beside ten thousands that are read at once.
+#: launch. A large library has a few hundred launches that need this, and tens of thousands that do not.
 FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 17
 
-#: LIMIT: calls that are read; parts of the code behind them count as functions that were not followed. The largest
+#: LIMIT: calls that are read; the parts of the code after them count as functions that were not followed. The largest
 #: library known to us has 134,000.
 _MOST = 1 << 20
 
-#: bytes of code that one worker takes at a time
+#: bytes of code in one task of a worker
 _PART = 1 << 22
 
-#: what a call says → the arguments that matter
+#: the arguments that matter, for calls that register a container, a named kernel, and a linked container
 _BINARY, _NAMED, _LINK = (0,), (1, 3), (1,)
 _TRACKED = 1, 3, 2
 
-#: address of a call, where it leads to, its arguments by number (None: not read)
+#: address of a call, its target, its arguments by number (None: not read)
 CallSite = tuple[int, int, tuple[int | None, ...] | None]
 
 
@@ -57,7 +57,7 @@ class CallSites(Record):
 
 
 def wanted_arguments(name: str) -> tuple[int, ...]:
-    """Return which arguments of a function matter, by number."""
+    """Return the numbers of the arguments of a function that matter."""
     if name in model.REGISTER_BINARY:
         return _BINARY
     if name in model.REGISTER_FUNCTION or name in model.REGISTER_VARIABLE:
@@ -73,14 +73,14 @@ class ProgramCalls:
     def __init__(self, program: LinkedProgram) -> None:
         self._program = program
         wanted = {address: wanted_arguments(name) for address, name in program.imports.items()}
-        passed = len(program.arguments)  # in registers: what is on the stack is not read
+        passed = len(program.arguments)  # in registers: arguments on the stack are not read
         self._wanted = {at: each if all(number < passed for number in each) else () for at, each in wanted.items()}
         self._runs: dict[tuple[int, tuple[int, ...]], InstructionRuns] = {}
         self._follower: Aarch64Follower | X86Follower | None = None
         self._skipped = 0
 
     def sites(self) -> CallSites:
-        """Return the calls; without capstone, functions of x86-64 that have to be followed are not."""
+        """Return the calls. Without capstone, functions of x86-64 are not followed."""
         program = self._program
         parts = [
             (section, low, min(low + _PART, len(section.data)))
@@ -88,7 +88,7 @@ class ProgramCalls:
             for low in range(0, len(section.data), _PART)
         ]
         for section in references.code_sections(program):
-            program.content(section)  # read once, for all workers, as the expressions are made once
+            program.content(section)  # read once, for all workers; so are the regular expressions
             for wanted in {each for each in self._wanted.values() if each}:
                 self._run(section, wanted)
         found: list[CallSite] = []
@@ -132,7 +132,7 @@ class ProgramCalls:
         return found, starts
 
     def _run(self, section: MemorySection, wanted: tuple[int, ...]) -> InstructionRuns:
-        """Return what reads the runs of a section for some arguments."""
+        """Return the reader of runs of instructions in a section, for some arguments."""
         program, key = self._program, (section.number, wanted)
         if key not in self._runs:
             registers = [program.arguments[number] for number in _tracked(wanted)]
@@ -140,7 +140,7 @@ class ProgramCalls:
         return self._runs[key]
 
     def _completed(self, found: list[CallSite], whole: set[int], unfollowed: int) -> CallSites:
-        """Return the calls with those whose arguments were not read followed from the start of their functions."""
+        """Return the calls; those with unknown arguments are read by following their functions from the start."""
         program = self._program
         inside = {at for at in program.imports if at not in program.slots and program.function_at(at) is not None}
         todo: dict[int, int] = {}
@@ -171,7 +171,7 @@ class ProgramCalls:
         return CallSites(sorted(kept, key=lambda site: site[0]), unfollowed, self._skipped)
 
     def followed(self, function: MemoryFunction) -> Iterable[CallSite]:
-        """Yield the calls of a runtime's functions in one function, by following it from its start."""
+        """Yield the calls of a runtime's functions in one function, which is followed from its start."""
         state = self._state_of(function)
         skipped = state.drop_skipped() if state is not None else []
         names = [self._program.imports.get(each.target or 0) for each in skipped]
@@ -182,7 +182,7 @@ class ProgramCalls:
                 yield each.at, each.target, tuple(each.arguments[number] for number in wanted)
 
     def calls_of(self, function: MemoryFunction) -> list[FollowedCall]:
-        """Return all calls and jumps out of a function. Raises ImportError without capstone, where that is needed."""
+        """Return all calls and jumps out of a function. Raises ImportError if capstone is needed and not installed."""
         state = self._state_of(function)
         return [] if state is None else state.calls
 
@@ -195,7 +195,7 @@ class ProgramCalls:
         return self._follow(code, function.start)
 
     def can_follow(self) -> bool:
-        """Return whether functions can be followed: those of x86-64 take capstone."""
+        """Return whether functions can be followed: for x86-64 this needs capstone."""
         if self._program.machine == "aarch64":
             return True
         from fatpack.registration.analysis.x86 import is_available
@@ -216,7 +216,7 @@ class ProgramCalls:
 
 
 def _agreed(values: list[int | None]) -> tuple[int | None, ...] | None:
-    """Return the arguments of a call that were read; nothing if one was not, or if a name is not there twice."""
+    """Return the arguments of a call; None if one is unknown, or if the two arguments for a name differ."""
     if None in values:
         return None
     if len(values) == len(_TRACKED):
@@ -225,7 +225,7 @@ def _agreed(values: list[int | None]) -> tuple[int | None, ...] | None:
 
 
 def _tracked(wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """Return which arguments are read: those with a name have it twice, which must be the same."""
+    """Return the numbers of the arguments to read: a name is passed twice, and both must be the same."""
     return _TRACKED if wanted == _NAMED else wanted
 
 

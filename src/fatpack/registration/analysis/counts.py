@@ -23,7 +23,7 @@ NEW_ENTRIES, OLD_ENTRIES = "clang ≥ 21 entries", "clang ≤ 20 entries"
 _NVCC, _CLANG = "__sti____cudaRegisterAll", ("__cuda_module_ctor", "__hip_module_ctor")
 _WRAPPER = (".omp_offloading.descriptor_reg", ".cuda.fatbin_reg", ".hip.fatbin_reg", "sycl.descriptor_reg")
 
-#: undefined containers that are listed: an object has one
+#: undefined containers that are listed: objects have one
 _AWAITED = 4
 
 #: LIMIT: bytes of tables that are counted in a program, and sections of one that are looked at. The largest tables
@@ -103,7 +103,7 @@ def registers_entries(evidence: RegistrationEvidence) -> bool:
 
 
 def _names(evidence: RegistrationEvidence) -> set[str]:
-    """Return the names of functions: those that register, of programs, which have a hundred thousand others."""
+    """Return the names of the functions in the evidence; of a program, only those that register."""
     memory = evidence.memory
     if not evidence.is_linked:
         return {each.name for each in memory.symbols} | {each.name for each in memory.functions}

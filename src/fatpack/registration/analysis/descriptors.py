@@ -23,10 +23,10 @@ _MOST, _MOST_IMAGES = 64, 1 << 12
 #: LIMIT: bytes of data that are searched for the bounds of entries in place
 _SEARCHED = 1 << 26
 
-#: values that are searched for one by one, which is faster for few
+#: values that are searched for one by one, which is faster for a few
 _FEW = 4
 
-#: LIMIT: records of images that are looked at, whether they turn out to be some or not
+#: LIMIT: candidates for records of images that are read
 _MOST_LOOKS = 1 << 16
 
 #: the section of images, where it is loaded; linkers of PE images cut the name
@@ -38,14 +38,14 @@ WITH_MANIFEST = {1: True, 2: True, 3: False}
 #: kinds of offloading that mean SYCL: LLVM has a bit for each, DPC++ counts them
 _SYCL_KINDS = (4, 8)
 
-#: what the bounds of a table of entries are called where symbols have names
+#: prefix of the symbols that bound a table of entries
 _BOUNDS = "__start_"
 
 
 class DeviceImageRecord(Record):
-    """A record of an image: the address of the record and its size, where the image begins and ends, its target.
+    """The record of an image: its address and size, the bounds of the image, and its target.
 
-    ``target`` is "" where the record does not say it; ``version`` is 0 for OpenMP.
+    ``target`` is "" if the record has none; ``version`` is 0 for OpenMP.
     """
 
     at: int
@@ -57,7 +57,7 @@ class DeviceImageRecord(Record):
 
 
 class DescriptorRecord(Record):
-    """What a runtime is given: its model and address, and the images; ``entries`` are the bounds of the entries."""
+    """A descriptor for a runtime: its model, address and images; ``entries`` are the bounds of the entries."""
 
     model: str
     at: int
@@ -74,8 +74,8 @@ def find_descriptors(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> t
 def device_images_at(file: HostMemory, place: int) -> list[DeviceImageRecord]:
     """Return the images in the section that starts at a place in the view, in the order of their bytes.
 
-    The pointers to their begin and end follow each other in a record, which nothing else does that leads there: each is
-    an image of OpenMP if the record is none of SYCL's. None overlaps another.
+    A record holds the pointers to begin and end of its image, one after the other. Nothing else points into the section
+    like that: the image is one of OpenMP if the record is not one of SYCL's. Images that overlap another are left out.
     """
     word, found = file.word, dict[int, DeviceImageRecord]()
     for section in file.sections:
@@ -94,7 +94,7 @@ def device_images_at(file: HostMemory, place: int) -> list[DeviceImageRecord]:
 
 
 def _openmp(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> Iterator[DescriptorRecord]:
-    """Yield the descriptors of OpenMP: of the places that hold where entries begin, the third word of a record."""
+    """Yield the descriptors of OpenMP: their third word is a pointer to the first entry."""
     word, left, looks = file.word, _MOST_IMAGES, _MOST_LOOKS
     begins = {table.section.address for table in tables}
     begins |= {each.address for each in file.symbols if each.name.startswith(_BOUNDS) and "entries" in each.name}
@@ -119,7 +119,7 @@ def _openmp(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> Iterator[D
 
 
 def _is_like(file: HostMemory, images: int, count: int, bounds: tuple[int, int]) -> bool:
-    """Return whether records of OpenMP images stand at an address: each has the bounds of the entries."""
+    """Return whether records of OpenMP images are at an address: each has the bounds of the entries."""
     word = file.word
     for row in range(images, images + 4 * word * count, 4 * word):
         if (file.pointer_at(row + 2 * word), file.pointer_at(row + 3 * word)) != bounds:
@@ -128,7 +128,7 @@ def _is_like(file: HostMemory, images: int, count: int, bounds: tuple[int, int])
 
 
 def _places_of(file: HostMemory, values: set[int]) -> set[int]:
-    """Return where some addresses are kept: by relocations, and in the place itself in programs that need none."""
+    """Return the addresses of the words that hold some values: by relocation, or in place in linked programs."""
     if not values:
         return set()
     found: set[int] = set()
@@ -162,7 +162,7 @@ def _words(content: bytes, word: int) -> memoryview:
 
 
 def _sycl(file: HostMemory) -> Iterator[DescriptorRecord]:
-    """Yield the descriptors of SYCL, or a record of an image that no descriptor has, as if it had one of its own."""
+    """Yield the descriptors of SYCL: pointers to records of images, with a version and a count before them."""
     images = {each.at: each for section in file.sections if _holds_images(section) for each in _records(file, section)}
     if not images:
         return
@@ -185,7 +185,7 @@ def _holds_images(section: MemorySection) -> bool:
 
 
 def _records(file: HostMemory, images: MemorySection) -> Iterator[DeviceImageRecord]:
-    """Yield the records whose pointers lead into a section of images: begin and end, one behind the other."""
+    """Yield the records with pointers into a section of images: its begin, and its end in the next word."""
     word, left = file.word, _MOST_IMAGES
     for place, begin in _into(file, images):
         end = file.pointer_at(place + word) or 0
@@ -200,7 +200,7 @@ def _records(file: HostMemory, images: MemorySection) -> Iterator[DeviceImageRec
 
 
 def _into(file: HostMemory, images: MemorySection) -> Iterable[tuple[int, int]]:
-    """Yield the places that hold addresses in a section, and these."""
+    """Yield the words that hold addresses in a section, with these."""
     seen: set[int] = set()
     for section in file.sections:
         pointers = file.pointers(section)

@@ -1,7 +1,7 @@
 """ELF programs and libraries as input of code analysis: pointers, imports, PLT stubs, functions.
 
-Pointers are in place, or in RELATIVE relocations where a linker left zeros; a slot of the GOT has the name of what it
-imports in its relocation. (gABI, "Dynamic Linking".)
+Pointers are in place, or in RELATIVE relocations if the linker left zeros. The relocation of a GOT slot has the name of
+the import. (gABI, "Dynamic Linking".)
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.file import ElfFile
 
 
-# The evidence of ELF programs and libraries that needs no code: what they import and define by name, and entries.
+# Evidence that needs no code: the names that a program imports and defines, and its offload entries.
 #
-# What a file imports survives ``strip``. A program with the runtime in it and without symbols shows no names at all, so
-# that nothing can be said of it here.
+# The names of imports survive ``strip``. A program with a static runtime and without symbols has no names at all, so
+# nothing is reported for it here.
 
 MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
 
-#: LIMIT: symbols with one of the words in their names that are read. Libraries of CUDA have some ten thousand stubs.
+#: LIMIT: symbols with one of the name parts that are read. Libraries of CUDA have some ten thousand stubs.
 _MAX_SYMBOLS = 1 << 17
 
 #: SHF_EXECINSTR, SHF_TLS; STT_FUNC, STB_LOCAL
 _EXECUTABLE, _THREADS, _STT_FUNC, _LOCAL = 4, 0x400, 2, 0
 
 
-#: what is looked for in tables of strings, besides the functions' whole names
+#: searched for in tables of strings, besides the functions' whole names
 STUBS = model.STUB.encode()
 LINKS = model.LINKED_BINARY.encode()
 NAME_PARTS = (STUBS, model.HIP_IMAGE.encode(), LINKS)
 
-#: what the functions' names start with: a file has few of these, and each name is a search of its own
+#: prefixes of the functions' names: a file has few of these, and each name takes a search of its own
 _BEGINNINGS = (b"__cuda", b"cudaLaunch", b"__hip", b"hipLaunch", b"__tgt_", b"__sycl_")
 
 
@@ -57,12 +57,12 @@ class LinkedElfMemory(HostMemory):
         super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), symbols, is_windows=False)
 
     def pointers(self, section: MemorySection) -> Mapping[int, int]:
-        """Return none: what is in place is enough for counting entries."""
+        """Return none: the values in place are enough for counting entries."""
         return {}
 
 
 def loaded_sections(elf: ElfFile) -> list[MemorySection]:
-    """Return the sections that are loaded, without those of threads, which have the addresses of others."""
+    """Return the loaded sections, without thread-local ones, whose addresses overlap others."""
     sections, left = [], section_budget(elf.view)
     for section in elf.sections():
         if section.flags & elf_layout.ALLOC and section.size and not section.flags & _THREADS:
@@ -77,7 +77,7 @@ def loaded_sections(elf: ElfFile) -> list[MemorySection]:
 
 
 def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> Iterator[MemorySymbol]:
-    """Yield the symbols of a runtime's functions, and those with one of some parts in their names."""
+    """Yield the symbols of runtime functions, and those with one of ``parts`` in their names."""
     layout, left = elf.layouts.symbol, _MAX_SYMBOLS
     name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
     searched: dict[tuple[int, int], dict[int, str]] = {}
@@ -99,9 +99,9 @@ def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: b
 
 
 def find_names(strings: bytes, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> dict[int, str]:
-    """Return place → name of the strings that are the name of a runtime's function, or have one of some parts.
+    """Return the names of runtime functions in a table of strings, and names with one of ``parts``, by offset.
 
-    The end of a longer name stands for a name of its own.
+    The end of a longer name may serve as a name of its own.
     """
     found: dict[int, str] = {}
     beginnings = tuple(each.decode() for each in _BEGINNINGS if each in strings) if wholes else ()
@@ -123,7 +123,7 @@ def find_names(strings: bytes, parts: Sequence[bytes] = NAME_PARTS, *, wholes: b
 
 
 def count_entry_kinds(file: HostMemory) -> dict[str, int]:
-    """Return how many offload entries a program has of each kind."""
+    """Return the number of offload entries of each kind in a program."""
     found: dict[str, int] = {}
     for table in entries.find_entry_tables(file):
         for entry in table.entries:
@@ -131,21 +131,21 @@ def count_entry_kinds(file: HostMemory) -> dict[str, int]:
     return found
 
 
-# Where functions start, by the tables of unwinding, which ``strip`` keeps.
+# Starts of functions, from the unwind tables, which ``strip`` keeps.
 #
-# ``.eh_frame_hdr`` has them in order; without it ``.eh_frame`` itself is walked. (LSB, "Exception Frames".)
+# ``.eh_frame_hdr`` has them in order; without it ``.eh_frame`` itself is read. (LSB, "Exception Frames".)
 
-#: LIMIT: functions that a table of unwinding names
+#: LIMIT: functions in an unwind table
 _MAX_FUNCTIONS = 1 << 21
 
 _DATAREL_SDATA4, _UDATA4 = 0x3B, 3
 
-#: DW_EH_PE: how an address is stored, and that it is relative to its own place
+#: DW_EH_PE: the encoding of an address relative to its own place, sizes by format, and the bit for signed formats
 _PCREL, _SIZES, _SIGNED = 0x10, {0: 8, 2: 2, 3: 4, 4: 8, 10: 2, 11: 4, 12: 8}, 8
 
 
 def function_starts(program: LinkedProgram) -> Iterable[int]:
-    """Return where the functions start that the tables of an ELF program name."""
+    """Return the starts of the functions in the unwind tables of an ELF program."""
     by_name = {section.name: section for section in program.sections}
     header, frames = by_name.get(".eh_frame_hdr"), by_name.get(".eh_frame")
     if header is not None:
@@ -161,7 +161,7 @@ def function_starts(program: LinkedProgram) -> Iterable[int]:
 
 
 def _walked(data: bytes, base: int) -> Iterator[int]:
-    """Yield the starts that the records of ``.eh_frame`` have, each with the encoding of the one it refers to."""
+    """Yield the starts of functions from the FDEs of ``.eh_frame``, each with the encoding of its CIE."""
     encodings: dict[int, int] = {}
     at, left = 0, _MAX_FUNCTIONS
     while at + 8 <= len(data) and left:
@@ -186,7 +186,7 @@ def _walked(data: bytes, base: int) -> Iterator[int]:
 
 
 def _encoding(body: bytes) -> int:
-    """Return how the addresses of a common record's functions are stored: absolute without augmentation."""
+    """Return the encoding of the addresses that belong to a CIE: absolute without augmentation."""
     end = body.find(b"\0", 1)
     augmentation = body[1:end] if end > 0 else b""
     if not augmentation.startswith(b"z"):
@@ -206,13 +206,13 @@ def _encoding(body: bytes) -> int:
 
 
 def _behind(body: bytes, at: int) -> int:
-    """Return the place behind a LEB128 number."""
+    """Return the offset after a LEB128 number."""
     while at < len(body) and body[at] & 0x80:
         at += 1
     return at + 1
 
 
-#: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; those of the PLT
+#: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; PLT slots
 _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
 
 _TABLES = (elf_layout.RELA, elf_layout.ANDROID_RELA)
@@ -223,14 +223,14 @@ _RELOCATIONS = 1 << 28
 _CONSTRUCTORS = (".init_array", ".ctors", ".preinit_array")
 _OF_CODE = ".ctors"
 
-#: SHT_DYNAMIC; the tags of where an array of constructors is, and of its size: DT_PREINIT_ARRAY, DT_INIT_ARRAY
+#: SHT_DYNAMIC; the tags of the address and size of the arrays of constructors: DT_PREINIT_ARRAY, DT_INIT_ARRAY
 _DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
 
 #: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
 _TABLE = 1 << 16
 _FUNCTION_TYPE, _OBJECT, _WEAK = 2, 1, 2
 
-#: LIMIT: names that are looked for in the tables of symbols
+#: LIMIT: names that are searched for in the tables of symbols
 _NAMES = 1024
 
 #: LIMIT: bytes of a function's name
@@ -246,7 +246,7 @@ class ElfCodeProgram(LinkedProgram):
         super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
         self._found: list[MemorySymbol] | None = None
         self._titles: dict[int, tuple[bytes, int]] | None = None
-        #: slots of symbols that this program defines, and those of them that stubs of the PLT use
+        #: slots of symbols that this program defines, and those of them that PLT stubs use
         self._bound: dict[int, int] = {}
         self._bound_jumps: set[int] = set()
         self._relocate()
@@ -260,7 +260,7 @@ class ElfCodeProgram(LinkedProgram):
 
     @property
     def symbols(self) -> Sequence[MemorySymbol]:
-        """The symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
+        """The symbols of runtime functions, of stubs, and of bundles that the link should bring."""
         if self._found is None:
             self._found = list(find_symbols(self._elf))
         return self._found
@@ -320,7 +320,7 @@ class ElfCodeProgram(LinkedProgram):
                         self._bound_jumps.add(place)
 
     def _dynamic(self) -> tuple[dict[int, str], dict[int, int]]:
-        """Return number → name of the dynamic symbols of a runtime, and number → value of those defined here."""
+        """Return the names of the dynamic symbols of a runtime by number, and the values of those defined here."""
         elf = self._elf
         names: dict[int, str] = {}
         values: dict[int, int] = {}
@@ -337,7 +337,7 @@ class ElfCodeProgram(LinkedProgram):
         return names, values
 
     def _stubs(self) -> None:
-        """Name the stubs of the PLT that jump through a slot with a name."""
+        """Name the PLT stubs that jump through a slot with a name."""
         for section in self.sections:
             if not section.is_code or not section.name.startswith((".plt", ".iplt")):
                 continue
@@ -347,7 +347,7 @@ class ElfCodeProgram(LinkedProgram):
                     self.imports[start] = self.imports[slot]
 
     def _defined(self) -> None:
-        """Name the functions of a runtime that the program has itself, if it does not import them."""
+        """Name the runtime functions that the program defines itself, if it does not import them."""
         is_dynamic = any("Register" in name for name in self.dynamic)
         for symbol in find_symbols(self._elf, [LINKS], wholes=not is_dynamic):
             if symbol.is_defined and symbol.is_function and model.is_runtime_function(symbol.name):
@@ -355,9 +355,9 @@ class ElfCodeProgram(LinkedProgram):
         self._own_stubs()
 
     def _own_stubs(self) -> None:
-        """Name the slots and the stubs of the PLT that lead to functions of a runtime which the program has itself.
+        """Name the slots and the PLT stubs of runtime functions that the program defines itself.
 
-        Libraries call what they export as others do, so that another definition may come before their own.
+        Libraries call their own exports through the PLT, so that another definition can replace them.
         """
         own = {at: name for at, name in self.imports.items() if at not in self.slots}
         for place, value in self._bound.items():
@@ -370,10 +370,10 @@ class ElfCodeProgram(LinkedProgram):
             self._stubs()
 
     def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main: those that the dynamic table leads to, in programs that have one.
+        """Return the functions that run before main, by the dynamic table if the program has one.
 
-        The loader reads DT_INIT_ARRAY and DT_INIT_ARRAYSZ, and knows no sections (gABI, "Initialization and
-        Termination Functions"). What runs ``.ctors`` is code of the program itself.
+        The loader reads DT_INIT_ARRAY and DT_INIT_ARRAYSZ, and ignores sections (gABI, "Initialization and Termination
+        Functions"). ``.ctors`` is run by code of the program itself.
         """
         found = []
         ranges = self._arrays()
@@ -388,7 +388,7 @@ class ElfCodeProgram(LinkedProgram):
         return found
 
     def _arrays(self) -> list[tuple[int, int]] | None:
-        """Return the addresses of the arrays of constructors by the dynamic table, None in a program without one."""
+        """Return the addresses of the arrays of constructors in the dynamic table, None if the program has no table."""
         table = next((each for each in self._elf.sections() if each.type == _DYNAMIC and each.size), None)
         if table is None or table.end > len(self._elf.view):
             return None
@@ -420,7 +420,7 @@ class ElfCodeProgram(LinkedProgram):
 
 
 def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
-    """Return address → where the name of the function is: a hundred thousand, of which a few are asked for."""
+    """Return the places of the functions' names by address: of a hundred thousand names, few are read."""
     found: dict[int, tuple[bytes, int]] = {}
     last, strings = None, b""
     for table, names in read_symbol_tables(elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
@@ -433,13 +433,13 @@ def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
 
 
 def _columns(table: bytes) -> tuple[array[int], array[int]]:
-    """Return what a table of symbols says in two columns: name, type and section in one word; the address."""
+    """Return a table of symbols as two columns: name, type and section in one word; the address."""
     words = array("Q", table[: len(table) - len(table) % 24])
     return words[::3], words[1::3]
 
 
 def _slots(machine: str, base: int, code: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where a stub starts, and the slot that it jumps through."""
+    """Yield the start of each stub, and the slot that it jumps through."""
     if machine == "x86-64":
         at = code.find(b"\xff\x25")
         while at >= 0 and at + 6 <= len(code):

@@ -7,7 +7,7 @@
 
 On 32-bit hosts addresses take 4 bytes, in the old layout the size too: 20 bytes. DPC++ pads the new ones to 64.
 (llvm/include/llvm/Frontend/Offloading/Utility.h; llvm-project#124018 for the new layout.) The old ones have an
-alignment of 1 in objects, and no version: sections of their own say of which kind they are.
+alignment of 1 in objects, and no version; the name of their section shows their kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OPENMP, CUDA, HIP, SYCL = 1, 2, 4, 8
 KINDS = {OPENMP: "openmp", CUDA: "cuda", HIP: "hip", SYCL: "sycl"}
 
-#: names of sections as producers write them, and as linkers of PE images cut them → kind of old entries (0: not said)
+#: names of sections as producers write them, and as linkers of PE images cut them → kind of old entries (0: unknown)
 _SECTIONS = {
     "llvm_offload_entries": 0,
     "omp_offloading_entries": OPENMP,
@@ -41,14 +41,15 @@ MAX_ENTRIES = 1 << 17
 #: bytes of an entry on 64-bit hosts, and on 32-bit hosts
 NEW, OLD = (56, 44), (32, 20)
 
-#: bits of the flags that a kernel has not
+#: bits of the flags that are zero for kernels
 VARIABLE = 7
 
 
 class OffloadEntry(Record):
-    """An entry: its address, kind, flags and size, the host's address and the device's name ("" if not known).
+    """An entry: its address, kind, flags and size, the host's address and the device's name ("" if unknown).
 
-    ``layout`` is the number of its bytes; ``data`` and ``aux`` what new ones have beside. A kernel's ``size`` is 0.
+    ``layout`` is the number of its bytes; ``data`` and ``aux`` are further fields of new entries. ``size`` is 0 for a
+    kernel.
     """
 
     at: int
@@ -69,7 +70,7 @@ class OffloadEntry(Record):
 
 
 class OffloadEntryTable(Record):
-    """The entries of one section; ``rest`` bytes behind them are no whole entry, ``more`` entries were not read."""
+    """The entries of one section; ``rest`` bytes at its end are not a whole entry, ``more`` entries were not read."""
 
     section: MemorySection
     entries: tuple[OffloadEntry, ...]
@@ -78,7 +79,7 @@ class OffloadEntryTable(Record):
 
 
 def find_entry_tables(file: HostMemory) -> Iterator[OffloadEntryTable]:
-    """Yield the tables of entries that a host file has."""
+    """Yield the tables of entries in a host file."""
     left = MAX_ENTRIES
     for section in file.sections:
         kind = entry_kind(section.name)

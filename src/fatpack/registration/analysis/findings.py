@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fatpack.registration.analysis.model import RegistrationEvidence
 
     KernelsByArch: TypeAlias = Mapping[str, Set[str]]
-    """Architecture → names of the kernels in all images for it; "" stands for images that serve any, as PTX does."""
+    """Architecture → names of the kernels in all images for it; "" is for images that serve any, such as PTX."""
 
 
 CERTAIN, LIKELY = "certain", "likely"
@@ -49,7 +49,7 @@ _MAX_NAMES_SHOWN = 4
 #: offload kind → its name in messages
 TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 
-HOST_STEP = "likely step: the compilation of the host code, or what was done to its module between"
+HOST_STEP = "likely step: the compilation of the host code, or a later change to its module"
 
 
 def registration_problems(evidence: RegistrationEvidence) -> Iterator[Finding]:
@@ -86,8 +86,8 @@ def _damaged_tables(evidence: RegistrationEvidence) -> Iterator[Finding]:
         section = table.section
         if table.rest:
             span = section.data.slice(len(section.data) - table.rest, table.rest).span()
-            text = f"{pluralize(table.rest, 'byte')} at the end of {section.name} are no whole offload entry"
-            yield finding("FP3056", span, text, "the section was cut or put together wrongly; compile again")
+            text = f"{pluralize(table.rest, 'byte')} at the end of {section.name} are not a whole offload entry"
+            yield finding("FP3056", span, text, "the section was cut or joined wrongly; compile again")
         if table.more:
             text = f"more than {pluralize(len(table.entries), 'offload entry')}; the others are not read"
             yield finding("FP1005", section.data.span(), text)
@@ -108,34 +108,36 @@ def _of_model(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
         if (pop and evidence.is_linked) or stubs or launches:
             sure = CERTAIN if evidence.is_linked else LIKELY
             what = f"{pluralize(len(stubs), 'kernel')} ({name_list(stubs.values())})" if stubs else "kernels"
-            text = f"{title} host code launches {what}, and nothing here registers them"
+            text = f"{title} host code launches {what}, and nothing in this file registers them"
             text += ": no wrapper, no call of a register function, no offload entry"
-            hint = f"{HOST_STEP}, where the device code was not handed to it"
+            hint = f"{HOST_STEP}: it did not get the device code"
             if not evidence.is_linked:
                 hint += "; a source compiled for the host alone looks the same"
             at = next(iter(stubs), launches[0].at if launches else 0)
             yield make_finding(evidence, "FP3041", at, text, sure, hint)
         return
     is_known = evidence.reached is not None and bool(pop or stubs or launches)
-    # What a program imports it may call in ways that nobody sees: as through a pointer that it hands on.
+    # A program may call its imports in ways that are not seen: through a pointer that it passes on.
     sure = LIKELY if register in called else CERTAIN
     if wrappers and not registers and not links and is_known:
-        text = f"{pluralize(len(wrappers), 'record')} lead to {title} device code, and nothing registers them"
+        text = f"{pluralize(len(wrappers), 'record')} of {title} device code, and nothing registers them"
         text += f": {register} is not called"
-        hint = f"{HOST_STEP}: its constructor is gone; compile it again"
+        hint = f"{HOST_STEP}: its constructor is missing; compile it again"
         yield make_finding(evidence, "FP3053", wrappers[0].at, text, sure, hint)
     elif kernels and not registers and not links and evidence.reached is not None:
-        text = f"{pluralize(len(kernels), 'kernel')} of {title} registered by calls, and no device code that has them"
+        text = f"{pluralize(len(kernels), 'kernel')} of {title} registered by calls, but no device code with them"
         text += f": {register} is not called"
-        hint = f"{HOST_STEP}: the call of {register} is gone; compile it again"
+        hint = f"{HOST_STEP}: the call of {register} is missing; compile it again"
         yield make_finding(evidence, "FP3053", kernels[0].at, text, sure, hint)
     yield from _records(evidence, model)
     yield from _constructors(evidence, model, has_launches=bool(stubs or launches), has_entries=bool(entries))
 
 
 def is_called(evidence: RegistrationEvidence, name: str) -> bool:
-    """Return whether a file calls a function, or may: a name without a call in code that was followed is called by
-    nobody, as where the calls were patched away. Objects that refer to it do so in ways that are not read.
+    """Return whether a file calls a function, or may call it.
+
+    A name without a call in code that was followed is not called, for example after the calls were patched away.
+    Objects that refer to it call it in ways that are not read.
     """
     count = evidence.called.get(name)
     return bool(count) or (count is not None and (not evidence.is_linked or bool(evidence.unfollowed)))
@@ -144,8 +146,8 @@ def is_called(evidence: RegistrationEvidence, name: str) -> bool:
 def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
     """Yield findings about the records in registering calls: no record at the address, or one registered twice.
 
-    A record with a wrong magic in a section for records was reported already; a file that passes on the records of
-    others has none.
+    A record with a wrong magic in a section for records was reported already; a file that registers the records of
+    other files has none.
     """
     memory, title = evidence.memory, TITLES[model]
     known = {each.at: each.version for each in evidence.wrappers}
@@ -161,21 +163,19 @@ def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
             if section is not None and section_model(section.name):
                 continue
             where = f"in {section.name}" if section is not None else "which is in no section"
-            text = f"{name} registers {title} device code by the record at {address:#x}, {where}: there is none"
-            hint = "likely step: what was done to the file after its link, as a section removed; link again"
+            text = f"{name} registers {title} device code by a record at {address:#x}, {where}, but there is no record"
+            hint = "likely step: a change to the file after its link, such as a removed section; link again"
             yield make_finding(evidence, "FP3057", first.at, text, confidence(evidence), hint)
         times = max(len({each.at for each in binaries}), starts.count(first.caller))
-        # In nvcc's device link each unit has the call, and the last unit that starts executes it.
+        # With nvcc's device link each unit has the call, and the last unit that starts executes it.
         if times > 1 and known.get(address) == 1:
-            text = (
-                f"the record at {memory.place(address):#x} is registered {times} times: its kernels are there as often"
-            )
+            text = f"the record at {memory.place(address):#x} is registered {times} times, and so are its kernels"
             hint = f"{HOST_STEP}: a constructor or its call was doubled; compile it again"
             yield make_finding(evidence, "FP3058", first.at, text, LIKELY, hint)
 
 
 def _stubs(evidence: RegistrationEvidence, model: str) -> dict[int, str]:
-    """Return the stubs of a model by address: where a file has both, those that launch with its function."""
+    """Return the stubs of a model by address; in a file of both models, those that call its launch function."""
     others = [other for other in evidence.models() if other != model]
     if not others:
         return dict(evidence.stubs)
@@ -195,7 +195,7 @@ def _constructors(
     if reached is None:
         return
     title = TITLES[model]
-    # A file that hands on what others register takes no wrapper of its own.
+    # A file that passes on registrations of other files has no wrapper of its own.
     mine = [each for each in evidence.binaries if each.model == model and lies_in_file(evidence, each.wrapper)]
     idle = [each for each in mine if each.caller not in reached]
     for each in idle:
@@ -203,7 +203,7 @@ def _constructors(
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel]
     if idle:
         return
-    # What nvcc compiles for a device link registers its container there: only its kernels are its own.
+    # The device link registers the container of a unit that nvcc compiled for it: only its kernels are its own.
     has_link = bool(evidence.links) and not mine and not evidence.is_linked
     if has_link and kernels and all(each.caller not in reached for each in kernels):
         yield never_run_finding(evidence, BinaryCall(model, kernels[0].at, kernels[0].caller, None))
@@ -212,10 +212,9 @@ def _constructors(
     if lost and mine:
         callers = {function_title(evidence, each.caller) for each in lost}
         text = (
-            f"{pluralize(len(lost), 'kernel')} would be registered by "
-            f"{name_list(callers)}, which no constructor leads to"
+            f"{pluralize(len(lost), 'kernel')} would be registered by {name_list(callers)}, which no constructor calls"
         )
-        hint = f"{HOST_STEP}: the call of {name_list(callers)} is gone; compile it again"
+        hint = f"{HOST_STEP}: the call of {name_list(callers)} is missing; compile it again"
         yield make_finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
     register = _function(REGISTER_FUNCTION, model)
     is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or is_called(evidence, register)
@@ -228,11 +227,11 @@ def _constructors(
 
 
 def never_run_finding(evidence: RegistrationEvidence, call: BinaryCall) -> Finding:
-    """Return the finding that no constructor leads to a call that registers device code."""
+    """Return the finding that no constructor reaches a call that registers device code."""
     name, arguments = function_title(evidence, call.caller), evidence.memory.arguments
     text = f"{name} registers {TITLES[call.model]} device code, and no constructor runs it"
     where = ".CRT$XCU" if len(arguments) == 4 else ".init_array"
-    hint = f"likely step: whatever took {name} out of {where} (llvm.global_ctors); compile the host code again"
+    hint = f"likely step: a step that removed {name} from {where} (llvm.global_ctors); compile the host code again"
     return make_finding(evidence, "FP3043", call.at, text, confidence(evidence), hint)
 
 
@@ -261,13 +260,13 @@ def _handles(evidence: RegistrationEvidence) -> Iterator[Finding]:
     if missing:
         names = _launched_names(evidence, missing)
         text = f"{pluralize(len(missing), 'kernel')} launched here, but not registered: {name_list(names)}"
-        hint = f"{HOST_STEP}: others of this file are registered; compile it again"
+        hint = f"{HOST_STEP}: other kernels of this file are registered; compile it again"
         yield make_finding(evidence, "FP3045", next(iter(missing)), text, confidence(evidence), hint)
     if evidence.nulls:
         callers = {function_title(evidence, at) for at in evidence.nulls}
         text = f"{pluralize(len(evidence.nulls), 'launch')} of no kernel, in {name_list(callers)}"
-        text += ": nvcc makes such of a template that host code uses and device code has not"
-        hint = "likely step: a macro that hides a use of the template from the device's side, as __CUDA_ARCH__ does"
+        text += ": nvcc compiles these for a template that only host code instantiates"
+        hint = "likely step: the device compilation, if a macro such as __CUDA_ARCH__ hides the template from it"
         yield make_finding(evidence, "FP3060", evidence.nulls[0], text, LIKELY, hint)
     by_handle: dict[int, set[str]] = {}
     of_entries: dict[int, set[str]] = {}
@@ -281,7 +280,7 @@ def _handles(evidence: RegistrationEvidence) -> Iterator[Finding]:
     for handle, titles in by_handle.items():
         if len(titles) > 1:
             text = f"{name_list(titles)} are registered with one handle: a launch of one runs another"
-            hint = "likely step: a linker that folds equal functions; link with --icf=safe or without --icf"
+            hint = "likely step: a link that folds equal functions; link with --icf=safe or without --icf"
             sure = CERTAIN if of_entries.get(handle) == titles else confidence(evidence)
             yield make_finding(evidence, "FP3048", handle, text, sure, hint)
 
@@ -295,18 +294,18 @@ def _launched_names(evidence: RegistrationEvidence, callers: Mapping[int, int]) 
     ]
 
 
-# OpenMP and SYCL: the descriptor of their images must exist, and be passed to the runtime at the start.
+# OpenMP and SYCL: the descriptor of their images must exist, and be passed to the runtime at start-up.
 #
-# Objects of OpenMP have entries and nothing else: clang-linker-wrapper adds the registering code at the link. That code
-# is checked in the object that the wrapper makes, and in the linked program.
+# Objects of OpenMP have only entries: clang-linker-wrapper adds the registering code at the link. That code is checked
+# in the object that the wrapper makes, and in the linked program.
 
 LINK_STEP = (
-    "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link. Of an archive it "
-    "takes images only for targets that other files are for: `fatpack link-inputs` with the link line names the "
-    "archive from which nothing was taken, and --whole-archive in front of it takes all"
+    "likely step: a link without clang-linker-wrapper; link with clang --offload-link. It takes images from an archive "
+    "only for targets that other files have: `fatpack link-inputs` with the link line names the archive from which "
+    "nothing was taken, and --whole-archive before it takes all its images"
 )
 
-#: what compilers call the byte that stands for a region of OpenMP; COFF's weak symbols have another beside them
+#: suffix of the byte that represents an OpenMP region; weak symbols in COFF have a second one
 _REGION, _WEAK = ".region_id", ".region_id.default"
 
 
@@ -318,7 +317,7 @@ def descriptor_findings(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 
 def _regions(evidence: RegistrationEvidence) -> Iterator[Finding]:
-    """Yield the finding that regions are launched and have no entries; who hands on others' launches has no regions."""
+    """Yield the finding that regions are launched without entries; files that only call the runtime have no regions."""
     if TARGET_KERNEL not in evidence.called or any(entry.kind == "openmp" for entry in evidence.entries):
         return
     launches = [each for each in evidence.launches if each.model == "openmp"]
@@ -326,7 +325,7 @@ def _regions(evidence: RegistrationEvidence) -> Iterator[Finding]:
     count = len(regions) or len({each.handle for each in launches})
     if not count:
         return
-    text = f"{pluralize(count, 'OpenMP region')} launched, and there is no offload entry for any"
+    text = f"{pluralize(count, 'OpenMP region')} launched, but none has an offload entry"
     hint = f"{HOST_STEP}: the section of entries was lost; compile it again"
     at = launches[0].at if launches else regions[0].address
     yield make_finding(evidence, "FP3050", at, text, CERTAIN, hint)
@@ -351,7 +350,7 @@ def _registered(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]
             text = f"{pluralize(len(descriptors), 'descriptor')} of {title} images, and nothing registers them"
             text += f": {register} is not called"
             sure = LIKELY if evidence.memory.is_linked else CERTAIN
-            hint = "likely step: what was done to the object of the linker wrapper; link again"
+            hint = "likely step: a change to the object that the linker wrapper made; link again"
             yield make_finding(evidence, "FP3053", descriptors[0].at, text, sure, hint)
     elif reached is not None:
         yield from (
@@ -372,7 +371,7 @@ UNREGISTERED_KERNELS = "FP3052"
 #: architectures that one finding shows
 _MAX_ARCHS_SHOWN = 4
 
-#: the models whose runtimes look for kernels in images by the names that are registered
+#: models whose runtimes find kernels in images by their registered names
 _COMPARED = (*MODELS, "openmp")
 
 
@@ -392,7 +391,7 @@ def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | Non
     registered = {name: model for name, model in kinds if model in _COMPARED and name not in lost}
     yield from _absent(evidence, {name for name in registered if name not in names})
     yield from _absent_somewhere(evidence, kernels, names.intersection(registered))
-    # What the device's side of OpenMP has besides regions is registered by nobody.
+    # Kernels of OpenMP that are not regions are never registered.
     extra = names.difference(registered) if set(registered.values()) <= set(MODELS) else ()
     if registered and extra and not evidence.unread and not evidence.unfollowed and not evidence.links:
         text = f"{pluralize(len(extra), 'kernel')} in images, but not registered here: {name_list(extra)}"
@@ -413,16 +412,16 @@ def lost_variables(evidence: RegistrationEvidence, variables: Set[str]) -> Itera
     known = {each.name for each in calls} | {entry.name for entry in evidence.entries}
     lost = evidence.memory.shadows(variables - known)
     if lost:
-        text = f"{pluralize(len(lost), 'variable')} of host and images both, and not registered: {name_list(lost)}"
-        hint = "likely step: the compilation of the host code, or what was done to its module between; compile it again"
+        text = f"{pluralize(len(lost), 'variable')} in both host and images, but not registered: {name_list(lost)}"
+        hint = f"{HOST_STEP}; compile it again"
         yield make_finding(evidence, "FP3059", min(lost.values()), text, LIKELY, hint)
 
 
 def _idle(evidence: RegistrationEvidence) -> dict[str, tuple[list[OffloadEntry], str, str]]:
-    """Return the kernels' entries of a program that nothing registers, by model: with the reason, and how sure it is.
+    """Return the kernels' entries of a program that nothing registers, by model, with the reason and the certainty.
 
-    That a runtime inside the program defines the function is no call of it. (``-foffload-via-llvm`` registers entries
-    with OpenMP's runtime: they are not told where no function of the model is named.)
+    A runtime inside the program that defines the registering function does not call it. (``-foffload-via-llvm``
+    registers entries with OpenMP's runtime: those are left out if the program names no function of the model.)
     """
     found: dict[str, tuple[list[OffloadEntry], str, str]] = {}
     for model in MODELS if evidence.is_linked and not evidence.unfollowed else ():
@@ -438,7 +437,7 @@ def _idle(evidence: RegistrationEvidence) -> dict[str, tuple[list[OffloadEntry],
             own = [table for table in evidence.tables if table.section.address not in walked]
             rest = [entry for table in own for entry in table.entries if entry.kind == model and entry.is_kernel]
             if rest:
-                found[model] = rest, "what registers goes through other entries", LIKELY
+                found[model] = rest, "the registering code reads other entries", LIKELY
     return found
 
 
@@ -451,7 +450,7 @@ def _hint(evidence: RegistrationEvidence, model: str, entry: OffloadEntry) -> st
 
 
 def missing_kernels(kernels: KernelsByArch, names: Set[str]) -> dict[str, list[str]]:
-    """Return name → the architectures whose images lack it, of those that images of others have."""
+    """Return name → the architectures whose images lack it, for names that images of another architecture have."""
     archs = [arch for arch in kernels if arch]
     portable = kernels.get("", frozenset[str]())
     absent = {name: [arch for arch in archs if name not in kernels[arch]] for name in sorted(names - portable)}
@@ -459,7 +458,7 @@ def missing_kernels(kernels: KernelsByArch, names: Set[str]) -> dict[str, list[s
 
 
 def _at(evidence: RegistrationEvidence, names: Set[str]) -> int:
-    """Return where the first of some names is registered."""
+    """Return the offset at which the first of some names is registered."""
     calls = next((each.at for each in evidence.registered if each.name in names), 0)
     return calls or next((entry.at for entry in evidence.entries if entry.name in names), 0)
 
@@ -472,7 +471,7 @@ def _absent(evidence: RegistrationEvidence, absent: Set[str]) -> Iterator[Findin
 
 
 def _absent_somewhere(evidence: RegistrationEvidence, kernels: KernelsByArch, names: Set[str]) -> Iterator[Finding]:
-    """Yield the note that some architectures lack kernels which others have, and no image serves any architecture."""
+    """Yield the note that some architectures lack kernels that others have, and no image serves any architecture."""
     found = missing_kernels(kernels, names)
     if found:
         archs = sorted({arch for lacking in found.values() for arch in lacking})
@@ -487,9 +486,9 @@ def _absent_somewhere(evidence: RegistrationEvidence, kernels: KernelsByArch, na
 
 
 def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
-    """Yield the finding that nothing goes through the entries of a program, beside units that register themselves."""
+    """Yield the finding that no code reads the entries of a program, while its kernels are registered by calls."""
     if not evidence.is_linked or evidence.unread or evidence.unfollowed:
-        return  # who goes through entries calls with names that are not constant
+        return  # a loop over entries calls with names that are not constant
     for model in MODELS:
         entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
         calls = [each for each in evidence.registered if each.model == model and each.is_kernel]
@@ -497,10 +496,8 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
         if entries and calls and evidence.called.get(register, 0) == len(calls):
             text = (
                 f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]} "
-                f"beside {pluralize(len(calls), 'kernel')}"
-            )
-            text += (
-                f" registered by calls: every call of {register} has a name of its own, none goes through the entries"
+                f"beside {pluralize(len(calls), 'kernel')} registered by calls: "
+                f"every call of {register} has a name of its own, and no code reads the entries"
             )
             hint = "likely step: the link of objects of two models, without clang-linker-wrapper; "
             hint += "compile all in one way, or link with clang --offload-link"
@@ -530,9 +527,9 @@ def program_findings(file: HostMemory) -> Iterator[Finding]:
         elif pop in undefined and model not in records:
             stubs = [symbol.name for symbol in file.symbols if STUB in symbol.name]
             what = f"{pluralize(len(stubs), 'kernel')} ({name_list(stubs)})" if stubs else "kernels of its own"
-            text = f"{title} code launches {what}, and nothing here registers them"
+            text = f"{title} code launches {what}, and nothing in this file registers them"
             text += f": no wrapper, {register} is not called, no offload entry ({CERTAIN})"
-            hint = "likely step: the compilation of the host code, where the device code was not handed to it"
+            hint = "likely step: the compilation of the host code: it did not get the device code"
             yield finding("FP3041", file.view.span(), text, hint)
     if REGISTER_OPENMP not in names and any(name.startswith("__tgt_") for name in names):
         if kinds.get("openmp"):
@@ -540,10 +537,10 @@ def program_findings(file: HostMemory) -> Iterator[Finding]:
             text += f": {REGISTER_OPENMP} is not called ({CERTAIN})"
             yield finding("FP3049", file.view.span(), text, LINK_STEP)
         elif TARGET_KERNEL in undefined:
-            text = f"OpenMP regions are launched, and there is no offload entry for any ({CERTAIN})"
+            text = f"OpenMP regions are launched, but none has an offload entry ({CERTAIN})"
             yield finding("FP3050", file.view.span(), text, LINK_STEP)
     absent = sorted(name for name in undefined if name.startswith(HIP_IMAGE))
     if absent:
-        text = f"{name_list(absent)}: HIP code that no file of the link had ({CERTAIN})"
+        text = f"{name_list(absent)}: no file of the link had this HIP code ({CERTAIN})"
         hint = "likely step: the link of the device code; link with clang and -fgpu-rdc, as the objects were compiled"
         yield finding("FP3051", file.view.span(), text, hint)

@@ -1,7 +1,7 @@
-"""The records by which programs register device code, as tables: layouts for ``--at``, ``--bytes`` and annotations.
+"""Layouts of registration records, field by field, for ``--at``, ``--bytes`` and annotations.
 
-Fields that are pointers have the type of the host's words; what they hold in the file is often nothing: relocations
-say where they lead. Sources: ``crt/host_runtime.h`` of CUDA 13.0 and clang/lib/CodeGen/CGCUDANV.cpp for the wrapper;
+Fields with pointers have the type of the host's word. In the file they are often zero, because relocations hold their
+targets. Sources: ``crt/host_runtime.h`` of CUDA 13.0 and clang/lib/CodeGen/CGCUDANV.cpp for the wrapper;
 llvm/include/llvm/Frontend/Offloading/Utility.h and OffloadWrapper.cpp (LLVM 14 to 23) for the others; intel/llvm's
 ClangOffloadWrapper.cpp for the images of versions 1 and 2.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from fatpack.model import Label
 
     LabelledPart = tuple[int, str, Layout]
-    """The address of a record, what it is called, and its fields."""
+    """The address of a record, its title, and its fields."""
 
 
 FORMAT = "registration"
 
 _MAGIC = "magic"
 
-#: what the meaning of fields with addresses in them starts with: their type is the host's word; and of those of strings
+#: prefix of the meaning of fields with addresses (their type is the host's word), and prefixes of those with strings
 _ADDRESS = "address of "
 _STRINGS = tuple(f"{_ADDRESS}{what}" for what in ("the device's name", "the name of", "options"))
 
@@ -41,12 +41,12 @@ def _layout(name: str, word: int, *fields: tuple[str, str, str]) -> Layout:
 
 
 def wrapper_layout(word: int) -> Layout:
-    """Return the layout of a record that leads to a container of CUDA or HIP."""
+    """Return the layout of a record that points to a container of CUDA or HIP."""
     return _layout(
         "wrapper",
         word,
         (_MAGIC, "u32", "0x466243b1 for CUDA, 0x48495046 for HIP"),
-        ("version", "u32", "1; 2 for what nvcc's device link has made"),
+        ("version", "u32", "1; 2 if nvcc's device link wrote it"),
         ("container", "word", f"{_ADDRESS}the fat binary or bundle"),
         ("prelinked", "word", f"{_ADDRESS}a list of prelinked fat binaries in version 2, 0 in others"),
     )
@@ -57,11 +57,11 @@ def new_entry_layout(word: int) -> Layout:
     return _layout(
         "offload entry",
         word,
-        ("reserved", "u64", "0, which tells it from older entries"),
+        ("reserved", "u64", "0; older entries have an address here"),
         ("version", "u16", "1"),
         ("kind", "u16", "1 OpenMP, 2 CUDA, 4 HIP, 8 SYCL"),
         ("flags", "u32", "low three bits: 0 kernel or variable, 1 managed variable, 2 surface, 3 texture"),
-        ("address", "word", f"{_ADDRESS}what stands for it on the host"),
+        ("address", "word", f"{_ADDRESS}the kernel's stub or the variable on the host"),
         ("name", "word", f"{_ADDRESS}the device's name for it"),
         ("size", "u64", "bytes of a variable, 0 for code"),
         ("data", "u64", "further data: the alignment of a managed variable"),
@@ -74,7 +74,7 @@ def old_entry_layout(word: int) -> Layout:
     return _layout(
         "offload entry",
         word,
-        ("address", "word", f"{_ADDRESS}what stands for it on the host"),
+        ("address", "word", f"{_ADDRESS}the kernel's stub or the variable on the host"),
         ("name", "word", f"{_ADDRESS}the device's name for it"),
         ("size", "word", "bytes of a variable, 0 for code"),
         ("flags", "i32", "low three bits: 0 kernel or variable, 1 managed variable, 2 surface, 3 texture"),
@@ -83,39 +83,39 @@ def old_entry_layout(word: int) -> Layout:
 
 
 def openmp_descriptor_layout(word: int) -> Layout:
-    """Return the layout of what OpenMP's runtime is given (``__tgt_bin_desc``)."""
+    """Return the layout of the descriptor for OpenMP's runtime (``__tgt_bin_desc``)."""
     padding = (("padding", "u32", "0"),) if word == 8 else ()
     return _layout(
         "OpenMP descriptor",
         word,
-        ("image_count", "u32", "how many images there are"),
+        ("image_count", "u32", "number of images"),
         *padding,
         ("images", "word", f"{_ADDRESS}their records"),
         ("entries_begin", "word", f"{_ADDRESS}the first offload entry"),
-        ("entries_end", "word", f"{_ADDRESS}what stands behind the last one"),
+        ("entries_end", "word", f"{_ADDRESS}the end of the last offload entry"),
     )
 
 
 def openmp_image_layout(word: int) -> Layout:
-    """Return the layout of an image that OpenMP's runtime is given (``__tgt_device_image``)."""
+    """Return the layout of the record of an OpenMP image (``__tgt_device_image``)."""
     return _layout(
         "OpenMP image",
         word,
         ("image_begin", "word", f"{_ADDRESS}its bytes; up to LLVM 17 of the container around it"),
-        ("image_end", "word", f"{_ADDRESS}what stands behind them"),
+        ("image_end", "word", f"{_ADDRESS}the end of its bytes"),
         ("entries_begin", "word", f"{_ADDRESS}the first offload entry"),
-        ("entries_end", "word", f"{_ADDRESS}what stands behind the last one"),
+        ("entries_end", "word", f"{_ADDRESS}the end of the last offload entry"),
     )
 
 
 def sycl_descriptor_layout(word: int) -> Layout:
-    """Return the layout of what SYCL's runtime is given (``__sycl.tgt_bin_desc``) up to LLVM 22."""
+    """Return the layout of the descriptor for SYCL's runtime (``__sycl.tgt_bin_desc``) up to LLVM 22."""
     padding = (("padding", "u32", "0"),) if word == 8 else ()
     return _layout(
         "SYCL descriptor",
         word,
         ("version", "u16", "1"),
-        ("image_count", "u16", "how many images there are"),
+        ("image_count", "u16", "number of images"),
         *padding,
         ("images", "word", f"{_ADDRESS}their records"),
         ("entries_begin", "word", "0: each image has entries of its own"),
@@ -124,10 +124,10 @@ def sycl_descriptor_layout(word: int) -> Layout:
 
 
 def sycl_image_layout(word: int, version: int) -> Layout:
-    """Return the layout of an image that SYCL's runtime is given (``__sycl.tgt_device_image``)."""
+    """Return the layout of the record of a SYCL image (``__sycl.tgt_device_image``)."""
     manifest = (
         ("manifest_begin", "word", f"{_ADDRESS}the manifest"),
-        ("manifest_end", "word", f"{_ADDRESS}what stands behind it"),
+        ("manifest_end", "word", f"{_ADDRESS}the end of the manifest"),
     )
     padding = (("padding", "u32", "0"),) if word == 8 else ()
     return _layout(
@@ -135,23 +135,23 @@ def sycl_image_layout(word: int, version: int) -> Layout:
         word,
         ("version", "u16", "3; 1 or 2 by older DPC++"),
         ("kind", "u8", "8 SYCL; 4 by DPC++"),
-        ("format", "u8", "what the bytes are, as far as it is said"),
+        ("format", "u8", "format of the bytes; 0 if unknown"),
         *padding,
         ("target", "word", f"{_ADDRESS}the name of the target"),
         ("compile_options", "word", f"{_ADDRESS}options to compile with"),
         ("link_options", "word", f"{_ADDRESS}options to link with"),
         *(manifest if WITH_MANIFEST.get(version) else ()),
         ("image_begin", "word", f"{_ADDRESS}its bytes"),
-        ("image_end", "word", f"{_ADDRESS}what stands behind them"),
+        ("image_end", "word", f"{_ADDRESS}the end of its bytes"),
         ("entries_begin", "word", f"{_ADDRESS}the first offload entry"),
-        ("entries_end", "word", f"{_ADDRESS}what stands behind the last one"),
+        ("entries_end", "word", f"{_ADDRESS}the end of the last offload entry"),
         ("properties_begin", "word", f"{_ADDRESS}the first set of properties"),
-        ("properties_end", "word", f"{_ADDRESS}what stands behind the last one"),
+        ("properties_end", "word", f"{_ADDRESS}the end of the last set of properties"),
     )
 
 
 def constructor_layout(word: int) -> Layout:
-    """Return the layout of what says that a function runs before main."""
+    """Return the layout of a pointer to a function that runs before main."""
     return _layout("constructor", word, ("function", "word", f"{_ADDRESS}a function that runs before main"))
 
 
@@ -165,17 +165,16 @@ def is_string(doc: str) -> bool:
     return doc.startswith(_STRINGS)
 
 
-# What the bytes of registration are: records, descriptors, offload entries, pointers to constructors, field by field.
+# Annotations of the bytes of registration: records, descriptors, offload entries, pointers to constructors.
 #
-# Values of pointers are what they hold when the program runs, with the symbol or section that lies there: in the file
-# there is often nothing in their place.
+# The value of a pointer is its value at run time, with the symbol or section at that address: the file often has zeros.
 
-#: what sections of pointers to constructors start with
+#: prefixes of the names of sections with pointers to constructors
 _CONSTRUCTORS = (".init_array", ".ctors", ".CRT")
 
 
 def label_records(file: HostMemory) -> Iterator[Label]:
-    """Yield the labels of all records in a host file, in the order of their bytes, none over another."""
+    """Yield the labels of all records in a host file, in the order of their bytes, without overlaps."""
     names = {each.address: each.name for each in file.symbols if each.name}
     reached = 0
     for place, title, fields in sorted(_placed(file), key=lambda part: part[0]):
@@ -186,7 +185,7 @@ def label_records(file: HostMemory) -> Iterator[Label]:
 
 
 def _placed(file: HostMemory) -> Iterator[LabelledPart]:
-    """Yield the records at the places in the file where they lie."""
+    """Yield the records that have bytes in the file, with their places."""
     for address, title, fields in _parts(file):
         place = file.place(address)
         if place:
@@ -215,7 +214,7 @@ def _parts(file: HostMemory) -> Iterator[LabelledPart]:
             if fields is None:
                 fields = sycl[image.version] = sycl_image_layout(word, image.version)
             yield image.at, f"descriptor[{number}].image[{index}]", fields
-    # In PE images any word that leads to a function may be one: those are not called so here.
+    # In PE images any word that points to a function may be a constructor: only those in known sections are labelled.
     running = (each for each in file.constructors() if each.section.startswith(_CONSTRUCTORS))
     for number, each in enumerate(running):
         yield each.place, f"constructor[{number}]", constructor
@@ -236,7 +235,7 @@ def _labels(file: HostMemory, place: int, title: str, fields: Layout, names: Map
 
 
 def _words(file: HostMemory, target: int, names: Mapping[int, str], *, is_string: bool) -> str:
-    """Return what lies at an address: a string or a name, and the place in the file."""
+    """Return the text for an address: the string or name there, and its place in the file."""
     if not target:
         return "0"
     text = file.string_at(target) if is_string else ""

@@ -1,7 +1,7 @@
 """Registrations and launches in relocatable objects: calls with their constants, and functions that run before main.
 
-Arguments stand before a call, so a call ends a group of references. In a group the registers tell which constant is
-which argument; code that was not optimised moves constants through other registers, and then their kinds tell: the
+Arguments are set before a call, so a call ends a group of references. In a group the registers show the argument that
+each constant is for. Code that was not optimised moves constants through other registers; then their kinds decide: the
 name is a string, the handle is not.
 """
 
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# What the code of an object refers to: its relocations, and what the instructions around them do.
+# References of an object's code: relocations, and the instructions around them.
 #
-# No instruction is decoded but those that take an address or call: before the place of a relocation stand the opcode
-# and the register. What an assembler resolved itself, since caller and target are in one section, has no relocation:
-# then the opcode is looked for, and believed where it leads to the first byte of a function. (Intel's manual, volume 2;
-# Arm's architecture reference manual, A64.)
+# Only instructions that take an address or call are decoded: the opcode and the register are right before the place of
+# a relocation. A reference that an assembler resolved itself, within one section, has no relocation: its opcode is
+# searched for, and accepted if it leads to the first byte of a function. (Intel's manual, volume 2; Arm's architecture
+# reference manual, A64.)
 
-#: a register that is not known
+#: an unknown register
 NO_REGISTER = -1
 
-#: LIMIT: bytes of one function in which opcodes are looked for. Functions that register a thousand kernels have 50 kB.
+#: LIMIT: bytes of one function that are searched for opcodes. Functions that register a thousand kernels have 50 kB.
 _SEARCHED = 1 << 22
 
 
 class CodeReference(Record):
-    """A place in code, by address, and what it refers to: a call, or an address that is put into a ``register``."""
+    """A place in code, by address, and its target: a call, or an address that is put into a ``register``."""
 
     at: int
     target: int
@@ -62,7 +62,7 @@ class CodeReference(Record):
 
 
 def find_object_references(file: ObjectMemory, function: MemoryFunction) -> list[CodeReference]:
-    """Return what a function refers to, in the order of its code; nothing for processors that are not known."""
+    """Return the references of a function, in the order of its code; none for unknown processors."""
     section = file.section_at(function.start)
     if section is None or file.machine not in _READERS:
         return []
@@ -80,7 +80,7 @@ def _x86(file: ObjectMemory, section: MemorySection, start: int, code: bytes) ->
         if at + 4 > len(code) or not at:
             continue
         stored = int.from_bytes(code[at : at + 4], "little", signed=True)
-        # What is relative counts from the end of the instruction, 4 bytes behind the place. COFF means so already.
+        # Relative values count from the end of the instruction, 4 bytes after the place. COFF's already do.
         if way == POINTER:
             target = symbol + (stored if addend is None else addend)
             yield CodeReference(base + at, target, False, _immediate(code, at))
@@ -101,12 +101,12 @@ def _x86(file: ObjectMemory, section: MemorySection, start: int, code: bytes) ->
 
 
 def _x86_resolved(file: ObjectMemory, base: int, code: bytes, taken: set[int]) -> Iterator[CodeReference]:
-    """Yield what has no relocation, as caller and target are in one section."""
+    """Yield the references within one section, which have no relocation."""
     for opcode, length in ((b"\xe8", 1), (b"\xe9", 1), (b"\x8d", 2)):
         at, is_call = code.find(opcode), length == 1
         while at >= 0:
             place = at + length
-            # An address takes 7 bytes: a REX prefix, the opcode, and ModR/M for what is relative to the instruction.
+            # An address takes 7 bytes: a REX prefix, the opcode, and the ModR/M byte for an address relative to RIP.
             if place not in taken and place + 4 <= len(code) and (is_call or _is_relative(code, at)):
                 target = base + place + 4 + int.from_bytes(code[place : place + 4], "little", signed=True)
                 if file.is_start(target):
@@ -121,13 +121,13 @@ def _is_relative(code: bytes, at: int) -> bool:
 
 
 def _register(code: bytes, at: int) -> int:
-    """Return the register of a ModR/M byte before a place, with the bit that a REX prefix adds."""
+    """Return the register in the ModR/M byte before a place, with the bit that a REX prefix adds."""
     prefix = code[at - 3] if at > 2 else 0
     return (code[at - 1] >> 3 & 7) | (8 if prefix & 0xF4 == 0x44 else 0)
 
 
 def _immediate(code: bytes, at: int) -> int:
-    """Return the register into which an immediate at a place is moved."""
+    """Return the register that an immediate at a place is moved into."""
     before, opcode = code[at - 1], code[at - 2] if at > 1 else 0
     if before & 0xF8 == 0xB8:
         return (before & 7) | (8 if opcode & 0xF1 == 0x41 else 0)
@@ -172,15 +172,15 @@ def _signed(value: int, bits: int) -> int:
 _READERS = {"x86-64": _x86, "aarch64": _a64}
 
 
-#: LIMIT: functions that are looked at. The largest object known to us has some hundred that call a runtime.
+#: LIMIT: functions that are read. The largest object known to us has some hundred that call a runtime.
 _MOST = 1 << 14
 
-#: how many calls deep constructors are followed
+#: depth of the calls from constructors that are followed
 _DEPTH = 5
 
 
 class ObjectCall(Record):
-    """A call of a runtime's function: from which function (its address), where, and the constants before it."""
+    """A call of a runtime function: its name, the addresses of its caller and itself, and the constants before it."""
 
     name: str
     caller: int
@@ -188,10 +188,10 @@ class ObjectCall(Record):
     group: tuple[CodeReference, ...]
 
 
-#: bytes before a call in which its first argument is looked for
+#: bytes before a call that are searched for its first argument
 _NEAR = 96
 
-#: XOR EDI, EDI and MOV EDI, 0; what else writes RDI: MOV from registers and memory, LEA, POP
+#: XOR EDI, EDI and MOV EDI, 0; other instructions that write RDI: MOV from registers and memory, LEA, POP
 _ZERO = re.compile(rb"[\x31\x33]\xff|\xbf\0\0\0\0")
 _WRITES = re.compile(
     rb"[\x48-\x4f]?\x89[\xc7\xcf\xd7\xdf\xe7\xef\xf7\xff]|[\x8b\x8d][\x38-\x3f\x78-\x7f\xb8-\xbf]|\x5f"
@@ -208,11 +208,11 @@ class ObjectCalls:
         self.is_cut = False
 
     def all(self) -> list[ObjectCall]:
-        """Return the calls of runtimes' functions, in the order of the code."""
+        """Return the calls of runtime functions, in the order of the code."""
         return [call for function in self._callers() for call in self._of(function)]
 
     def _callers(self) -> list[MemoryFunction]:
-        """Return the functions that refer to one of a runtime."""
+        """Return the functions that refer to a runtime function."""
         file = self.file
         found: dict[int, MemoryFunction] = {}
         for section in file.sections:
@@ -239,15 +239,15 @@ class ObjectCalls:
                 group.append(reference)
 
     def references(self, function: MemoryFunction) -> Sequence[CodeReference]:
-        """Return what a function refers to, in the order of its code."""
+        """Return the references of a function, in the order of its code."""
         if function.start not in self._references:
             self._references[function.start] = find_object_references(self.file, function)
         return self._references[function.start]
 
     def passes_null(self, call: ObjectCall) -> bool:
-        """Return whether the code between a call and the one before it puts 0 into the first argument, and no more.
+        """Return whether the code before a call sets the first argument to 0, after any call before it.
 
-        On x86-64 for System V: XOR of EDI with itself, or MOV of 0; whatever else may write RDI there is no such call.
+        Only for x86-64 and System V: XOR of EDI with itself, or MOV of 0, and no other instruction that may write RDI.
         """
         file, function = self.file, self.file.function_at(call.at)
         if file.machine != "x86-64" or function is None or file.arguments[:1] != (7,):
@@ -259,7 +259,7 @@ class ObjectCalls:
         return zero >= 0 and not _WRITES.search(code, zero)
 
     def reached(self, roots: Iterable[int]) -> set[int]:
-        """Return the functions that some lead to: by calls, and by handing on their addresses."""
+        """Return the functions that ``roots`` reach: by calls, and by passing on their addresses."""
         file, level = self.file, set(roots)
         found: set[int] = set()
         for _ in range(_DEPTH + 1):
@@ -275,7 +275,7 @@ class ObjectCalls:
 
 
 def handle_and_name(file: ObjectMemory, call: ObjectCall) -> tuple[int | None, str]:
-    """Return what a call registers: the handle, None if it is not known, and the device's name for it, or ""."""
+    """Return the handle that a call registers (None: unknown), and the device's name for it, or ""."""
     by_register = {reference.register: reference.target for reference in call.group}
     order = file.arguments
     strings = [(each.target, text) for each in call.group if (text := file.string_at(each.target))]
@@ -291,7 +291,7 @@ def handle_and_name(file: ObjectMemory, call: ObjectCall) -> tuple[int | None, s
 
 
 def launched_handle(file: ObjectMemory, call: ObjectCall, *, is_stub: bool) -> int | None:
-    """Return the handle that a launch takes, None if it is no constant."""
+    """Return the handle of a launch, None if it is not a constant."""
     argument = model.LAUNCH[call.name]
     register = file.arguments[argument] if len(file.arguments) > argument else None
     found = next((each.target for each in reversed(call.group) if each.register == register), None)
@@ -307,7 +307,7 @@ def launched_handle(file: ObjectMemory, call: ObjectCall, *, is_stub: bool) -> i
 
 
 def holds_function(file: ObjectMemory, address: int) -> bool:
-    """Return whether the pointer at an address leads to a function: the handles of HIP are such."""
+    """Return whether the pointer at an address leads to a function, as a handle of HIP does."""
     section = file.section_at(address)
     if section is None or section.is_code:
         return False
@@ -316,16 +316,16 @@ def holds_function(file: ObjectMemory, address: int) -> bool:
 
 
 def nearest_before(starts: Sequence[int], at: int) -> int:
-    """Return the last of some addresses that is not behind another, -1 if there is none."""
+    """Return the last address in ``starts`` that is not after ``at``, -1 if there is none."""
     index = bisect_right(starts, at) - 1
     return starts[index] if index >= 0 else -1
 
 
-# The evidence of an object: by its symbols and relocations alone.
+# The evidence of an object, from its symbols and relocations.
 
 
 def read_object(view: View, host: str) -> ObjectMemory:
-    """Return an object laid out. Raises FormatError."""
+    """Return the memory image of an object. Raises FormatError."""
     if host == "elf":
         from fatpack.binary.elf.object_memory import ElfObjectMemory
 
@@ -336,7 +336,7 @@ def read_object(view: View, host: str) -> ObjectMemory:
 
 
 def object_evidence(file: ObjectMemory) -> RegistrationEvidence:
-    """Return what an object shows."""
+    """Return the evidence of an object."""
     calls = ObjectCalls(file)
     stubs = {each.address: each.name for each in file.symbols if each.is_function and STUB in each.name}
     links = sorted({each.name for each in file.symbols if each.name.startswith(LINKED_BINARY)})
@@ -366,7 +366,7 @@ def object_evidence(file: ObjectMemory) -> RegistrationEvidence:
                 nulls.append(call.at)
             elif handle is not None:
                 launches.append(LaunchCall(model or "openmp", call.at, call.caller, handle))
-    for each in file.symbols:  # referred to, but called in ways that are not read
+    for each in file.symbols:  # referred to, but not by calls that can be read
         if each.name in FUNCTION_NAMES and not each.is_defined and each.address in file.referred:
             called.setdefault(each.name, 0)
     constructors = tuple(file.constructors())
@@ -390,7 +390,7 @@ def object_evidence(file: ObjectMemory) -> RegistrationEvidence:
 
 
 def _wrapper(file: ObjectMemory, call: ObjectCall, known: set[int]) -> int | None:
-    """Return the wrapper that a call registers: by register, or the only address that could be one."""
+    """Return the wrapper that a call registers: by its register, or the only address that could be one."""
     register = file.arguments[0] if file.arguments else None
     found = next((each.target for each in reversed(call.group) if each.register == register), None)
     if found is not None and file.section_at(found) is not None:

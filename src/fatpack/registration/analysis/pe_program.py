@@ -1,9 +1,9 @@
 """PE programs and libraries as input of code analysis: imports, thunks, functions, constructors.
 
-Pointers are in place, with the address at which the image expects to be loaded. What is imported has a slot in the
-import address table; linkers make thunks that jump through it. ``.pdata`` tells the functions that call others, also
-in stripped images. Constructors stand in ``.CRT$XC…`` (lld puts it into ``.rdata``) or ``.ctors`` (GNU ld: elsewhere):
-any word that is where a function starts may be one. (Microsoft PE and COFF specification.)
+Pointers are in place, with the address at which the image expects to be loaded. Imports have a slot in the import
+address table; linkers make thunks that jump through it. ``.pdata`` lists the functions that call others, also in
+stripped images. Constructors are in ``.CRT$XC…`` (lld puts it into ``.rdata``) or ``.ctors`` (GNU ld: elsewhere): any
+word with the address of a function may be one. (Microsoft PE and COFF specification.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MACHINES = {0x8664: "x86-64", 0xAA64: "aarch64"}
 #: IMAGE_SCN_MEM_EXECUTE; the type of a symbol that is a function
 _CODE, _FUNCTION = 0x20000000, 0x20
 
-#: where data directories start in the optional header of 64-bit images, and the numbers of two of them
+#: offset of the data directories in the optional header of 64-bit images, and the numbers of two of them
 _DIRECTORIES, _IMPORTS, _UNWINDING = 112, 1, 3
 
 #: LIMIT: bytes of the tables of imports and of functions, of symbols, and of a section that is searched for pointers
@@ -45,7 +45,7 @@ class PeCodeProgram(LinkedProgram):
         self._pe = pe = PeFile(view)
         self._base = pe.base
         super().__init__(view, code_machine(pe), 8, list(_sections(pe)), is_windows=True)
-        #: where functions of the table of unwinding start and end, from the base of the image
+        #: start and end of the functions in the unwind table, relative to the base of the image
         self._ranges: list[tuple[int, int]] = []
         self._titles = dict(self._symbols())
         self._import()
@@ -60,7 +60,7 @@ class PeCodeProgram(LinkedProgram):
                 self.imports.setdefault(start, name)
 
     def _directory(self, number: int) -> tuple[int, int]:
-        """Return the address and the size of what a data directory leads to."""
+        """Return the address and the size in a data directory."""
         at = self._pe.optional_offset + _DIRECTORIES + 8 * number
         entry = self.view.head(at, 8) if _DIRECTORIES + 8 * number + 8 <= self._pe.optional_size else b""
         address, size = int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:8], "little")
@@ -74,7 +74,7 @@ class PeCodeProgram(LinkedProgram):
         return section.data.head(at, size) if at < len(section.data) else b""
 
     def _import(self) -> None:
-        """Name the slots of the import address table that are for functions of a runtime."""
+        """Name the slots of the import address table for runtime functions."""
         address, size = self._directory(_IMPORTS)
         left = _TABLE // 8
         for at in range(address, address + size, 20):
@@ -103,7 +103,7 @@ class PeCodeProgram(LinkedProgram):
                 self.imports[at] = self.imports[slot]
 
     def _unwound(self) -> Iterator[int]:
-        """Yield the starts of the functions that the table of unwinding has."""
+        """Yield the starts of the functions in the unwind table."""
         address, size = self._directory(_UNWINDING)
         data = self._bytes_at(address, size)
         step = 3 if self.machine == "x86-64" else 2
@@ -113,10 +113,10 @@ class PeCodeProgram(LinkedProgram):
         yield from (self._base + start for start in words[::step] if start)
 
     def _leaves(self) -> Iterator[int]:
-        """Yield the functions that a word of data leads to and the table of unwinding lacks: those that end in a jump.
+        """Yield the functions to which a word of data points and which the unwind table lacks: leaf functions.
 
-        So nvcc's constructor of relocatable device code is compiled: it takes addresses, and jumps to what registers.
-        A function starts at a multiple of 16, and outside of all others. (Microsoft, "x64 exception handling": leaf
+        nvcc's constructor of relocatable device code is one: it takes addresses, and jumps to the registering function.
+        Functions start at a multiple of 16, and outside of all others. (Microsoft, "x64 exception handling": leaf
         functions have no entry.)
         """
         starts = [start for start, _ in self._ranges]
@@ -132,7 +132,7 @@ class PeCodeProgram(LinkedProgram):
                     yield value
 
     def _symbols(self) -> Iterator[tuple[int, str]]:
-        """Yield the address and the name of the functions that the table of symbols has."""
+        """Yield the address and the name of the functions in the table of symbols."""
         pe = self._pe
         size = min(pe.symbol_count * 18, _SYMBOLS)
         if not pe.symbol_offset or pe.symbol_offset + size > len(self.view):
@@ -163,7 +163,7 @@ class PeCodeProgram(LinkedProgram):
         return {start: name for start, name in self._titles.items() if model.STUB in name}
 
     def constructors(self) -> list[Constructor]:
-        """Return what may run before main: every word that is where a function starts."""
+        """Return the functions that may run before main: every function to which a word of data points."""
         found = []
         for section in self.sections:
             for number, value in enumerate(self._data[section.number]):
@@ -192,10 +192,10 @@ def _sections(pe: PeFile) -> Iterator[MemorySection]:
             is_code = bool(section.flags & _CODE)
             yield MemorySection(section.number, name, pe.base + section.virtual_address, size, data, is_code)
     except Truncated:
-        return  # the host has reported it
+        return  # the scan of the host has reported it
 
 
 def _words(section: MemorySection) -> array[int]:
-    """Return the words of a section that may hold pointers: not of those that hold device code."""
+    """Return the words of a section that may hold pointers; none for a section of device code."""
     size = len(section.data) if len(section.data) <= _SEARCHED and "fat" not in section.name else 0
     return array("Q", section.data.head(0, size - size % 8))

@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram
 
 
-# The functions of a runtime that a stripped program has inside, named by what they are called with.
+# Names for the functions of a runtime inside a stripped program, inferred from their arguments.
 #
-# Nothing has a name there, but calls have a shape. Who is handed the address of a wrapper first registers it. Who is
-# then called with one string twice, third and fourth, registers a kernel if the second argument is code, or a pointer
-# to code; otherwise a variable. The function that a registered kernel's stub hands the kernel's own handle to launches
-# it. Names found so are likely at most.
+# The first function that gets the address of a wrapper as its first argument registers the wrapper. A function called
+# next to it with one string as third and fourth argument registers a kernel if the second argument is code, or a
+# pointer to code; otherwise a variable. The function that gets a registered handle from the handle's own stub launches
+# it. Names found in this way are likely at most.
 
-#: LIMIT: functions that are followed for names, and bytes of them: a few show what all are called with
+#: LIMIT: functions that are followed for names, and bytes of them: a few are enough to infer all names
 _FUNCTIONS, _BYTES = 512, 4 << 20
 
-#: stubs that hand over their own address, and agree, for a name without any that is registered
+#: stubs that must pass their own address to one function before it is named, if no handle is registered
 _VOTES = 2
 
 
 def identify_functions(program: LinkedProgram) -> bool:
-    """Name what the calls of a program show; return whether there is any such name."""
+    """Name the runtime functions by the shape of their calls; return whether any was found."""
     known = {each for each in program.imports.values() if each in REGISTER_BINARY}
     found = False
     for runtime in MODELS:
@@ -65,7 +65,7 @@ class _FunctionShapes:
         self._left = _BYTES
 
     def named(self, places: set[int], registers: str) -> bool:
-        """Name the functions that wrappers at some places lead to; return whether there are any."""
+        """Name the functions that get the addresses of wrappers; return whether there are any."""
         program = self._program
         binary: dict[int, int] = {}
         callers: set[int] = set()
@@ -83,7 +83,10 @@ class _FunctionShapes:
         return True
 
     def _name_functions(self, callers: set[int]) -> set[int]:
-        """Name what registers kernels and variables, by the calls of who registers a wrapper and of those it calls."""
+        """Name the functions that register kernels and variables; return the handles of the kernels.
+
+        Read are the functions that register a wrapper, and the functions they call.
+        """
         program = self._program
         kernels: dict[int, int] = {}
         variables: dict[int, int] = {}
@@ -112,7 +115,7 @@ class _FunctionShapes:
         return handles
 
     def _name_launch(self, handles: set[int]) -> None:
-        """Name what launches: by the stubs that hand over their own handle first."""
+        """Name the launching function: stubs pass it their own handle as the first argument."""
         program = self._program
         counts: dict[int, int] = {}
         for handle in sorted(handles):
@@ -129,7 +132,7 @@ class _FunctionShapes:
             program.imports.setdefault(target, launch)
 
     def _own_addresses(self) -> dict[int, int]:
-        """Return which functions are handed the address of their caller, or of a pointer to it, and how often."""
+        """Return the number of calls of each function with the address of its caller, or of a pointer to that."""
         program = self._program
         handles = dict(zip(program.begins(), program.begins(), strict=True))
         if self._model == "hip":
@@ -162,14 +165,14 @@ class _FunctionShapes:
 
 
 def _most(counts: dict[int, int]) -> int | None:
-    """Return what has most votes."""
+    """Return the key with the most votes."""
     return max(counts, key=lambda each: (counts[each], -each)) if counts else None
 
 
-#: how many calls deep constructors are followed
+#: depth of the calls from constructors that are followed
 _DEPTH = 5
 
-#: what is only counted
+#: functions whose calls are only counted
 _COUNTED = frozenset((*PUSH, *POP))
 
 #: LIMIT: bytes of constructors that are searched before all other code
@@ -177,7 +180,7 @@ _CONSTRUCTORS = 1 << 22
 
 
 def program_evidence(program: LinkedProgram) -> tuple[RegistrationEvidence, bool]:
-    """Return what a program shows, and whether its functions could be followed: those of x86-64 take capstone."""
+    """Return the evidence in a program, and whether its functions can be followed (for x86-64: with capstone)."""
     return _EvidenceReader(program).evidence(), ProgramCalls(program).can_follow()
 
 
@@ -206,15 +209,15 @@ class _EvidenceReader:
                 called[name] = called.get(name, 0) + 1
                 continue
             start = program.start_of(at)
-            if start not in own:  # the runtime's own, in a program that has it inside
+            if start not in own:  # calls inside the runtime itself, if the program contains it
                 called[name] = called.get(name, 0) + 1
                 self._take(at, start, name, models[name], values)
         constructors = program.constructors()
         wanted = {binary.caller for binary in self._binaries} | {each.caller for each in self._registered}
-        # What the device link of nvcc defines is called by the constructors of other files, too.
+        # The functions that nvcc's device link defines are called by constructors of other files, too.
         linked = {at for at, name in imports.items() if name.startswith(LINKED_BINARY)}
         reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
-        if program.is_windows:  # any pointer to a function looks like one
+        if program.is_windows:  # any pointer to a function may be a constructor
             constructors = [each for each in constructors if each.function in reached]
         tables = tuple(entries.find_entry_tables(program))
         return RegistrationEvidence(
@@ -239,7 +242,7 @@ class _EvidenceReader:
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
-        """Take note of one call."""
+        """Record one call."""
         if name in REGISTER_FUNCTION or name in REGISTER_VARIABLE:
             is_kernel = name in REGISTER_FUNCTION
             handle, place = values if values else (None, None)
@@ -262,9 +265,9 @@ class _EvidenceReader:
             self._callbacks.add(values[0])
 
     def _walked(self, tables: set[int]) -> frozenset[int] | None:
-        """Return which tables of entries the loops that register go through: those whose address their code takes.
+        """Return the tables of entries that the registering loops read: their code takes the address of the table.
 
-        In PE images the bounds of a table are variables beside it, and other code may hold one: nothing is said there.
+        None for PE images: there the bounds of a table are variables beside it, whose addresses other code may hold.
         """
         program = self._program
         if program.is_windows:
@@ -290,7 +293,7 @@ class _EvidenceReader:
         return self._program.section_at(handle) is not None and handle not in self._program.imports
 
     def _reached(self, wanted: set[int], roots: set[int]) -> set[int]:
-        """Return which functions constructors lead to: from the functions backwards, as constructors lead anywhere."""
+        """Return the functions that constructors reach, searched backwards: constructors may call any function."""
         leads: dict[int, set[int]] = {}
         level, seen = set(wanted), set[int]()
         for _ in range(_DEPTH):
@@ -313,7 +316,7 @@ class _EvidenceReader:
         return reached
 
     def _leading(self, level: set[int], places: Iterable[tuple[int, int]], leads: dict[int, set[int]]) -> set[int]:
-        """Return the functions with places that refer to some others, and take note to which."""
+        """Return the functions with references to the functions in ``level``, and record the edges in ``leads``."""
         found: set[int] = set()
         for at, target in places:
             start = self._program.start_of(at)
@@ -323,7 +326,7 @@ class _EvidenceReader:
         return found
 
     def _from(self, roots: Collection[int], targets: Collection[int]) -> Iterable[tuple[int, int]]:
-        """Yield where constructors refer to some functions: asked first, as that is usual and constructors are few."""
+        """Yield the references of constructors to some functions. These few are usual, so they are searched first."""
         program = self._program
         left = _CONSTRUCTORS
         for root in sorted(roots):

@@ -1,7 +1,7 @@
 """Code that refers to some addresses (calls, jumps, addresses taken), found without decoding all of it.
 
-An instruction names an address by its distance. For all places within some hundred kilobytes the upper bytes of the
-distance take a handful of values: a search for those in the code leaves a few places, and each is checked. What only
+An instruction holds an address as a distance. For all places within some hundred kilobytes the upper bytes of the
+distance take a handful of values: a search for those in the code leaves a few places, and each is checked. Data that
 looks like an instruction may be among them, once in some billions.
 """
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 #: bytes of code that are searched at once
 STEP = 1 << 19
 
-#: bytes of code in which every such instruction is looked at: making an expression takes longer
+#: bytes of code below which every candidate is checked: making a regular expression would take longer
 _SHORT = 1 << 14
 
 #: LIMIT: pointers whose distances are searched for one by one; a program has one for each function of the runtimes
 _SLOTS = 64
 
-#: how many instructions lie between the two that make an address on AArch64, at most
+#: the most instructions between the two that make an address on AArch64
 _NEAR = 16
 
 #: BR X16
@@ -34,8 +34,7 @@ _BRANCH = b"\x00\x02\x1f\xd6"
 
 _number = struct.Struct("<i").unpack_from
 
-#: x86-64: call and jump; those through a pointer; what loads a pointer, and what makes an address (the last byte says
-#: into which register)
+#: x86-64: call and jump; call and jump through a pointer; load of a pointer; and LEA (the last byte has the register)
 _DIRECT, _INDIRECT = rb"[\xe8\xe9]", rb"\xff[\x15\x25]"
 _LOADS, _TAKES = rb"\x8b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]", rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]"
 
@@ -52,7 +51,7 @@ def find_calls(
 ) -> list[tuple[int, int, int]]:
     """Return the calls and jumps in a part of a section that lead to some addresses, or through pointers there.
 
-    Each with its address, that of the next instruction, and where it leads to, in order.
+    Each has its address, that of the next instruction, and the target, in order.
     """
     code, base = program.content(section), section.address
     direct, slots = frozenset(targets) - program.slots, frozenset(targets) & program.slots
@@ -62,13 +61,13 @@ def find_calls(
     through = slots - program.jumped
     if not through:
         return found
-    named = program.imports  # thunks call nothing
+    named = program.imports  # jumps of thunks are no calls
     found += [(at, at + 6, to) for at, to in _x86(base, code, low, high, through, _INDIRECT, 2) if at not in named]
     return sorted(found)
 
 
 def find_thunks(program: LinkedProgram, section: MemorySection, slots: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield the thunks in a section that jump through one of some pointers, and which."""
+    """Yield the thunks in a section that jump through one of ``slots``, with the slot."""
     code, base, wanted = program.content(section), section.address, frozenset(slots)
     for low in range(0, len(code), STEP):
         high = min(low + STEP, len(code))
@@ -78,14 +77,14 @@ def find_thunks(program: LinkedProgram, section: MemorySection, slots: Collectio
                     yield at, slot
             continue
         for at, slot in _x86(base, code, low, high, wanted, rb"\xff\x25", 2):
-            if code[at - base - 1 : at - base] != b"\x48":  # with a prefix: a call at the end of a function
+            if code[at - base - 1 : at - base] != b"\x48":  # with a REX prefix it is a tail call
                 yield at, slot
 
 
 def pointer_loads(
     program: LinkedProgram, section: MemorySection, low: int, high: int, slots: Collection[int]
 ) -> list[int]:
-    """Return where code in a part of a section loads one of some pointers: to call what it leads to."""
+    """Return the addresses of code in a part of a section that loads one of ``slots``, to call its target."""
     code, base = program.content(section), section.address
     if program.machine == "aarch64":
         return [at for at, _ in _a64_addresses(base, code, low, high, frozenset(slots))]
@@ -93,7 +92,7 @@ def pointer_loads(
 
 
 def find_offsets(program: LinkedProgram, slots: Collection[int]) -> Iterator[int]:
-    """Yield where code of the large model has the distance of a pointer from the table of all, as 64 bits of it."""
+    """Yield the places of code of the large model that hold the 64-bit distance of a slot from the GOT."""
     tables = [section.address for section in program.sections if section.name in (".got", ".got.plt")][:2]
     if program.machine != "x86-64" or len(slots) > _SLOTS:
         return
@@ -107,7 +106,7 @@ def find_offsets(program: LinkedProgram, slots: Collection[int]) -> Iterator[int
 
 
 def find_code_references(program: LinkedProgram, targets: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield the addresses in code that call, jump to, or take one of some addresses, and which."""
+    """Yield the addresses in code that call, jump to, or take one of ``targets``, with the target."""
     for section in code_sections(program):
         size = len(section.data)
         for low in range(0, size, STEP):
@@ -115,7 +114,7 @@ def find_code_references(program: LinkedProgram, targets: Collection[int]) -> It
 
 
 def address_taken(program: LinkedProgram, targets: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield where code takes one of some addresses, without calls, and which."""
+    """Yield the addresses in code that take one of ``targets``, without calls, with the target."""
     wanted = frozenset(targets)
     for section in code_sections(program):
         code, base = program.content(section), section.address
@@ -131,7 +130,7 @@ def address_taken(program: LinkedProgram, targets: Collection[int]) -> Iterator[
 def find_code_references_in(
     program: LinkedProgram, section: MemorySection, low: int, high: int, targets: Collection[int]
 ) -> Iterator[tuple[int, int]]:
-    """Yield those of a part of a section."""
+    """Yield the references in a part of a section to ``targets``, with the target."""
     code, base, wanted = program.content(section), section.address, frozenset(targets)
     if program.machine == "aarch64":
         yield from _a64_calls(base, code, low, high, wanted)
@@ -143,7 +142,7 @@ def find_code_references_in(
 
 
 def _x86_fixed(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> list[tuple[int, int]]:
-    """Return where programs at fixed addresses move one of some addresses into a register."""
+    """Return the places at which programs at fixed addresses move one of some addresses into a register."""
     uppers = {target >> 16 & 0xFFFF for target in wanted if target >> 32 == 0}
     if not uppers:
         return []
@@ -154,7 +153,7 @@ def _x86_fixed(base: int, code: bytes, low: int, high: int, wanted: frozenset[in
 
 
 def _pattern(opcode: bytes, uppers: set[int]) -> re.Pattern[bytes]:
-    """Return what finds an opcode before a number whose upper two bytes are among some."""
+    """Return an expression for an opcode before a number whose upper two bytes are in ``uppers``."""
     third, fourth = _any({upper & 0xFF for upper in uppers}), _any({upper >> 8 for upper in uppers})
     return re.compile(opcode + b"(?=.." + third + fourth + b")", re.DOTALL)
 
@@ -166,7 +165,7 @@ def _any(values: set[int]) -> bytes:
 def _x86(
     base: int, code: bytes, low: int, high: int, wanted: frozenset[int], opcode: bytes, skip: int
 ) -> list[tuple[int, int]]:
-    """Return where instructions name one of some addresses by its distance from their end."""
+    """Return the instructions that hold the distance of one of ``wanted`` from their end, with the target."""
     end, found = skip + 4, list[tuple[int, int]]()
     first, last = base + low, base + high + end
     uppers = {
@@ -187,7 +186,7 @@ def _x86(
 
 
 def _a64_calls(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """Yield where B and BL lead to one of some addresses: by 26 bits, counted in instructions."""
+    """Yield each B and BL to one of ``wanted``, with the target; the distance has 26 bits and counts instructions."""
     uppers = {
         distance & 0x3FF
         for page in {target >> 18 for target in wanted}
@@ -208,7 +207,7 @@ def _a64_calls(base: int, code: bytes, low: int, high: int, wanted: frozenset[in
 
 
 def _a64_addresses(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """Yield where ADRP, with what adds the rest, or ADR make one of some addresses, or load from it."""
+    """Yield each ADR, and ADRP with the instruction that adds the rest or loads, for one of ``wanted``."""
     first, last = base + low, base + high
     pages = {target >> 12 for target in wanted}
     for at, word in _a64_relative(code, low, high, _uppers(pages, first >> 12, last >> 12), rb"[\x90\xb0\xd0\xf0]"):
@@ -221,12 +220,12 @@ def _a64_addresses(base: int, code: bytes, low: int, high: int, wanted: frozense
 
 
 def _pair(third: set[int], fourth: bytes) -> re.Pattern[bytes]:
-    """Return what finds the third byte of an instruction before its fourth, wherever they are."""
+    """Return an expression for the third byte of an instruction before its fourth, at any place."""
     return re.compile(_any(third) + b"(?=" + fourth + b")")
 
 
 def _uppers(wanted: Collection[int], first: int, last: int) -> set[int]:
-    """Return which bits 13 to 20 the distances from some places to some others have."""
+    """Return the values of bits 13 to 20 of the distances from a range of places to ``wanted``."""
     groups = {each >> 13 for each in wanted}
     return {
         number & 0xFF
@@ -237,7 +236,7 @@ def _uppers(wanted: Collection[int], first: int, last: int) -> set[int]:
 
 
 def _offset(word: int) -> int:
-    """Return the distance that ADR and ADRP hold, in bytes or pages."""
+    """Return the distance in an ADR or ADRP, in bytes or pages."""
     offset = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
     return offset - (1 << 21) if offset >> 20 else offset
 
@@ -251,7 +250,7 @@ def _a64_relative(code: bytes, low: int, high: int, uppers: set[int], top: bytes
 
 
 def _second(at: int, code: bytes, register: int, page: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """Yield what the instruction behind an ADRP makes of its page."""
+    """Yield the address that a later instruction makes from the page of an ADRP, if it is wanted."""
     for place in range(0, len(code) - 3, 4):
         word = int.from_bytes(code[place : place + 4], "little")
         low = word >> 10 & 0xFFF

@@ -1,7 +1,7 @@
 """A linked program for code analysis, independent of its format: imports, functions, constructors.
 
 Large libraries have a hundred thousand functions, and a handful of their names matter: functions are kept as sorted
-addresses, and their names are looked up when they are asked for.
+addresses, and names are looked up on request.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-#: LIMIT: bytes of a section of strings that are kept. Those with device code are larger, and have none of the names.
+#: LIMIT: bytes of a cached section of strings. Sections with device code are larger, and have none of the names.
 _MAX_STRING_SECTION = 1 << 26
 
 _ADDRESS_MASK = (1 << 64) - 1
 
 
 class LinkedProgram(HostMemory):
-    """A program or library. ``imports`` are the names of the runtimes' functions by the address of what leads to them:
-    slots of pointers, stubs that jump through one, and the functions where the program has them itself.
+    """A program or library, with the functions of the runtimes by address.
 
-    ``slots`` are those that are pointers, ``jumped`` those of them that only stubs use. ``dynamic`` are the names that
-    other files define.
+    ``imports`` are the names of runtime functions by address: of pointer slots, of the stubs that jump through one, and
+    of functions that the program defines itself. ``slots`` are the addresses of the pointers among these, and
+    ``jumped`` are the slots that only stubs use. ``dynamic`` are the names that other files define.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class LinkedProgram(HostMemory):
         self._values: dict[int, int] = {}
 
     def pointers(self, section: MemorySection) -> Mapping[int, int]:
-        """Return address → value of the pointers that relocations hold: those of the program, asked by address.
+        """Return address → value of the pointers of the whole program that relocations hold.
 
-        A copy for every section would cost the square of the file, where sections lie over each other.
+        A copy for every section would take time and memory quadratic in the file's size if sections overlap.
         """
         return self._values
 
     def pointer_at(self, address: int) -> int | None:
-        """Return the pointer at an address, None where the file has no bytes."""
+        """Return the pointer at an address, None if the file has no bytes there."""
         value = self._values.get(address)
         if value is not None:
             return value
@@ -64,20 +64,20 @@ class LinkedProgram(HostMemory):
         return int.from_bytes(section.data.head(address - section.address, self.word), "little")
 
     def set_starts(self, starts: Iterable[int]) -> None:
-        """Take the addresses at which functions start."""
+        """Set the addresses at which functions start."""
         self._begins = sorted(set(starts))
 
     def begins(self) -> Sequence[int]:
-        """Return where all functions start, in order."""
+        """Return the starts of all functions, in order."""
         return self._begins
 
     def start_of(self, address: int) -> int:
-        """Return where the function starts that an address lies in, 0 if there is none."""
+        """Return the start of the function around an address, 0 if there is none."""
         index = bisect_right(self._begins, address) - 1
         return self._begins[index] if index >= 0 else 0
 
     def bounds(self, address: int) -> tuple[int, int]:
-        """Return where the function around an address starts, and where the next one does; zeros if there is none."""
+        """Return the starts of the function around an address and of the next one; zeros if there is none."""
         index = bisect_right(self._begins, address)
         end = self._begins[index] if index < len(self._begins) else address + 1
         return (self._begins[index - 1], end) if index else (0, 0)
@@ -88,7 +88,7 @@ class LinkedProgram(HostMemory):
         return index >= 0 and self._begins[index] == address
 
     def function_at(self, address: int) -> MemoryFunction | None:
-        """Return the function that an address lies in: it ends where the next one starts."""
+        """Return the function around an address: it ends at the start of the next one."""
         index = bisect_right(self._begins, address) - 1
         section = self.section_at(address) if index >= 0 else None
         if section is None or not section.is_code or self._begins[index] < section.address:
@@ -124,7 +124,7 @@ class LinkedProgram(HostMemory):
         raise NotImplementedError
 
     def loaded(self, address: int) -> int | None:
-        """Return what code finds at an address that does not change: the slot itself for what another file defines."""
+        """Return the value that code loads from a constant address: the slot itself for imports."""
         if address in self.imports:
             return address
         section = self.section_at(address)
@@ -133,7 +133,7 @@ class LinkedProgram(HostMemory):
         return self.pointer_at(address)
 
     def string_at(self, address: int) -> str:
-        """Return the string at an address of data, "" if there is none that could be a name."""
+        """Return the string at an address of data, "" if it cannot be a name."""
         section = self.section_at(address)
         if section is None or section.is_code or address in self._values:
             return ""
@@ -148,30 +148,30 @@ class LinkedProgram(HostMemory):
         return name if name.isprintable() else ""
 
 
-# What registers and places of the stack hold while the code of a function is followed.
+# Values of registers and stack places while the code of a function is followed.
 #
 # Values are addresses and numbers that the code itself makes. Places of the stack have addresses of their own, far
-# above those of programs, so that pointers to them are values like others. Where ways meet, what all of them agree on
-# is held.
+# above those of programs, so pointers to them are values like others. At a join, only the values on which all paths
+# agree are kept.
 
-#: where the stack is, as far as this is concerned; how far apart its frames are once it has been aligned
+#: a nominal address for the stack, and the distance between frames after it was aligned
 STACK, FRAME = 1 << 72, 1 << 40
 
-#: how far below the place where a function finds the stack it may reach
+#: bytes below the initial stack pointer of a function that it may reach
 _DEEPEST = 1 << 36
 
 _REGISTER_MASK = (1 << 64) - 1
 
-#: bytes behind an address that a function which is handed it may change
+#: bytes after an address passed to a function that it may change
 _HANDED = 64
 
-#: LIMIT: places of the stack that are held, and values that are kept for jumps of one function. Stubs that were not
+#: LIMIT: places of the stack that are kept, and values that are kept for jumps of one function. Stubs that were not
 #: optimised have some dozen places; functions of some thousand jumps keep less than a tenth of that many values.
 _PLACES, _MAX_JUMP_VALUES = 256, 1 << 20
 
 
 class FollowedCall(Record):
-    """A call or jump: where, to which address (None: not known), and what the registers of arguments hold."""
+    """A call or jump: its address, its target (None: unknown), and the values of the argument registers."""
 
     at: int
     target: int | None
@@ -179,7 +179,7 @@ class FollowedCall(Record):
 
 
 class RegisterState:
-    """What is held on one way through a function. ``changed`` are the registers that a called function may change."""
+    """The known values on one path through a function; ``changed`` are the registers that a call may change."""
 
     def __init__(self, arguments: Sequence[int], changed: Sequence[int], stack: int) -> None:
         self._arguments, self._changed, self._stack = arguments, changed, stack
@@ -197,10 +197,10 @@ class RegisterState:
         self._equal = -1
 
     def arrive(self, at: int) -> None:
-        """Take note that an instruction is next: jumps may lead to it too."""
+        """Start an instruction: join the values of the jumps to it."""
         waiting = self._waiting.pop(at, None) if self._waiting else None
         if waiting is None:
-            if not self._is_reached:  # only jumps back or tables lead here
+            if not self._is_reached:  # reached only by backward jumps or tables
                 self._is_reached = True
                 self.registers, self.places = self._frame(), {}
             return
@@ -212,15 +212,15 @@ class RegisterState:
         self._is_reached = True
 
     def _frame(self) -> dict[int, int]:
-        """Return what is held where nothing is known: pointers to the stack do not change within a function."""
+        """Return the values that are known at any place: pointers to the stack do not change within a function."""
         return {number: value for number, value in self.registers.items() if value >= STACK and self.is_kept(number)}
 
     def is_kept(self, number: int) -> bool:
-        """Return whether called functions leave a register as it is."""
+        """Return whether called functions preserve a register."""
         return number not in self._changed
 
     def branch(self, at: int, target: int | None) -> None:
-        """Take a jump that is taken or not; those back change nothing here."""
+        """Execute a conditional jump; backward jumps do not change the known values."""
         if target is not None:
             self._jumps.append((at, target))
         if target is None or target <= at:
@@ -264,11 +264,11 @@ class RegisterState:
         return dropped
 
     def leave(self) -> None:
-        """Take a jump or return that is always taken."""
+        """Execute an unconditional jump or a return."""
         self._is_reached = False
 
     def call(self, at: int, target: int | None, *, returns: bool) -> None:
-        """Take a call, or a jump to another function."""
+        """Execute a call, or a jump to another function."""
         held = self.registers
         values = [held.get(number) for number in self._arguments]
         self.calls.append(
@@ -284,30 +284,30 @@ class RegisterState:
             held.pop(number, None)
 
     def put(self, register: int, value: int | None) -> None:
-        """Let a register hold a value, or nothing that is known."""
+        """Set a register to a value, None for an unknown one."""
         if value is None:
             self.registers.pop(register, None)
         else:
             self.registers[register] = value if value >= STACK else value & _REGISTER_MASK
 
     def get(self, register: int) -> int | None:
-        """Return what a register holds."""
+        """Return the value of a register, None if unknown."""
         return self.registers.get(register)
 
     def align(self) -> None:
-        """Take an alignment of the stack pointer: by how much it moves is not known."""
+        """Align the stack pointer: the distance is unknown."""
         self._frames += 1
         self.registers[self._stack] = STACK + _DEEPEST + self._frames * FRAME
 
     def move(self, distance: int) -> int | None:
-        """Move the stack pointer, and return where it leads to."""
+        """Move the stack pointer, and return its value."""
         value = self.registers.get(self._stack)
         if value is not None:
             self.registers[self._stack] = value = value + distance
         return value
 
     def store(self, address: int | None, size: int, value: int | None) -> None:
-        """Store a value at an address; only places of the stack are held."""
+        """Store a value at an address; only places of the stack are kept."""
         if address is None or address < STACK:
             return
         self._forget(address, size)
@@ -315,7 +315,7 @@ class RegisterState:
             self.places[address] = size, value if value >= STACK else value & (1 << 8 * size) - 1
 
     def load(self, address: int | None, size: int) -> int | None:
-        """Return what a place of the stack holds."""
+        """Return the value of a stack place."""
         stored, value = self.places.get(address or 0, (0, None))
         return value if stored == size else None
 

@@ -38,10 +38,10 @@ for _operand_number in range(8, 16):
 
 _SP, _BP = 4, 5
 
-#: registers that a function may change, whoever calls it (System V ABI; Windows keeps two more)
+#: registers that a called function may change (System V ABI; Windows preserves two more)
 _CHANGED, _CHANGED_WINDOWS = (0, 1, 2, 6, 7, 8, 9, 10, 11), (0, 1, 2, 8, 9, 10, 11)
 
-#: instructions that change neither a register nor memory, of those that name one first
+#: instructions that name a register first, and change neither a register nor memory
 _READING = frozenset(("cmp", "test", "nop", "bt", "ucomiss", "ucomisd", "comiss", "comisd", "prefetcht0"))
 
 _WIDTHS = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "xmmword": 16, "ymmword": 32, "zmmword": 64}
@@ -69,9 +69,9 @@ class X86Follower:
         self._changed = _CHANGED_WINDOWS if program.is_windows else _CHANGED
 
     def follow(self, code: bytes, start: int) -> RegisterState:
-        """Return what is found in the code of a function that starts at an address."""
+        """Return the state after the code of a function that starts at an address."""
         state = RegisterState(self._program.arguments, self._changed, _SP)
-        state.registers[_SP] -= 8  # the address to return to
+        state.registers[_SP] -= 8  # the return address
         end = start + len(code)
         for address, size, mnemonic, operands in self._decoder.disasm_lite(code, start):
             state.arrive(address)
@@ -121,7 +121,7 @@ class X86Follower:
                 state.put(number, None)
 
     def _stack(self, state: RegisterState, after: int, mnemonic: str, operand: str) -> None:
-        """Take push, pop and leave."""
+        """Execute push, pop and leave."""
         if mnemonic == "push":
             value = self._value(state, after, operand)[1]
             state.store(state.move(-8), 8, value)
@@ -161,7 +161,7 @@ class X86Follower:
             state.store(self._address(state, after, operand), size, value)
 
     def _value(self, state: RegisterState, after: int, operand: str) -> tuple[int, int | None]:
-        """Return how many bytes an operand has, and its value."""
+        """Return the size of an operand in bytes, and its value."""
         known = _REGISTERS.get(operand)
         if known is not None:
             number, width = known
@@ -180,7 +180,7 @@ class X86Follower:
             return 0, None
 
     def _address(self, state: RegisterState, after: int, operand: str) -> int | None:
-        """Return the address that an operand in memory stands for."""
+        """Return the address of an operand in memory."""
         _, registers, displacement = _parts(operand)
         total = displacement
         for name, factor in registers:
@@ -196,7 +196,7 @@ class X86Follower:
 
 
 def _implied(mnemonic: str, operands: str) -> tuple[int, ...]:
-    """Return the registers that an instruction changes without naming them first."""
+    """Return the registers that an instruction changes implicitly."""
     if mnemonic in ("xchg", "xadd"):
         known = _REGISTERS.get(operands.rpartition(", ")[2])
         return (known[0],) if known is not None else ()
@@ -223,23 +223,23 @@ def _parts(operand: str) -> tuple[int, tuple[tuple[str, int], ...], int]:
     return _WIDTHS.get(match[1] or "qword", 0) or 64, tuple(registers), displacement
 
 
-# Runs of instructions of x86-64 from some place straight on to the next call or jump, by one regular expression.
+# Runs of x86-64 instructions from some place straight on to the next call or jump, by one regular expression.
 #
-# It knows how long the instructions are that compilers write before a call, and which write a register of arguments:
-# for each of those the last one is caught. A run that has any other instruction in it is not read; the function is
-# followed by other means then. (Intel SDM volume 2, chapter 2 and appendix A.)
+# The expression knows the lengths of the instructions that compilers write before a call, and captures the last one
+# that writes each argument register. A run with any other instruction is not read; the function is followed from its
+# start instead. (Intel SDM volume 2, chapter 2 and appendix A.)
 
 _EIGHT = range(8)
 
-#: opcodes that write the register of the ModRM byte; the other operand of it
+#: opcodes that write the register of the ModRM byte; opcodes that write its other operand
 _TO_REGISTER = rb"[\x03\x0b\x23\x2b\x33\x63\x8b\x8d]", rb"\x0f[\xb6\xb7\xbe\xbf\xaf\x40-\x4f]"
 _TO_OPERAND = rb"[\x01\x09\x21\x29\x31\x89]"
 
-#: what ends a run
+#: instructions that end a run
 _ENDS = rb"(?:[\xe8\xe9]....|\xff[\x15\x25]....|\xff[\xd0-\xd7\xe0-\xe7]|\x41\xff[\xd0-\xd7\xe0-\xe7]|\xeb.|\xc3)"
 
 
-#: first bytes of an instruction → what it puts into its register: an address, what is at an address, another register
+#: first bytes of an instruction → its value: an address, the word at an address, another register
 _MADE: dict[bytes, int] = {}
 _ADDRESS, _LOADED = 16, 17
 
@@ -262,7 +262,7 @@ _signed = struct.Struct("<i").unpack_from
 
 
 class InstructionRuns:
-    """Reads runs of a section of code for some registers; ``loaded`` returns what is at an address."""
+    """Reads runs of a section of code for some registers; ``loaded`` returns the word at an address."""
 
     def __init__(self, code: bytes, base: int, registers: Sequence[int], loaded: Callable[[int], int | None]) -> None:
         self._code, self._base, self._loaded = code, base, loaded
@@ -271,9 +271,9 @@ class InstructionRuns:
         self._end = len(registers) + 1
 
     def values(self, start: int, call: int) -> list[int | None] | None:
-        """Return what the registers hold at a call, None for each that is not known; nothing if that cannot be read.
+        """Return the values of the registers at a call, None for an unknown one; None if the run cannot be read.
 
-        ``start`` and ``call`` are places in the code: where an instruction starts before the call, and the call.
+        ``start`` and ``call`` are places in the code: the start of an instruction before the call, and the call.
         """
         match = self._match(self._code, start)
         for _ in range(_MOST):
@@ -285,7 +285,7 @@ class InstructionRuns:
         return [self._value(match, number) for number in self._registers]
 
     def _value(self, match: re.Match[bytes], number: int) -> int | None:
-        """Return what the last instruction of a run that wrote a register has put there."""
+        """Return the value that the last write of a register in a run stored."""
         start, end = match.span(self._registers[number])
         if start < 0:
             return None
@@ -313,14 +313,14 @@ def _constant(instruction: bytes) -> int | None:
 
 @lru_cache(maxsize=16)
 def _pattern(registers: tuple[int, ...]) -> re.Pattern[bytes]:
-    """Return what matches runs, with a group for each register."""
+    """Return the expression for runs, with a group for each register."""
     alternatives = [_SHORT, *(b"(" + _writes({number}) + b")" for number in registers)]
     alternatives += [_writes(set(range(16)) - set(registers)), _WRITES_NONE]
     return re.compile(b"(?:" + b"|".join(alternatives) + b"){0,128}(" + _ENDS + b")", re.DOTALL)
 
 
 def _any(values: Iterable[int]) -> bytes:
-    """Return what matches one byte of some values: in ranges, which take less to be read."""
+    """Return an expression for one byte with one of some values, as ranges, which compile faster."""
     ranges: list[list[int]] = []
     for value in sorted(set(values)):
         if ranges and ranges[-1][1] == value - 1:
@@ -331,7 +331,7 @@ def _any(values: Iterable[int]) -> bytes:
 
 
 def _operand(middle: Iterable[int]) -> bytes:
-    """Return what matches ModRM, SIB and displacement of an operand in memory; ``middle`` are its bits 3 to 5."""
+    """Return an expression for ModRM, SIB and displacement of an operand in memory; ``middle`` are its bits 3 to 5."""
     middle = list(middle)
 
     def form(mode: int, low: Iterable[int]) -> bytes:
@@ -363,16 +363,16 @@ def _register_form(middle: Iterable[int], low: Iterable[int]) -> bytes:
 
 
 def _prefixed(bit: int, is_set: bool, rest: list[bytes]) -> list[bytes]:
-    """Return alternatives behind a REX prefix with one bit set, or behind one without it and none.
+    """Return alternatives after a REX prefix with one bit set, or, if it may be clear, after another one or none.
 
-    Each starts with a byte that says whether it can match: that is checked first, and fails fast.
+    Each starts with a byte that shows if it can match: that is checked first, and fails fast.
     """
     prefix = _any(value for value in range(0x40, 0x50) if bool(value & bit) == is_set)
     return [prefix + b"(?:" + b"|".join(rest) + b")", *([] if is_set else rest)]
 
 
 def _writes(registers: set[int]) -> bytes:
-    """Return what matches the instructions that write one of some registers."""
+    """Return an expression for the instructions that write one of some registers."""
     parts: list[bytes] = []
     for is_high in (False, True):
         low = [number & 7 for number in sorted(registers) if (number > 7) == is_high]
@@ -400,10 +400,10 @@ def _writes(registers: set[int]) -> bytes:
 _MEMORY_PATTERN = _operand(_EIGHT)
 _ANY = rb"(?:[\xc0-\xff]|" + _MEMORY_PATTERN + b")"
 
-#: push, no operation; jumps if
+#: push, no operation; conditional jumps
 _SHORT = rb"\x6a.|[\x50-\x57\x90]|[\x70-\x7f].|\x68....|\x0f[\x80-\x8f]...."
 
-#: compare and test; what writes to memory; registers of vectors
+#: compare and test; instructions that write to memory; vector registers
 _PLAIN = (
     rb"[\x39\x3b\x85]" + _ANY,
     rb"[\x01\x09\x21\x29\x31\x88\x89]" + _MEMORY_PATTERN,
