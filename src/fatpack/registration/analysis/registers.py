@@ -238,11 +238,11 @@ class RegisterState:
             )
 
     def compare(self, after: int, one: int | None, other: int | None) -> None:
-        """Take a comparison of two values; ``after`` is the address of the next instruction."""
+        """Execute a comparison of two values; ``after`` is the address of the next instruction."""
         self._equal = after if one is not None and one == other else -1
 
     def skip_if_equal(self, at: int, target: int) -> None:
-        """Take a jump that is taken if the values compared right before it are equal: always, if they are constants.
+        """Execute a jump that is taken if the values compared right before it are equal: always, if they are constants.
 
         So begins the linker wrapper's loop over a table of entries: it compares the start of the table with its end.
         """
@@ -252,7 +252,7 @@ class RegisterState:
             self.leave()
 
     def drop_skipped(self) -> list[FollowedCall]:
-        """Take out the calls that no way leads to, and return them."""
+        """Remove the calls that no path reaches, and return them."""
         skips = [] if self._is_wild else self._skips
         skips = [
             (low, high)
