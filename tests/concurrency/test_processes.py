@@ -199,7 +199,7 @@ def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
         "def slow(self, found):\n"
         "    os.write(1, b'+')\n"
         "    import time\n    time.sleep(60)\n"
-        "record._Inspection._made = slow\n"
+        "record.FileInspection._made = slow\n"
         "from fatpack.main import main",
     )
     process = subprocess.Popen(

@@ -114,7 +114,7 @@ def read_paths(
     rules, counts = Filter(tuple(exclude), options.deep), SkipCounts() if counts is None else counts
     missing = [] if unmatched is None else unmatched
     leaves = map_paths(paths, _RowMaker(options), rules, counts, missing, budget=budget, opener=opener)
-    return RowIterator((row for leaf in leaves for row in leaf.rows), counts, on_file)
+    return RowIterator(leaves, counts, on_file)
 
 
 class Rows(Generic[RowType]):
@@ -147,16 +147,21 @@ class Rows(Generic[RowType]):
 class RowIterator:
     """An iterator over rows. At its end, ``unlooked`` has the counts of skipped files."""
 
-    __slots__ = ("_counts", "_on_file", "_rows")
+    __slots__ = ("_counts", "_files", "_on_file", "_rows")
 
-    def __init__(self, rows: Iterator[AnyRow], counts: SkipCounts, on_file: FileCallback | None = None) -> None:
-        self._rows, self._counts, self._on_file = rows, counts, on_file
+    def __init__(self, files: Iterator[FileRows], counts: SkipCounts, on_file: FileCallback | None = None) -> None:
+        self._files, self._counts, self._on_file = files, counts, on_file
+        #: those of the file that was read last
+        self._rows: Iterator[AnyRow] = iter(())
 
     def __iter__(self) -> RowIterator:
         return self
 
     def __next__(self) -> AnyRow:
-        row = next(self._rows)
+        row = next(self._rows, None)
+        while row is None:
+            self._rows = iter(next(self._files).rows)
+            row = next(self._rows, None)
         if self._on_file is not None and row.row == "file":
             self._on_file(row)
         return row

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from fatpack.commands.inspect.listing import (
         ContainerRecord,
         Containers,
-        FileListing,
         FileRecord,
         ImageRecord,
         InflatedFlag,
@@ -256,20 +255,14 @@ def make_file_record(
     Facts about the kernels of large files are read in several processes, which call ``keep`` too: what it returns can
     be pickled.
     """
-    return _Inspection(view, options or InspectOptions(), keep).record([])
+    return FileInspection(view, options or InspectOptions(), keep).record([])
 
 
-def make_file_listing(view: View, options: InspectOptions | None = None) -> FileListing:
-    """Return the record of one file with :class:`ListingRows` instead of the records of its containers.
+class FileInspection:
+    """The record of a file in the making: its findings so far, and the kernels of images that were read.
 
-    It takes a fifth of the memory, and the text without ``-v`` shows no more of it. ``options`` ask for no facts about
-    kernels.
+    ``keep`` makes of the record of a container what is kept of it.
     """
-    return _Inspection(view, options or InspectOptions()).record(ListingRows())
-
-
-class _Inspection:
-    """The record of a file in the making: its findings so far, and the kernels of images that were read."""
 
     def __init__(
         self, view: View, options: InspectOptions, keep: Callable[[ContainerRecord], Any] | None = None
@@ -288,10 +281,31 @@ class _Inspection:
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
 
     def record(self, containers: Containers) -> ListedFile[Containers]:
-        """Return the record of the file; ``containers`` takes them up as they are found."""
+        """Return the record of the file; ``containers`` takes up the records of containers.
+
+        :class:`ListingRows` take a fifth of the memory of a list, and the text without ``-v`` shows no more of it. Each
+        container is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
+        """
+        found = scan(self.view, deep=self._deep)
+        if self._verifies:
+            return self._record(found, containers, self._verified(list(found), containers))
+        if self._wants_facts and isinstance(containers, list) and self._archs is None:
+            return self._record(found, containers, self._with_processes(found, containers))
+        holders: set[tuple[int, ...]] = set()
+        for item in found:
+            if isinstance(item, Finding):
+                self._scanned.add(item)
+            else:
+                self._take(item, containers)
+                holders.add(item.member_numbers)
+                self._known_kernels.forget(_MOST_KERNELS)
+        return self._record(found, containers, holders)
+
+    def _record(
+        self, found: ContainerScan, containers: Containers, holders: set[tuple[int, ...]]
+    ) -> ListedFile[Containers]:
+        """Return the record of the file from its containers; ``holders`` are the numbers of the members with them."""
         view = self.view
-        found = scan(view, deep=self._deep)
-        holders = self._read(found, containers)
         image = None if containers else self._image_alone()
         host = detect_host(view)
         format = formats.format_at(view)
@@ -348,29 +362,8 @@ class _Inspection:
         self.findings.extend(found)
         return record
 
-    def _read(
-        self, items: Iterable[FoundContainer | Finding], containers: list[ContainerRecord] | ListingRows
-    ) -> set[tuple[int, ...]]:
-        """Take up all containers, and return the numbers of the members that hold them.
-
-        Each is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
-        """
-        if self._verifies:
-            return self._verified(list(items), containers)
-        if self._wants_facts and isinstance(containers, list) and self._archs is None:
-            return self._with_processes(items, containers)
-        members: set[tuple[int, ...]] = set()
-        for item in items:
-            if isinstance(item, Finding):
-                self._scanned.add(item)
-            else:
-                self._take(item, containers)
-                members.add(item.member_numbers)
-                self._known_kernels.forget(_MOST_KERNELS)
-        return members
-
     def _with_processes(self, items: Iterable[FoundContainer | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
-        """Do what :meth:`_read` does, and of large files most of it in other processes."""
+        """Take up all containers, of large files most of them in other processes; return their members' numbers."""
         from fatpack.concurrency.processes import map_in_processes
 
         members: set[tuple[int, ...]] = set()

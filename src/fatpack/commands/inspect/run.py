@@ -8,7 +8,7 @@ from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style, write_text
 from fatpack.command_line.terminal import get_style as terminal_style
 from fatpack.command_line.trees import ShownFile
-from fatpack.commands.inspect.record import InspectOptions, failure_record, make_file_listing, make_file_record
+from fatpack.commands.inspect.record import FileInspection, InspectOptions, failure_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
 from fatpack.commands.inspect.totals import Totals, compute_totals, totals_table
 from fatpack.errors import FatpackError
@@ -58,8 +58,8 @@ class InspectTrees(Record):
     def __call__(self, leaf: InputFile) -> ShownFile:
         """Return what is shown of a leaf."""
         if leaf.error is not None:
-            record = failure_record(leaf.path, leaf.error)
-            return self._shown(record, exit_code(leaf.error), is_file=not leaf.package)
+            failed = failure_record(leaf.path, leaf.error)
+            return self._shown(failed, exit_code(leaf.error), is_file=not leaf.package)
         if leaf.package:
             code = exit_code_for_findings((item.severity, item.code) for item in leaf.findings)
             return self._shown(_package(leaf), code, is_file=False) if code else ShownFile(is_file=False)
@@ -69,18 +69,14 @@ class InspectTrees(Record):
 
     def _of(self, path: str, view: View) -> ShownFile:
         try:
-            record = self._record(view, self.options)
+            is_brief = self.form == "lines" and not self.verbose and not self.options.kernels
+            record, code = inspect_view(view, self.options, is_brief=is_brief, keep=self.keep)
             count = image_count(record)
         except (FatpackError, OSError) as error:
             return self._shown(failure_record(path, error), exit_code(error))
-        code = listing_exit_code(record)
         if not code and (count is None or (not count and record.get("left_out"))):
             return ShownFile(size=len(view))
         return self._shown(record, code, images=count, size=len(view))
-
-    def _record(self, view: View, options: InspectOptions) -> AnyFile:
-        is_brief = self.form == "lines" and not self.verbose and not options.kernels
-        return make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=self.keep)
 
     def _shown(self, record: AnyFile, code: int, **facts: Any) -> ShownFile:
         from fatpack.text.json import PreparedJson, json_text
@@ -205,7 +201,7 @@ def show_files(
     every file with device code is shown, and a summary ends the output; ``exclude`` are patterns of files left out.
     """
     shown = _ShownFiles(options, exclude, as_json=as_json, verbose=verbose, one_program=one_program)
-    found: Iterable[Any] = (record for path in files for record in shown.records(path))
+    found: Iterable[Any] = shown.records(files)
     code = FINE
     if one_program:
         found = all_of_them = list(found)
@@ -251,24 +247,26 @@ class _ShownFiles:
             # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
             self._keep = with_kernel_tables if not as_json else None if one_program else prepared_container
 
-    def records(self, path: str) -> Iterator[Any]:
-        """Yield the record of a file, which is read when it is asked for; what is shown of each file in a tree."""
-        if is_tree(path):
-            yield from self._of_tree(path)
-            return
-        try:
-            path = resolve_url(path)
-            source, view = open_argument(path)
-            with source:
-                if detect_package(view):
-                    yield from self._of_tree(view.chain[0] if view.chain else path, view)
-                    return
-                record, problem = inspect_view(view, self._options, is_brief=self._is_brief, keep=self._keep)
-        except (FatpackError, OSError) as error:
-            record, problem = failure_record(path, error), exit_code(error)
-        self.code = worst_exit_code((self.code, problem))
-        self.images += 0 if record.get("error") else image_count(record) or 0
-        yield record
+    def records(self, names: Iterable[str]) -> Iterator[Any]:
+        """Yield the record of each file, which is read when it is asked for; what is shown of each file in a tree."""
+        for name in names:
+            if is_tree(name):
+                yield from self._of_tree(name)
+                continue
+            path = name
+            try:
+                path = resolve_url(name)
+                source, view = open_argument(path)
+                with source:
+                    if detect_package(view):
+                        yield from self._of_tree(view.chain[0] if view.chain else path, view)
+                        continue
+                    record, problem = inspect_view(view, self._options, is_brief=self._is_brief, keep=self._keep)
+            except (FatpackError, OSError) as error:
+                record, problem = failure_record(path, error), exit_code(error)
+            self.code = worst_exit_code((self.code, problem))
+            self.images += 0 if record.get("error") else image_count(record) or 0
+            yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
         from fatpack.command_line.trees import TreeListing
@@ -343,14 +341,10 @@ def inspect_view(
     ``keep`` makes of the record of a container what is kept of it.
     """
     with gc_paused():
-        record = make_file_listing(view, options) if is_brief else make_file_record(view, options, keep=keep)
-    return record, listing_exit_code(record)
-
-
-def listing_exit_code(record: AnyFile) -> int:
-    """Return the exit code for the findings of a file that was read."""
+        inspection = FileInspection(view, options, keep)
+        record: AnyFile = inspection.record(ListingRows()) if is_brief else inspection.record([])
     found = (*record["findings"], *record.get("unlisted_findings", ()))
-    return exit_code_for_findings((item["severity"], item["code"]) for item in found)
+    return record, exit_code_for_findings((item["severity"], item["code"]) for item in found)
 
 
 def open_argument(path: str) -> tuple[Source | NestedFile, View]:
