@@ -135,6 +135,28 @@ def test_files_that_would_be_written_over_each_other_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_library_of_a_folder_that_would_lose_all_stays_and_the_others_are_slimmed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, in_place: bool
+) -> None:
+    folder, out = tmp_path / "lib", tmp_path / "out"
+    folder.mkdir()
+    for name, words in (("one.fatbin", "80 90"), ("two.fatbin", "80"), ("x.fatbin", "75 80")):
+        (folder / name).write_bytes(of_words(words))
+    command = ["slim", str(folder), "--drop", "sm_80", *(["--in-place"] if in_place else ["-d", str(out)])]
+    before = sorted(path.read_bytes() for path in folder.iterdir())
+    assert main([*command, "--strict"]) == 1
+    assert not out.exists()
+    assert sorted(path.read_bytes() for path in folder.iterdir()) == before
+    assert "two.fatbin: 1 container would have no device code left" in capsys.readouterr().err
+    assert main(command) == 1
+    shown = capsys.readouterr().out
+    assert "two.fatbin: stays as it is (208 B): 1 container would have no device code left, and has sm_80" in shown
+    assert "2 files of 3 slimmed" in shown
+    made = {path.name: archs(path) for path in (folder if in_place else out).iterdir()}
+    assert made == {"one.fatbin": ["cubin sm_90"], "two.fatbin": ["cubin sm_80"], "x.fatbin": ["cubin sm_75"]}
+
+
 def test_sizes_in_a_wheel_are_not_told_of_folders(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slim", str(fatbin.parent), "--drop", "sm_80", "--deflated", "--dry-run"]) == 2
     assert "is a folder" in capsys.readouterr().err

@@ -69,10 +69,16 @@ def test_json_gives_addresses_and_sizes_in_the_wheel(wheel: Path, capsys: pytest
     assert sorted(path.name for path in wheel.parent.iterdir()) == [NAME]
 
 
-def test_a_changed_wheel_needs_a_name(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["slim", str(wheel), "--drop", "sm_80", "-d", str(wheel.parent / "dist")]) == 2
-    assert "--build-tag 1slim" in capsys.readouterr().err
-    assert not (wheel.parent / "dist").exists()
+def test_a_changed_wheel_has_a_name_of_its_own_whatever_was_asked_for(wheel: Path) -> None:
+    for options, tag in (
+        (["--drop", "sm_80"], "1nosm80"),
+        (["--drop", "sm_8*", "--keep-ptx=none"], "1nosm8x.noptx"),
+        (["--keep", "sm_9*"], "1keepsm9x"),
+        (["--for", "sm_90", "--recompress", "zstd", "--level", "3"], "1sm90.zstd3"),
+    ):
+        assert main(["slim", str(wheel), *options, "--dry-run"]) == 0
+        assert main(["slim", str(wheel), *options, "-d", str(wheel.parent / tag)]) == 0
+        assert [made.name for made in (wheel.parent / tag).iterdir()] == [f"demo-1.5-{tag}-py3-none-any.whl"]
 
 
 def test_a_wheel_for_devices_is_called_after_them(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +87,7 @@ def test_a_wheel_for_devices_is_called_after_them(wheel: Path, capsys: pytest.Ca
     said = capsys.readouterr().err
     (made,) = out.iterdir()
     assert made.name == "demo-1.5-1sm90-py3-none-any.whl"
-    assert f"{made.name} is called after its devices, by a build tag; --build-tag and --local-version give" in said
+    assert f"{made.name} has a build tag made of the options; --build-tag and --local-version give" in said
     with zipfile.ZipFile(made) as files:
         assert b"Build: 1sm90" in files.read("demo-1.5.dist-info/WHEEL")
 
@@ -126,11 +132,35 @@ def test_an_sdist_is_copied_unless_it_has_device_code(tmp_path: Path, capsys: py
     assert "has device code in demo-1.0/a.bin" in said
 
 
-def test_a_refusal_names_the_library_and_writes_nothing(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_library_that_would_lose_all_stays_and_strict_refuses_the_wheel(
+    wheel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = wheel.parent / "dist"
-    assert main(["slim", str(wheel), "--drop", "sm_90", "--build-tag", "1", "-d", str(out)]) == 1
-    assert "demo/b.so" in capsys.readouterr().err
+    command = ["slim", str(wheel), "--drop", "sm_90", "-d", str(out)]
+    assert main([*command, "--strict"]) == 1
+    said = capsys.readouterr().err
+    assert "demo/b.so" in said
+    assert "without --strict this file stays as it is" in said
     assert not out.exists()
+    assert main(command) == 1
+    (made,) = out.iterdir()
+    assert archs(f"{made}!demo/a.fatbin") == ["sm_80"]
+    assert archs(f"{made}!demo/b.so") == ["sm_90"]
+    assert "demo/b.so: stays as it is (" in capsys.readouterr().out
+
+
+def test_patterns_that_match_nothing_are_errors_before_a_file_is_written(
+    wheel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = wheel.parent / "dist"
+    for pattern, advice in (("sm_8O", "did you mean sm_80?"), ("sm_99", "did you mean sm_90?"), ("gfx942", "leave")):
+        assert main(["slim", str(wheel), "--drop", f"sm_80,{pattern}", "-d", str(out)]) == 1
+        said = capsys.readouterr().err
+        assert f"--drop {pattern} matches no image: there is sm_80, sm_90" in said
+        assert advice in said
+        assert not out.exists()
+    # A range of architectures, some of which are not there, is what people write.
+    assert main(["slim", str(wheel), "--drop", "sm_5*,sm_80", "-d", str(out)]) == 0
 
 
 def test_a_library_that_cannot_be_slimmed_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from tests.builders.packages import view_of
 from tests.reference import package
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.options import NameChange
+from fatpack.commands.slim.options import NameChange, SlimOptions
 from fatpack.commands.slim.wheels import SlimmedWheel, slim_wheel
 from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
 from fatpack.io.source import PiecesSource, View
@@ -133,10 +133,11 @@ def test_a_changed_wheel_needs_another_name() -> None:
 
 @pytest.mark.parametrize(("old", "new"), [("", "-1sm86.sm90"), ("-2", "-3sm86.sm90"), ("-2rc1", "-3sm86.sm90")])
 def test_a_tag_that_nobody_gave_names_the_devices_and_wins(old: str, new: str) -> None:
-    naming = NameChange().for_devices([Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")])
+    devices = Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")
+    naming = NameChange().for_options(SlimOptions(devices=devices))
     name = wheel_metadata.parse_wheel_name(f"demo-1.5{old}-py3-none-any.whl")
     assert wheel_metadata.rename_wheel(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
-    amd = NameChange().for_devices([Device("amd", "gfx90a:xnack+")])
+    amd = NameChange().for_options(SlimOptions(devices=(Device("amd", "gfx90a:xnack+"),)))
     assert wheel_metadata.rename_wheel(name.replace(build_tag=""), amd).build_tag == "1gfx90a"
 
 

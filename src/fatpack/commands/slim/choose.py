@@ -16,7 +16,8 @@ from fatpack.commands.slim.keep_for_device import (
     is_host,
     matches_pattern,
 )
-from fatpack.errors import FatpackError, FormatError, Unsupported, cli_or_api, pluralize
+from fatpack.commands.slim.options import SlimRefused
+from fatpack.errors import FormatError, Unsupported, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
 from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.nvidia import parse_nvidia
@@ -432,18 +433,6 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
 
 #: containers that a refusal names
 _MAX_CONTAINERS_NAMED = 3
-
-
-class SlimRefused(FatpackError):
-    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
-
-    exit_code = 1
-
-    def __init__(
-        self, problem: str, containers: Sequence[UnsupportedContainer], *, hint: str, chain: Sequence[str] = ()
-    ) -> None:
-        super().__init__(problem, hint=hint, chain=chain)
-        self.containers = tuple(containers)
 
 
 def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 )
 @click.option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none.")
 @click.option("--allow-empty", is_flag=True, help="Let containers become empty; their kernels fail then.")
+@click.option("--strict", is_flag=True, help="Refuse a package or folder if one library in it cannot be slimmed.")
 @click.option(
     "--mode",
     type=ChoiceType(("auto", "shrink", "zero")),
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 @click.option(
     "--build-tag",
     metavar="TAG",
-    help="Build tag of a changed wheel or conda package. Default: from the devices, 1sm90.",
+    help="Build tag of a changed wheel or conda package. Default: from the options, 1sm90.",
 )
 @click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
 @click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
@@ -95,9 +96,9 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
 
     FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder.
     --for keeps the images that the named devices would load, and the newest PTX for later devices; --drop removes
-    architectures. `fatpack remove` removes images by any property, in objects and containers. If a container would
-    become empty, the file is refused (--allow-empty overrides). The exit code is 1 if a file was refused, --for
-    matched nothing, or --drop could not remove everything.
+    architectures. `fatpack remove` removes images by any property, in objects and containers. A library in which a
+    container would become empty stays as it is (--allow-empty overrides). The exit code is 1 if a library stays for
+    that, --for or a pattern matched nothing, or --drop could not remove everything.
     """
     if schema:
         sys.stdout.write(schema_text("slim"))
@@ -111,7 +112,12 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         return verify_files(files, options["certificate"], **to_files)
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.command_line.messages import print_findings
-    from fatpack.commands.slim.options import NameChange, exit_code_for, find_unsupported_devices
+    from fatpack.commands.slim.options import (
+        NameChange,
+        exit_code_for,
+        find_unmatched_patterns,
+        find_unsupported_devices,
+    )
     from fatpack.commands.slim.request import SlimRequest, parse_slim_options
     from fatpack.commands.slim.run import slim_all
     from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
@@ -126,6 +132,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         deflates=options["deflated"],
         as_json=options["as_json"],
         quiet=options["quiet"],
+        is_strict=options["strict"],
         naming=NameChange(options["build_tag"] or "", options["local_version"] or ""),
         sbom=options["sbom"],
         certificate=options["certificate"],
@@ -136,8 +143,10 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         if item.plan is not None:
             print_findings(item.path, item.plan.damaged)
             print_warnings(item.plan.unseen, quiet=request.quiet)
+    for pattern in find_unmatched_patterns(outcomes, request.options):
+        print_stderr(f"fatpack: error: {pattern.words}; {pattern.hint}")
     unserved = find_unsupported_devices(outcomes, request.options.devices)
-    code = exit_code_for(outcomes, request.options.devices)
+    code = exit_code_for(outcomes, request.options)
     if request.as_json:
         from fatpack.text.json import json_pieces
 

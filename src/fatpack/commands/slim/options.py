@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.commands.slim.keep_for_device import arch_label, is_host
-from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
+from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
+from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
 from fatpack.inputs.walk import is_skipped
 from fatpack.record import Record
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
-    from fatpack.commands.slim.keep_for_device import SlimImage
+    from fatpack.commands.slim.keep_for_device import SlimImage, UnsupportedContainer
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.io.source import Piece, View
     from fatpack.literals import KeepPtx, Recompression, SlimMode
@@ -62,16 +62,60 @@ class PackageLibrary(Record):
         """True if the file changed."""
         return self.slimmed is not None and self.slimmed.is_changed
 
+    @property
+    def outcome(self) -> SlimOutcome:
+        """The outcome of the file, under its name in the package."""
+        plan: SlimPlan | None = getattr(self.slimmed, "plan", None)
+        return SlimOutcome(self.name, self.before, self.after, "", plan, self.error)
+
+
+class SlimRefused(FatpackError):
+    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
+
+    exit_code = FINDINGS
+
+    def __init__(
+        self, problem: str, containers: Sequence[UnsupportedContainer], *, hint: str, chain: Sequence[str] = ()
+    ) -> None:
+        super().__init__(problem, hint=hint, chain=chain)
+        self.containers = tuple(containers)
+
 
 def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
-    """Return what becomes of a file, or why it stays as it is: it is damaged, or its host is not edited.
+    """Return the plan for a file, or the reason why it stays as it is.
 
-    Raises what concerns all files: wishes that are impossible, and those that would take something away that is needed.
+    A file stays if it is damaged, if its host is not edited, or if a device that it serves would lose its code.
+    Raises the errors that concern all files, such as impossible options.
     """
     try:
         return slimming(view)
-    except (FormatError, HostError, Unsupported) as error:
+    except (FormatError, HostError, SlimRefused, Unsupported) as error:
         return error
+
+
+def refuse_all(slimming: Slimming) -> Slimming:
+    """Return a slimming of files by which one file that cannot be slimmed refuses all: the option ``--strict``."""
+
+    def strict(view: View) -> SlimmedMember:
+        outcome = try_to_slim(slimming, view)
+        if isinstance(outcome, FatpackError):
+            raise StrictRefusal(outcome)
+        return outcome
+
+    return strict
+
+
+class StrictRefusal(FatpackError):
+    """One file of several cannot be slimmed, and ``--strict`` refuses all of them."""
+
+    def __init__(self, error: FatpackError) -> None:
+        without = cli_or_api("without --strict", "without strict=True")
+        super().__init__(
+            getattr(error, "problem", str(error)),
+            hint=f"{without} this file stays as it is, and the others are slimmed",
+            chain=error.chain,
+        )
+        self.exit_code = exit_code(error)
 
 
 def may_hold_device_code(name: str) -> bool:
@@ -88,7 +132,7 @@ _LONGEST = 60
 class NameChange(Record):
     """The name of a changed package differs from the old one by a build tag, a local version (wheels only), or both.
 
-    Without both it is a build tag made of ``default``, which names the devices that the package is for.
+    Without both it is a build tag made of ``default``, which names the devices, or the patterns and the compression.
     """
 
     build_tag: str = ""
@@ -97,14 +141,28 @@ class NameChange(Record):
 
     @property
     def is_default(self) -> bool:
-        """True if the name comes from the devices, because neither a build tag nor a local version was given."""
+        """True if the build tag is made of the options, because none was given."""
         return bool(self.default) and not (self.build_tag or self.local_version)
 
-    def for_devices(self, devices: Iterable[Device]) -> NameChange:
-        """Return the same with the devices that the package is for: ``sm86.sm90``."""
-        words = dict.fromkeys(device.arch.partition(":")[0].replace("_", "").replace("-", "_") for device in devices)
+    def for_options(self, options: SlimOptions) -> NameChange:
+        """Return the same with a default tag: ``sm86.sm90`` for devices, ``keepsm90`` and ``nosm50`` for patterns."""
+        words = dict.fromkeys(
+            device.arch.partition(":")[0].replace("_", "").replace("-", "_") for device in options.devices
+        )
+        for option, patterns in (("keep", options.keep), ("no", options.drop)):
+            words.update({f"{option}{_of_tag(pattern)}": None for pattern in patterns if _of_tag(pattern)})
+        if options.keep_ptx == "none":
+            words["noptx"] = None
+        if options.recompress is not None:
+            words[f"{options.recompress}{'' if options.level is None else options.level}"] = None
         name = ".".join(filter(None, words))
-        return self.replace(default=name if len(name) <= _LONGEST else f"{len(words)}devices")
+        return self.replace(default=name if len(name) <= _LONGEST else f"slim{len(words)}")
+
+
+def _of_tag(pattern: str) -> str:
+    """Return a pattern as a part of a build tag: letters and digits, x for each wildcard."""
+    plain = "".join("x" if letter in "*?" else letter for letter in pattern)
+    return "".join(letter for letter in plain if letter.isascii() and letter.isalnum())
 
 
 def needs_new_name(path: str) -> bool:
@@ -165,12 +223,74 @@ def find_unsupported_devices(
     return tuple(found)
 
 
-def exit_code_for(outcomes: Sequence[SlimOutcome], devices: Sequence[Device]) -> int:
+class UnmatchedPattern(Record):
+    """A pattern of ``option`` (keep or drop) that matches no image of a run; ``archs`` are the architectures there."""
+
+    option: str
+    pattern: str
+    archs: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The problem in words."""
+        option = cli_or_api(f"--{self.option}", f"{self.option}=")
+        return f"{option} {self.pattern} matches no image: there is {', '.join(self.archs)}"
+
+    @property
+    def hint(self) -> str:
+        """The way out, by the nearest architecture that is there."""
+        from difflib import get_close_matches
+
+        from fatpack.selectors.no_match import right_spelling
+
+        near = [right_spelling(self.pattern)] if right_spelling(self.pattern) else []
+        near = near or get_close_matches(self.pattern, self.archs, n=1)
+        return f"did you mean {near[0]}?" if near else f"leave {self.pattern} out"
+
+
+def find_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[UnmatchedPattern, ...]:
+    """Return the patterns that match no image of any file of a run.
+
+    A pattern with a wildcard may match nothing if another pattern of its option matches: ``sm_5*,sm_6*`` is a wish for
+    a range. None are returned if a file failed or is damaged, which may hold what they match, and if no file has
+    device code.
+    """
+    plans = [item.plan for item in outcomes if item.plan is not None]
+    images = [row.image for plan in plans for row in (*plan.kept, *plan.dropped) if not is_host(row.image)]
+    if len(plans) < len(outcomes) or any(plan.damaged for plan in plans) or not images:
+        return ()
+    # One image for each label: patterns are compared with labels and forms alone.
+    alike = list({(arch_label(image), image.form, image.target.arch): image for image in images}.values())
+    archs = tuple(sorted({arch_label(image) for image in alike}, key=arch_sort_key))
+    found = []
+    for option, patterns in (("keep", options.keep), ("drop", options.drop)):
+        unmatched = [one for one in patterns if not any(matches_pattern(image, (one,)) for image in alike)]
+        for pattern in unmatched:
+            if len(unmatched) == len(patterns) or not _WILDCARDS.intersection(pattern):
+                found.append(UnmatchedPattern(option, pattern, archs))
+    return tuple(found)
+
+
+def refuse_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOptions, chain: Sequence[str]) -> None:
+    """Raise NothingSelected for a pattern that matches no image, before a file is written."""
+    unmatched = find_unmatched_patterns(outcomes, options)
+    if unmatched:
+        from fatpack.selectors.no_match import NothingSelected
+
+        raise NothingSelected(unmatched[0].words, hint=unmatched[0].hint, chain=chain)
+
+
+_WILDCARDS = frozenset("*?[")
+
+
+def exit_code_for(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> int:
     """Return the exit code of a run: 0 if all that was asked for is done."""
     damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
     codes = [FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])]
-    if find_unsupported_devices(outcomes, devices) or any(
-        item.plan is not None and item.plan.undone for item in outcomes
+    if (
+        find_unsupported_devices(outcomes, options.devices)
+        or find_unmatched_patterns(outcomes, options)
+        or any(item.plan is not None and item.plan.undone for item in outcomes)
     ):
         codes.append(FINDINGS)
     return worst_exit_code(codes)

@@ -52,11 +52,11 @@ def slim_package(
 
 
 def _noted(made: _Slim, naming: NameChange) -> _Slim:
-    """Return a package with a note that nobody gave the build tag that it has now."""
+    """Return a package with a note about its build tag, if that was chosen here."""
     if not (made.is_changed and naming.is_default):
         return made
     others = cli_or_api("--build-tag and --local-version give", "build_tag and local_version give")
-    note = f"{made.name} is called after its devices, by a build tag; {others} another name"
+    note = f"{made.name} has a build tag made of the options; {others} another name"
     return made.replace(notes=(*made.notes, note))
 
 

@@ -16,9 +16,11 @@ from fatpack.commands.slim.options import (
     exit_code_for,
     find_unsupported_devices,
     needs_new_name,
+    refuse_all,
+    refuse_unmatched_patterns,
 )
 from fatpack.commands.slim.packages import is_package, slim_package
-from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
+from fatpack.commands.slim.result import plan_with_digests
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
 from fatpack.io.atomic_write import write_file
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
+    from fatpack.commands.slim.options import Slimming
     from fatpack.io.open import Input
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
@@ -89,6 +92,7 @@ def slim(
     level: int | None = None,
     mode: SlimMode = "auto",
     drop_signature: bool = False,
+    strict: bool = False,
     build_tag: str = "",
     local_version: str = "",
     overwrite: bool = False,
@@ -107,7 +111,7 @@ def slim(
 
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
-    neither is given, the build tag is made of the ``devices``.
+    neither is given, the build tag is made of the ``devices`` or patterns.
 
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
@@ -116,7 +120,7 @@ def slim(
     from fatpack.commands.slim.plan import plan_slim
     from fatpack.commands.slim.result import verifier_for
 
-    check_bools(overwrite=overwrite, allow_empty=allow_empty, drop_signature=drop_signature)
+    check_bools(overwrite=overwrite, allow_empty=allow_empty, drop_signature=drop_signature, strict=strict)
     options = make_slim_options(
         devices=as_strings("devices", devices),
         keep=as_strings("keep", keep),
@@ -134,14 +138,16 @@ def slim(
     with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
         check_naming(naming, [source.name])
         if is_package(source.view(), source.name):
-            return _package(source, output, options, naming, overwrite=overwrite)
+            return _package(source, output, options, naming, overwrite=overwrite, is_strict=strict)
         place = find_location(source.view(), Address(source.name, ""))
         made = plan_slim(place.view, options)
         issue_warnings(finding.text for finding in made.damaged)
+        planned = SlimOutcome(source.name, len(source.view()), 0, "", made)
+        refuse_unmatched_patterns([planned], options, source.view().chain)
         after = write_edited(source.view(), made.pieces, output, overwrite=overwrite, check=verifier_for(made))
         kept, dropped = count_by_arch(made.kept), count_by_arch(made.dropped)
-        outcome = SlimOutcome(source.name, len(source.view()), after, "", made)
-        devices, code = _unserved([outcome], options), exit_code_for([outcome], options.devices)
+        outcome = planned.replace(after=after)
+        devices, code = _unserved([outcome], options), exit_code_for([outcome], options)
         return SlimResult(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, code)
 
 
@@ -150,7 +156,7 @@ def _unserved(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[st
 
 
 def _package(
-    source: Source, output: Output, options: SlimOptions, naming: NameChange, *, overwrite: bool
+    source: Source, output: Output, options: SlimOptions, naming: NameChange, *, overwrite: bool, is_strict: bool
 ) -> SlimResult:
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
@@ -162,8 +168,11 @@ def _package(
         )
     view = source.view()
     with ExitStack() as stack:
-        naming = naming.for_devices(options.devices)
-        made = slim_package(view, source.name, lambda part: plan_with_digests(part, options), naming, stack)
+        naming = naming.for_options(options)
+        slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
+        made = slim_package(view, source.name, refuse_all(slimming) if is_strict else slimming, naming, stack)
+        libraries = () if made is None else made.libraries
+        refuse_unmatched_patterns([item.outcome for item in libraries], options, view.chain)
         name = os.path.basename(source.name) if made is None else made.name
         os.makedirs(output, exist_ok=True)
         path = os.path.join(output, name)
@@ -172,19 +181,17 @@ def _package(
     kept: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     notes = [] if made is None else list(made.notes)
-    outcomes = []
-    for library in () if made is None else made.libraries:
-        if isinstance(library.slimmed, SlimmedFile):
-            kept.update(count_by_arch(library.slimmed.plan.kept))
-            dropped.update(count_by_arch(library.slimmed.plan.dropped))
-        plan = library.slimmed.plan if isinstance(library.slimmed, SlimmedFile) else None
-        outcomes.append(SlimOutcome(library.name, library.before, library.after, "", plan, library.error))
-        if library.error is not None:
-            notes.append(f"{library.name} is not slimmed: {getattr(library.error, 'problem', library.error)}")
+    outcomes = [item.outcome for item in libraries]
+    for outcome in outcomes:
+        if outcome.plan is not None:
+            kept.update(count_by_arch(outcome.plan.kept))
+            dropped.update(count_by_arch(outcome.plan.dropped))
+        if outcome.error is not None:
+            notes.append(f"{outcome.path} is not slimmed: {getattr(outcome.error, 'problem', outcome.error)}")
     is_changed = made is not None and made.is_changed
     outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
     facts = dict(kept), dict(dropped), tuple(notes), path
-    unserved, code = _unserved(outcomes, options), exit_code_for(outcomes, options.devices)
+    unserved, code = _unserved(outcomes, options), exit_code_for(outcomes, options)
     return SlimResult(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
 
 
@@ -276,6 +283,7 @@ class SlimRequest(Record):
     quiet: bool = False
     naming: NameChange = NameChange()
     sbom: str | None = None
+    is_strict: bool = False
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""

@@ -11,10 +11,10 @@ from fatpack.command_line.edit_io import write_result
 from fatpack.command_line.messages import CopyProgress, print_stderr, warn_stale_temp_files
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.slim import certificate, packages
-from fatpack.commands.slim.options import SlimOutcome, deflated_size
+from fatpack.commands.slim.options import SlimOutcome, deflated_size, refuse_all, refuse_unmatched_patterns
 from fatpack.commands.slim.packages import is_package
 from fatpack.commands.slim.plan import plan_slim
-from fatpack.commands.slim.result import SlimmedFile, plan_with_digests, verifier_for
+from fatpack.commands.slim.result import plan_with_digests, verifier_for
 from fatpack.edit import editor
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE
@@ -164,8 +164,8 @@ def slim_package(request: SlimRequest, view: View, path: str) -> list[SlimOutcom
 
 
 def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> list[SlimOutcome]:
-    slimming: Slimming = lambda part: plan_with_digests(part, request.options, digests=request.sbom is not None)  # noqa: E731
-    naming = request.naming.for_devices(request.options.devices)
+    slimming = _slimming(request)
+    naming = request.naming.for_options(request.options)
     made = packages.slim_package(view, path, slimming, naming, stack)
     if made is None:
         target = _target(request, path, os.path.basename(path))
@@ -174,6 +174,7 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
         print_stderr(f"{path}: unchanged: it holds no device code", quiet=request.quiet)
         return []
     outcomes = [_member_outcome(path, library) for library in made.libraries]
+    refuse_unmatched_patterns(outcomes, request.options, view.chain)
     target = _target(request, path, made.name)
     for note in made.notes:
         print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
@@ -188,6 +189,12 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     if request.sbom is not None and not request.dry_run:
         _write_sbom(request.sbom, made, request)
     return [item for item in outcomes if item.error is not None or item.has_device_code]
+
+
+def _slimming(request: SlimRequest) -> Slimming:
+    """Return the slimming of the libraries in a package or folder; --strict makes the first failure one of all."""
+    slimming: Slimming = lambda part: plan_with_digests(part, request.options, digests=request.sbom is not None)  # noqa: E731
+    return refuse_all(slimming) if request.is_strict else slimming
 
 
 def make_proof(request: SlimRequest, before: View, output: str, *, is_only: bool = False) -> CertificateWriter | None:
@@ -246,8 +253,7 @@ def _member_outcome(path: str, library: PackageLibrary) -> SlimOutcome:
     sizes = None
     if library.stored_before is not None and library.stored_after is not None:
         sizes = library.stored_before, library.stored_after
-    plan = library.slimmed.plan if isinstance(library.slimmed, SlimmedFile) else None
-    return SlimOutcome(f"{path}!{library.name}", library.before, library.after, "", plan, library.error, sizes)
+    return library.outcome.replace(path=f"{path}!{library.name}", deflated=sizes)
 
 
 def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
@@ -264,7 +270,7 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     notes: list[str] = []
     outcomes = []
     count = 0
-    for library in work.slim(lambda part: plan_with_digests(part, request.options), notes):
+    for library in work.slim(_slimming(request), notes):
         count += 1
         item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
         if item.error is None and not item.has_device_code:
@@ -326,6 +332,9 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
             made = plan_slim(place.view, request.options)
             pieces = list(place.around(made.pieces))
             after = sum(map(len, pieces))
+            if len(request.files) == 1:
+                planned = SlimOutcome(address.path, size, after, "", made)
+                refuse_unmatched_patterns([planned], request.options, whole.chain)
             deflated = (deflated_size([whole]), deflated_size(pieces)) if request.deflates else None
             done = SlimOutcome(address.path, size, after, "", made, None, deflated)
             if request.dry_run:

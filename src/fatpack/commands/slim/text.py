@@ -5,9 +5,8 @@ The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
 
 from __future__ import annotations
 
-from fatpack.commands.slim.choose import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label
-from fatpack.commands.slim.options import count_by_arch
+from fatpack.commands.slim.options import SlimRefused, count_by_arch
 from fatpack.commands.slim.result import SlimmedFile
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import error_message, exit_code
@@ -242,7 +241,9 @@ def _remarks(item: SlimOutcome) -> Iterator[str]:
     if item.error is not None:
         error = item.error
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
-        yield printable(f"{item.path}: not slimmed" if item.is_told else f"{item.path}: not slimmed: {words}")
+        size = f" ({format_size(item.before)})" if item.before else ""
+        told = f"{item.path}: not slimmed"
+        yield printable(told if item.is_told else f"{item.path}: stays as it is{size}: {words}")
         return
     assert item.plan is not None
     if not item.plan.is_changed:
