@@ -125,7 +125,7 @@ def test_a_relocation_with_a_broken_symbol_table_is_unknown(link: int) -> None:
 
 
 def test_relocations_of_many_blocks_are_read_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.binary.elf.pointers._BLOCK", 48)
+    monkeypatch.setattr("fatpack.binary.elf.table.BLOCK", 48)
     elf = build.Elf(type=build.SHARED)
     elf.add(".images", bytes(64), flags=build.ALLOC, addr=0x1000)
     elf.add(".pointers", bytes(80), flags=build.ALLOC | build.WRITE, addr=0x2000)

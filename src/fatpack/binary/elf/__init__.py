@@ -11,7 +11,8 @@ Device code is in sections (``device_sections`` has the rules). Editors never wr
 copy the old bytes, add or replace some, and patch the headers that must change (``editor.append``, ``editor.rewrite``).
 The modules of this package are imported when they are used.
 
-There are two readers, because hosts and device images need different things; both read tables through ``table``:
+There are two readers, because hosts and device images need different things; both read tables through ``table``, and
+relocations through ``relocations``:
 
 ================  ====================================================================================================
 ``file``          hosts, one at a time: every field is checked, and errors name the field. Fields come from ``layout``,

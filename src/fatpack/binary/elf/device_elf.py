@@ -6,11 +6,10 @@ not part of ``fatpack.binary.elf.quick_header``, which is used for every image. 
 
 from __future__ import annotations
 
-from struct import Struct
-
 from fatpack import limits
 from fatpack.binary.elf import table
 from fatpack.binary.elf.quick_header import NOBITS, NOTE, decode_name, read_quick_header
+from fatpack.binary.elf.relocations import REL, RELA, RelocationBlock, RelocationShape
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -212,12 +211,6 @@ class DeviceElfSections:
         return table.NameTable(view, "section name", *headers[index][4:6])
 
 
-# Relocations: System V gABI, chapter 4, "Relocation"
-
-#: sh_type
-_RELA, _REL = 4, 9
-
-
 class SectionRelocations:
     """The relocation sections of an image, by the number of the section that they apply to."""
 
@@ -225,7 +218,7 @@ class SectionRelocations:
         self._sections = sections
         self._of: dict[int, list[int]] = {}
         for index, (_, kind, _, _, _, size, _, info) in enumerate(sections.headers):
-            if kind in (_REL, _RELA) and size:
+            if kind in (REL, RELA) and size:
                 self._of.setdefault(info, []).append(index)
 
     def __bool__(self) -> bool:
@@ -237,12 +230,11 @@ class SectionRelocations:
         Raises FormatError if the relocation sections overlap other sections or are truncated.
         """
         sections = self._sections
-        wide = sections.elf.shape.bits == 64
-        order = "<" if sections.order == "little" else ">"
+        elf = sections.elf
+        shape = RelocationShape(elf.shape.bits, elf.shape.order, elf.machine)
         for index in self._of.get(number, ()):
-            has_addend = sections.headers[index][1] == _RELA
-            row = Struct(order + ("QQ" if wide else "II") + (("q" if wide else "i") if has_addend else ""))
+            type, at = sections.headers[index][1], sections.headers[index][4]
             stored = sections.bytes_of(index)
-            for offset, info, *addend in row.iter_unpack(stored[: len(stored) - len(stored) % row.size]):
-                symbol, kind = (info >> 32, info & 0xFFFFFFFF) if wide else (info >> 8, info & 0xFF)
-                yield offset, kind, symbol, addend[0] if addend else 0
+            block = RelocationBlock(shape, at, stored[: len(stored) - len(stored) % shape.row_size(type)], type)
+            for place, kind, symbol, addend in block.rows():
+                yield place, kind, symbol, addend or 0

@@ -239,8 +239,8 @@ _SYMBOL_64 = ("name_offset", "info", "other", "section_index", "value", "size")
 class ElfLayouts(Record):
     """The records of one word size (``bits``) and byte ``order``.
 
-    ``index`` is a word of a group or symtab_shndx section. ``info >> symbol_shift`` of a relocation is the symbol's
-    number; ``type_mask`` selects the relocation's type.
+    ``index`` is a word of a group or symtab_shndx section. A written relocation has the symbol's number in the bits
+    of its ``info`` from ``symbol_shift`` on, and its type below; ``relocations`` reads them.
     """
 
     bits: int
@@ -253,7 +253,6 @@ class ElfLayouts(Record):
     rela: Layout
     index: Layout
     symbol_shift: int
-    type_mask: int
 
     @property
     def word(self) -> int:
@@ -300,5 +299,4 @@ def _build(bits: int, order: ByteOrder) -> ElfLayouts:
         rela=layout("rela", (*_RELOCATION, _ADDEND)),
         index=layout("index", _INDEX),
         symbol_shift=32 if wide else 8,
-        type_mask=0xFFFFFFFF if wide else 0xFF,
     )

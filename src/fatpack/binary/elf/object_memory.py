@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.relocations import section_relocations
 from fatpack.binary.elf.symbols import section_budget
 from fatpack.binary.memory import (
     CALL,
@@ -124,23 +125,21 @@ class ElfObjectMemory(ObjectMemory):
 
     def _table(self, number: int, target: MemorySection) -> Iterator[Relocation]:
         elf, ways, addresses = self._elf, self._ways, self._symbol_rows
-        layouts, table = elf.layouts, elf.section(number)
-        layout = layouts.rela if table.type == elf_layout.RELA else layouts.rel
+        table, count = elf.section(number), len(self._symbol_rows)
         if table.end > len(elf.view) or table.size > self._left:
             return
         self._left -= table.size
-        data = elf.view.slice(table.offset, table.size - table.size % layout.size)
-        shift, mask, count = layouts.symbol_shift, layouts.type_mask, len(addresses)
-        for row in layout.struct.iter_unpack(data.tobytes()):
-            way, symbol = ways.get(row[1] & mask), row[1] >> shift
-            if symbol >= count or row[0] >= target.size:
-                continue
-            address = addresses[symbol]
-            if address is None or not row[1] & mask:  # a relocation of type 0 does nothing
-                continue
-            self.referred.add(address)
-            if way is not None:
-                yield row[0], way, address, row[2] if len(row) > 2 else None
+        for block in section_relocations(elf, table):
+            for place, type, symbol, addend in block.rows():
+                if symbol >= count or place >= target.size:
+                    continue
+                address = addresses[symbol]
+                if address is None or not type:  # a relocation of type 0 does nothing
+                    continue
+                self.referred.add(address)
+                way = ways.get(type)
+                if way is not None:
+                    yield place, way, address, addend
 
     def constructors(self) -> list[Constructor]:
         """Return the functions that run before main, in the order of the sections with their pointers."""

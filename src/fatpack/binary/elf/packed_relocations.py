@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 
+from fatpack.binary.elf.relocations import MAX_RELOCATIONS
 from fatpack.errors import FormatError
 
 TYPE_CHECKING = False
@@ -23,9 +24,6 @@ _MAGIC = b"APS2"
 
 #: bits of the flags of a group: infos, distances or addends are the same in all of it, and there are addends
 _SAME_INFO, _SAME_DISTANCE, _SAME_ADDEND, _HAS_ADDEND = 1, 2, 4, 8
-
-#: LIMIT: relocations that are unpacked. A group of equal ones takes no bytes for each; Chromium's library has 500,000.
-MAX_RELOCATIONS = 1 << 22
 
 _MASK = (1 << 64) - 1
 

@@ -9,11 +9,15 @@ relocation against that symbol. (gABI, "Relocation"; the processors' ABI documen
 
 from __future__ import annotations
 
-import sys
-
 from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.packed_relocations import MAX_RELOCATIONS, unpack_relocations
+from fatpack.binary.elf.relocations import (
+    MAX_RELOCATIONS,
+    relative_places,
+    relocation_shape,
+    section_relocations,
+    unpacked_relocations,
+)
 from fatpack.binary.pointers import (
     INSIDE,
     NULL_POINTER,
@@ -33,16 +37,12 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from fatpack.binary import CodeSection
     from fatpack.binary.elf.file import ElfSection
+    from fatpack.binary.elf.relocations import RelocationBlock
     from fatpack.io.source import View
-
-#: Bytes of relocations that are read at a time, a multiple of every record's size.
-_BLOCK = 24 * 16 * 2048
-_SMALL = 24 * 16 * 64
 
 #: e_type of files that can be loaded anywhere
 _DYN = 3
@@ -86,8 +86,8 @@ class ElfPointers:
         relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
         self._relative, self._absolute = relative, wide if self.word == 8 else narrow
         self._loaded: LoadedRanges | None = None
-        #: the words of packed tables by section, None for a damaged one; and how many relocations may still be unpacked
-        self._unpacked: dict[int, array[int] | None] = {}
+        #: the relocations of packed tables by section, None for a damaged one; and how many may still be unpacked
+        self._unpacked: dict[int, RelocationBlock | None] = {}
         self._left = min(MAX_RELOCATIONS, len(view) // self.word)
         self.is_linked = self._elf.is_linked
 
@@ -176,21 +176,21 @@ class ElfPointers:
         if not kinds.isdisjoint(_UNREAD):
             return True
         return elf_layout.ANDROID_RELA in kinds and any(
-            self._words(section) is None
+            self._packed(section) is None
             for section in self._elf.sections()
             if section.type == elf_layout.ANDROID_RELA and section.flags & elf_layout.ALLOC
         )
 
-    def _words(self, section: ElfSection) -> array[int] | None:
-        """Return the words of a packed table, None if it is damaged or has too many relocations."""
+    def _packed(self, section: ElfSection) -> RelocationBlock | None:
+        """Return the relocations of a packed table, None if it is damaged or has too many."""
         if section.index not in self._unpacked:
             try:
-                words = unpack_relocations(self._elf.contents(section), self._left)
+                block = unpacked_relocations(self._elf.contents(section), relocation_shape(self._elf), self._left)
             except FormatError:
                 self._unpacked[section.index] = None
             else:
-                self._left -= len(words) // 3
-                self._unpacked[section.index] = words
+                self._left -= len(block.places)
+                self._unpacked[section.index] = block
         return self._unpacked[section.index]
 
     def _has_pointers_in_place(self) -> bool:
@@ -198,67 +198,31 @@ class ElfPointers:
         return bool(self._kinds() & {*_IN_PLACE})
 
     def _in_place(self) -> Iterator[int]:
-        """Yield the addresses of words that are relocated in place, by REL and RELR.
-
-        RELR: an even word is an address, and each bit of an odd one represents a word after it (gABI, "Relative
-        Relocation Table").
-        """
+        """Yield the addresses of words that are relocated in place, by REL and RELR."""
         for section in self._relocation_sections(None):
             if section.type == elf_layout.REL:
-                for words in self._blocks(section):
-                    yield from words[::2]
+                for block in section_relocations(self._elf, section):
+                    yield from block.places
         for section in self._elf.sections():
-            if section.type != elf_layout.RELR or not section.flags & elf_layout.ALLOC or section.end > len(self.view):
-                continue
-            following = 0
-            for words in self._blocks(section):
-                for entry in words:
-                    if not entry & 1:
-                        yield entry
-                        following = entry + self.word
-                        continue
-                    yield from _bits(entry >> 1, following, self.word)
-                    following += (8 * self.word - 1) * self.word
+            if section.type == elf_layout.RELR and section.flags & elf_layout.ALLOC and section.end <= len(self.view):
+                yield from relative_places(self._elf, section)
 
     def _stated(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield place and addend of the relative relocations whose target is between two addresses, both included."""
-        layouts = self._elf.layouts
-        for words in self._blocks(section):
-            addends = words[2::3]
-            if min(addends) > high or max(addends) < low:
+        for block in self._blocks(section):
+            targets = block.targets
+            if targets is None or min(targets) > high or max(targets) < low:
                 continue
-            places, infos, mask = words[::3], words[1::3], layouts.type_mask
-            for number, addend in enumerate(addends):
-                if low <= addend <= high and infos[number] & mask == self._relative:
-                    yield places[number], addend
+            for number, target in enumerate(targets):
+                if low <= target <= high and block.types[number] == self._relative:
+                    yield block.places[number], target
 
-    def _blocks(self, section: ElfSection) -> Iterator[array[int] | memoryview]:
-        """Yield the words of a relocation table, in blocks of whole words."""
-        layouts = self._elf.layouts
-        if section.type == elf_layout.ANDROID_RELA:
-            unpacked = self._words(section)
-            if unpacked:
-                yield unpacked
-            return
-        by_type = {elf_layout.RELA: layouts.rela.size, elf_layout.RELR: self.word}
-        size = by_type.get(section.type, layouts.rel.size)
-        view = self.view.slice(section.offset, section.size)
-        kind = "Q" if layouts.word == 8 else "I"
-        if len(view) <= _SMALL and layouts.order == sys.byteorder:
-            # Slower, but importing array takes longer than reading an object's table.
-            block = view.head(0, len(view) - len(view) % size)
-            if block:
-                words_at_hand = memoryview(block)
-                yield words_at_hand.cast("Q") if layouts.word == 8 else words_at_hand.cast("I")
-            return
-        from array import array
-
-        for at in range(0, len(view) - len(view) % size, _BLOCK):
-            block = view.head(at, _BLOCK)
-            words = array(kind, block[: len(block) - len(block) % size])
-            if layouts.order != sys.byteorder:
-                words.byteswap()
-            yield words
+    def _blocks(self, section: ElfSection) -> Iterable[RelocationBlock]:
+        """Return the relocations of a table in blocks; none of a damaged packed one."""
+        if section.type != elf_layout.ANDROID_RELA:
+            return section_relocations(self._elf, section)
+        block = self._packed(section)
+        return [block] if block is not None and block.places else []
 
     def _word(self, data: bytes) -> int:
         return int.from_bytes(data, self.order)
@@ -373,26 +337,10 @@ class ElfPointers:
     def _rows(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int, int, int | None]]:
         """Yield place, type, symbol and addend of the relocations whose places are between two.
 
-        Programs have millions of relocations, of which a handful is needed: blocks without any are skipped with two
-        comparisons in C.
+        Blocks without any are skipped with two comparisons.
         """
-        layouts = self._elf.layouts
-        count = 3 if section.type in _STATED else 2
-        for words in self._blocks(section):
-            places = words[::count]
-            if max(places) < low or min(places) > high:
-                continue
-            for number, place in enumerate(places):
-                if low <= place <= high:
-                    info = words[number * count + 1]
-                    addend = words[number * count + 2] if count == 3 else None
-                    yield place, info & layouts.type_mask, info >> layouts.symbol_shift, addend
-
-
-def _bits(bits: int, place: int, word: int) -> Iterator[int]:
-    """Yield the address of the word that each set bit represents; the lowest bit is that of an address."""
-    while bits:
-        if bits & 1:
-            yield place
-        bits >>= 1
-        place += word
+        for block in self._blocks(section):
+            if block.overlaps(low, high):
+                for number, place in enumerate(block.places):
+                    if low <= place <= high:
+                        yield block.row(number)

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import struct
 from array import array
-from itertools import islice
+from itertools import chain, islice
 
 from fatpack.binary.elf import layout as elf_layout
-from fatpack.binary.elf.packed_relocations import MAX_RELOCATIONS, unpack_relocations
+from fatpack.binary.elf.relocations import (
+    MAX_RELOCATIONS,
+    relocation_blocks,
+    relocation_shape,
+    unpacked_relocations,
+)
 from fatpack.binary.elf.symbols import STRINGS, read_symbol_tables, section_budget
 from fatpack.binary.memory import Constructor, HostMemory, MemorySection, MemorySymbol
 from fatpack.registration.analysis import entries, model
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from fatpack.binary.elf.file import ElfFile
+    from fatpack.binary.elf.relocations import RelocationBlock
 
 
 # Evidence that needs no code: the names that a program imports and defines, and its offload entries.
@@ -291,22 +297,20 @@ class ElfCodeProgram(LinkedProgram):
         relative, symbolic, jumping = _TYPES.get(self.machine, (-1, (), -1))
         names, values = self._dynamic()
         left, unpacked = min(_RELOCATIONS, section_budget(elf.view)), min(MAX_RELOCATIONS, len(elf.view) // 8)
-        held = self._values
+        held, shape = self._values, relocation_shape(elf)
         for section in elf.sections():
             if section.type not in _TABLES or not section.flags & elf_layout.ALLOC or section.size > left:
                 continue
             left -= section.size
+            data = elf.contents(section)
+            blocks: Iterable[RelocationBlock] = relocation_blocks(data, shape, section.type, 0, len(data))
             if section.type == elf_layout.ANDROID_RELA:
-                words = unpack_relocations(elf.contents(section), unpacked)
-                unpacked -= len(words) // 3
-            else:
-                data = elf.contents(section).tobytes()
-                words = array("Q", data[: len(data) - len(data) % 24])
-            for place, info, addend in zip(words[::3], words[1::3], words[2::3], strict=True):
-                if info == relative:
-                    held[place] = addend
+                blocks = [unpacked_relocations(data, shape, unpacked)]
+                unpacked -= len(blocks[0].places)
+            for place, kind, number, addend in chain.from_iterable(block.rows() for block in blocks):
+                if kind == relative and not number:
+                    held[place] = (addend or 0) & 0xFFFFFFFFFFFFFFFF
                     continue
-                kind, number = info & 0xFFFFFFFF, info >> 32
                 if kind not in symbolic:
                     continue
                 if number in names:
@@ -315,7 +319,7 @@ class ElfCodeProgram(LinkedProgram):
                     if kind == jumping:
                         self.jumped.add(place)
                 elif number in values:
-                    held[place] = self._bound[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
+                    held[place] = self._bound[place] = values[number] + (addend or 0) & 0xFFFFFFFFFFFFFFFF
                     if kind == jumping:
                         self._bound_jumps.add(place)
 

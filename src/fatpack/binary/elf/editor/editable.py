@@ -11,6 +11,8 @@ from fatpack.binary.elf import layout
 from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.layout import SH_LINK, SH_TYPE
+from fatpack.binary.elf.relocations import section_relocations
+from fatpack.binary.elf.table import check_inside
 from fatpack.errors import HostError
 from fatpack.io.source import View
 from fatpack.record import Record
@@ -187,22 +189,17 @@ def relocations_through(elf: EditableFile, symbols: Sequence[DefinedElfSymbol]) 
             continue
         numbers = by_table[section_row[SH_LINK]]
         section = elf.section(index)
-        has_addend = section.type == elf_layout.RELA
-        layout = elf.layouts.rela if has_addend else elf.layouts.rel
-        for number, row in enumerate(elf.records(layout, section.offset, _entry_count(elf, section, layout.size))):
-            symbol_number, type = _split(elf, row[1])
-            if symbol_number in numbers:
-                addend = row[2] if has_addend else _stored_addend(elf, section, row[0], type)
-                yield SymbolUse(section, number, type, numbers[symbol_number], addend)
-
-
-def _split(elf: EditableFile, info: int) -> tuple[int, int]:
-    """Return (symbol number, relocation type) of a relocation's info field."""
-    layouts = elf.layouts
-    if layouts.bits == 64 and layouts.order == "little" and elf.header.machine == elf_layout.MACHINE_MIPS:
-        # QUIRK(MIPS64, little-endian): the field is a 32-bit symbol number and four bytes, not one number.
-        return info & 0xFFFFFFFF, info >> 32
-    return info >> layouts.symbol_shift, info & layouts.type_mask
+        layout = elf.layouts.rela if section.type == elf_layout.RELA else elf.layouts.rel
+        count = _entry_count(elf, section, layout.size)
+        check_inside(elf.view, f"{layout.name} table", section.offset, count * layout.size)
+        first = 0
+        for block in section_relocations(elf, section):
+            for number, row in enumerate(block.rows(), first):
+                place, type, target, addend = row
+                if target in numbers:
+                    addend = _stored_addend(elf, section, place, type) if addend is None else addend
+                    yield SymbolUse(section, number, type, numbers[target], addend)
+            first += len(block.places)
 
 
 def _stored_addend(elf: EditableFile, relocations: ElfSection, offset: int, type: int) -> int | None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-
-from fatpack import limits
 from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.relocations import RelocationBlock, relocation_blocks, relocation_shape
 from fatpack.errors import HostError
 from fatpack.io.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from fatpack.binary.elf.file import ElfFile
     from fatpack.binary.elf.objcopy.sections import MutableElfSection
+    from fatpack.binary.elf.relocations import RelocationShape
     from fatpack.io.source import View
     from fatpack.layout import Layout
 
@@ -140,75 +138,40 @@ def _signed(value: int, bits: int) -> bytes:
         result.append(byte | 0x80)
 
 
-#: e_machine of the only machine whose 64-bit little-endian files have the symbol number in the lower half
-_MIPS = elf_layout.MACHINE_MIPS
+def _renumbered(shape: RelocationShape, block: bytes, type: int, new: Sequence[int]) -> bytes:
+    """Return whole relocations with new symbol numbers; ``new`` is indexed by old number."""
+    column = RelocationBlock(shape, 0, block, type).symbols
+    from array import array  # imports all of collections
 
-
-class SymbolNumberColumn:
-    """The symbol numbers in the 32-bit words of relocations: every ``step``-th word, shifted by ``shift`` bits."""
-
-    def __init__(self, elf: ElfFile, layout: Layout) -> None:
-        layouts = elf.layouts
-        self.step = layout.size // 4
-        self.shift = layouts.symbol_shift if layouts.bits == 32 else 0
-        self.start = 1
-        if layouts.bits == 64:
-            is_upper_first = layouts.order == "big" or elf.header.machine == _MIPS
-            self.start = 2 if is_upper_first else 3
-        self.order = layouts.order
-
-    def words(self, block: bytes) -> array[int]:
-        """Return a block of whole relocations as words that can be changed."""
-        from array import array  # imports all of collections
-
-        words = array("I", block)
-        if self.order != sys.byteorder:
-            words.byteswap()
-        return words
-
-    def column(self, block: bytes) -> Sequence[int]:
-        """Return the words of a block with symbol numbers."""
-        words = memoryview(block).cast("I") if self.order == sys.byteorder else self.words(block)
-        return words[self.start :: self.step]
-
-    def largest(self, block: bytes) -> int:
-        """Return the largest symbol number in a block that is not empty."""
-        return max(self.column(block)) >> self.shift
-
-    def numbers(self, block: bytes) -> Sequence[int]:
-        """Return the symbol numbers of a block."""
-        column = self.column(block)
-        return [word >> self.shift for word in column] if self.shift else column
-
-    def renumbered(self, block: bytes, new: Sequence[int]) -> bytes:
-        """Return a block with new symbol numbers; ``new`` is indexed by old number."""
-        words = self.words(block)
-        column = words[self.start :: self.step]
-        low = (1 << self.shift) - 1
-        for place, word in enumerate(column):
-            column[place] = new[word >> self.shift] << self.shift | word & low
-        words[self.start :: self.step] = column
-        if self.order != sys.byteorder:
-            words.byteswap()
-        return words.tobytes()
+    words, step = array("I", block), shape.row_size(type) // 4
+    if not shape.is_native:
+        words.byteswap()
+    if shape.bits == 64:
+        words[2 + shape.symbol_half :: step] = array("I", [new[number] for number in column])
+    else:
+        infos = zip(words[1::step], column, strict=True)
+        words[1::step] = array("I", [new[number] << 8 | info & 0xFF for info, number in infos])
+    if not shape.is_native:
+        words.byteswap()
+    return words.tobytes()
 
 
 class RenumberedElfRelocations(Source):
     """Relocations of a view with new symbol numbers, computed when they are read."""
 
-    def __init__(self, view: View, column: SymbolNumberColumn, new: Sequence[int]) -> None:
+    def __init__(self, view: View, shape: RelocationShape, type: int, new: Sequence[int]) -> None:
         self.name = ""
         self.size = self.present = len(view)
         self._view = view
-        self._column = column
+        self._shape, self._type = shape, type
         self._new = new
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` bytes at ``offset``."""
-        record = self._column.step * 4
+        record = self._shape.row_size(self._type)
         start = offset - offset % record
         end = min(-(-(offset + size) // record) * record, self.size)
-        block = self._column.renumbered(self._view.read(start, end - start), self._new)
+        block = _renumbered(self._shape, self._view.read(start, end - start), self._type, self._new)
         return block[offset - start : offset - start + size]
 
 
@@ -216,18 +179,11 @@ def _layout(elf: ElfFile, part: MutableElfSection) -> Layout:
     return elf.layouts.rel if part.type == elf_layout.REL else elf.layouts.rela
 
 
-def _blocks(elf: ElfFile, start: int, end: int, layout: Layout) -> Iterator[tuple[int, bytes]]:
-    """Yield a range of relocations in blocks of whole ones, each with its position."""
-    step = limits.CHUNK // layout.size * layout.size
-    for at in range(start, end, step):
-        yield at, elf.view.read(at, min(step, end - at))
-
-
 def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
     """Return the relocations of a section in CREL encoding."""
 
     data = elf.view.read(part.old_offset, part.size)
-    is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != _MIPS
+    is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != elf_layout.MACHINE_MIPS
     try:
         if is_known and has_addends(data):
             return decode_crel(data, elf.layouts.bits)
@@ -258,16 +214,16 @@ def _check_run(elf: ElfFile, run: Sequence[MutableElfSection], symbol_count: int
     start, end = run[0].old_offset, run[-1].old_offset + run[-1].size
     layout = _layout(elf, run[0])
     is_whole = all(part.entry_size == layout.size and not part.size % layout.size for part in run)
-    if len(run) > 1 and is_whole and _largest(elf, start, end, layout) < max(symbol_count, 1):
+    if len(run) > 1 and is_whole and _largest(elf, run[0].type, start, end) < max(symbol_count, 1):
         return
     for part in run:
         check_relocations(elf, part, symbol_count)
 
 
-def _largest(elf: ElfFile, start: int, end: int, layout: Layout) -> int:
+def _largest(elf: ElfFile, type: int, start: int, end: int) -> int:
     """Return the largest symbol number in a range of relocations."""
-    column = SymbolNumberColumn(elf, layout)
-    return max((column.largest(block) for _, block in _blocks(elf, start, end, layout)), default=0)
+    found = relocation_blocks(elf.view, relocation_shape(elf), type, start, end - start)
+    return max((max(block.symbols) for block in found), default=0)
 
 
 def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) -> None:
@@ -288,7 +244,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
                 f"a multiple of {layout.size}",
                 f"{part.size}, entries of {part.entry_size}",
             )
-        largest = _largest(elf, part.old_offset, part.old_offset + part.size, layout)
+        largest = _largest(elf, part.type, part.old_offset, part.old_offset + part.size)
     if largest and not symbol_count:
         raise HostError(
             f"'{part.title}': relocation references symbol with index {largest}, but there is no symbol table",
@@ -305,19 +261,14 @@ def first_use(elf: ElfFile, part: MutableElfSection, symbols: set[int]) -> tuple
         return next(
             ((offset, number) for offset, number, *_ in read_crel_entries(elf, part) if number in symbols), None
         )
-    layout = _layout(elf, part)
-    column = SymbolNumberColumn(elf, layout)
-    for at, block in _blocks(elf, part.old_offset, part.old_offset + part.size, layout):
-        numbers = column.numbers(block)
-        if symbols.isdisjoint(numbers):
-            continue
-        for place, number in enumerate(numbers):
-            if number in symbols:
-                return layout.read(elf.view, at + place * layout.size)[0], number
+    for block in relocation_blocks(elf.view, relocation_shape(elf), part.type, part.old_offset, part.size):
+        if not symbols.isdisjoint(block.symbols):
+            number = next(number for number, symbol in enumerate(block.symbols) if symbol in symbols)
+            return block.places[number], block.symbols[number]
     return None
 
 
 def renumber_relocations(elf: ElfFile, part: MutableElfSection, new: Sequence[int]) -> View:
     """Return the relocations of a section with new symbol numbers."""
     content = elf.view.slice(part.old_offset, part.size)
-    return RenumberedElfRelocations(content, SymbolNumberColumn(elf, _layout(elf, part)), new).view()
+    return RenumberedElfRelocations(content, relocation_shape(elf), part.type, new).view()

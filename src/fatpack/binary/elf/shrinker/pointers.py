@@ -12,6 +12,7 @@ import sys
 from bisect import bisect_right
 
 from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.relocations import section_relocations
 from fatpack.binary.elf.table import read_table_blocks
 from fatpack.record import Record
 
@@ -84,14 +85,11 @@ def pointer_patches(
 def has_relative_pointer_into(elf: LinkedElfFile, low: int, high: int) -> bool:
     """Return whether the target of a base-relative relocation is between two addresses, the second excluded."""
     relative = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
-    layout = elf.layouts.rela
     for table in _tables(elf, {}):
-        if table.type == elf_layout.RELA:
-            for block in read_table_blocks(elf.view, table.offset, table.size // layout.size, layout.size):
-                infos, addends = (_column(elf, block, layout.size, number) for number in (1, 2))
-                for info, addend in zip(infos, addends, strict=True):
-                    if low <= addend < high and info & elf.layouts.type_mask == relative:
-                        return True
+        for block in section_relocations(elf, table):
+            for number, target in enumerate(block.targets or ()):
+                if low <= target < high and block.types[number] == relative:
+                    return True
     return False
 
 
@@ -183,33 +181,17 @@ def _pointer_relocations(
 ) -> Iterator[tuple[_LoaderRelocation, int]]:
     """Yield the relocations of a table that change one of the pointers, with their places.
 
-    Programs have millions of relocations, of which a handful is needed: most blocks are skipped with two comparisons.
+    Most blocks are skipped with two comparisons.
     """
-    layout = elf.layouts.rela if table.type == elf_layout.RELA else elf.layouts.rel
     low = min((*pointers, *(start for start, _, _ in stretches)), default=0)
     high = max((*pointers, *(end - 1 for _, end, _ in stretches)), default=-1)
-    at = table.offset
-    for block in read_table_blocks(elf.view, at, table.size // layout.size, layout.size):
-        places = _column(elf, block, layout.size)
-        if min(places) <= high and max(places) >= low:
-            _check_outside(elf, table, places, stretches)
-            for number, place in enumerate(places):
+    for block in section_relocations(elf, table):
+        if block.overlaps(low, high):
+            _check_outside(elf, table, block.places, stretches)
+            for number, place in enumerate(block.places):
                 if place in pointers:
-                    row = layout.struct.unpack_from(block, number * layout.size)
-                    symbol, type = row[1] >> elf.layouts.symbol_shift, row[1] & elf.layouts.type_mask
-                    addend = row[2] if len(row) > 2 else None
-                    yield _LoaderRelocation(at + number * layout.size, type, symbol, addend, table), place
-        at += len(block)
-
-
-def _column(elf: LinkedElfFile, block: bytes, size: int, number: int = 0) -> list[int]:
-    """Return a word of each row in a block, by default the first."""
-    from array import array
-
-    words = array("Q" if elf.layouts.word == 8 else "I", block)
-    if elf.layouts.order != sys.byteorder:
-        words.byteswap()
-    return words[number :: size // elf.layouts.word].tolist()
+                    _, type, symbol, addend = block.row(number)
+                    yield _LoaderRelocation(block.at + number * block.size, type, symbol, addend, table), place
 
 
 def _check_outside(
