@@ -9,8 +9,8 @@
 ``info`` has the number of a symbol and a type: 24 and 8 bits, or 32 and 32. Programs have millions of relocations, of
 which a handful is needed, so tables are read in blocks of columns, and callers skip a block by comparing its places.
 Android's packed tables become blocks too (``packed_relocations``). CREL is in ``objcopy.relocations``, which must write
-it as well. ``fatpack.proof`` has readers of its own. This module does not import ``layout``, which listing device images
-does not need.
+it as well. ``fatpack.proof`` has readers of its own. This module does not import ``layout``, since the lists of device
+images do without it.
 
 Sources: gABI, "Relocation" and "Relative Relocation Table".
 """
