@@ -103,7 +103,7 @@ def module(
     sections: Sequence[bytes] = (),
     stream: Stream | None = None,
 ) -> Stream:
-    """Add a module with records (code, name, values behind the name) and its names, and no table of symbols."""
+    """Add a module with records (code, name, values after the name) and its names, and no table of symbols."""
     out, names = stream or Stream(), Names()
     out.enter(MODULE, 3)
     out.record(VERSION, [version])

@@ -14,7 +14,7 @@ START = 0x40
 
 
 def reader(data: bytes) -> MessagePackReader:
-    """Return a reader of bytes that lie somewhere in a file, with others behind them."""
+    """Return a reader of bytes that lie somewhere in a file, with others after them."""
     return MessagePackReader(BytesSource(bytes(START) + data + b"\x01" * 64).view().slice(START, len(data)), "note")
 
 

@@ -139,7 +139,7 @@ def test_what_lies_between_files_is_kept() -> None:
     at = data.index(b"PK\3\4", 4)
     gap = b"nobody's"
     data = data[:at] + gap + data[at:]
-    # Offsets behind the gap, by hand: that of b in the directory, and of the directory.
+    # Offsets after the gap, by hand: that of b in the directory, and of the directory.
     edited = bytearray(data)
     second = data.rindex(b"PK\1\2")
     struct.pack_into("<I", edited, second + 42, at + len(gap))

@@ -1,7 +1,7 @@
-"""Formats: the containers. One room per container, and every room has the same door.
+"""Container formats: one package per format, all with the same interface.
 
 ============  =======================================================================================
-``DOC``        the room's card (:class:`fatpack.layout.FormatInfo`)
+``DOC``        the format's description (:class:`fatpack.layout.FormatInfo`)
 ``LAYOUTS``    the fixed records, for documents and oracle tests
 ``detect``     ``detect(view, at) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``extent``     ``extent(view, at) -> int | None``: bytes the header claims, if they are there; never raises
@@ -12,7 +12,7 @@
 ``describe``   ``describe(container) -> dict``: further facts for reports, as plain data
 ============  =======================================================================================
 
-A format knows no host. ``MAGICS`` lets :mod:`fatpack.scanner` recognise containers without importing any room.
+A format knows no host. ``MAGICS`` lets :mod:`fatpack.scanner` recognise containers without importing any format.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding, Label
 
     class ContentVerifier(Protocol):
-        """What formats offer of which listing leaves something unchecked. ``verify`` raises FormatError."""
+        """Interface of formats whose listing leaves content unchecked. ``verify`` raises FormatError."""
 
         def is_hashed(self, container: Container) -> bool: ...  # noqa: D102
         def is_unchecked(self, container: Container) -> bool: ...  # noqa: D102
         def verify(self, container: Container) -> list[Finding]: ...  # noqa: D102
 
     class Format(Protocol):
-        """The door of a format room."""
+        """Interface of a format package."""
 
         DOC: FormatInfo
         LAYOUTS: Sequence[Layout]
@@ -59,20 +59,20 @@ MODULES = {
     "syclbin": "fatpack.formats.syclbin",
 }
 
-#: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: what only
-#: reading all of its content tells, and listing it leaves out
+#: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: checks
+#: that need all of its content, which listing does not read
 CONTENT_VERIFIERS = {
     "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed",
     "llvm-offload-binary": "fatpack.formats.offload_binary.reader",
 }
 
-#: JSON name of the format → module with ``symptoms(container, findings)``: by what bugs of its producers are recognised
+#: JSON name of the format → module with ``symptoms(container, findings)``: signs of known bugs in its producers
 SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.byte_labels"}
 
-#: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
+#: JSON name of a pseudo-format, listed like a container → module, with ``describe``, ``labels`` and ``write``
 PSEUDO_FORMATS = {"bare-image": "fatpack.scanner.bare_images"}
 
-#: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
+#: first bytes of a container → JSON name of its format. Formats without a module are only named in reports.
 MAGICS = {
     magic_numbers.OFFLOAD_BINARY: "llvm-offload-binary",
     magic_numbers.BUNDLE: "clang-offload-bundle",
@@ -88,14 +88,14 @@ MAGICS = {
 _MAGIC_OF = {magic[:4]: magic for magic in MAGICS}
 
 
-#: the names of plug-ins that joined, once they were asked for
+#: names of the plug-ins' formats; None until plug-ins are loaded
 _plugin_names: list[tuple[str, ...]] = []
 
 
 def add_plugins() -> bool:
-    """Let the formats of plug-ins (:mod:`fatpack.plugins`) join ours; return whether any did just now.
+    """Add the formats of plug-ins (:mod:`fatpack.plugins`); return whether this call added any.
 
-    They are asked for where something is met that none of our rooms knows, and only once.
+    Called for bytes that no built-in format recognises; plug-ins are loaded once.
     """
     if _plugin_names:
         return False
@@ -112,7 +112,7 @@ def add_plugins() -> bool:
 
 
 def plugin_names() -> tuple[str, ...]:
-    """Return the JSON names of formats of plug-ins that joined ours."""
+    """Return the JSON names of the formats that plug-ins added."""
     return _plugin_names[0] if _plugin_names else ()
 
 
@@ -125,7 +125,7 @@ def format_by_magic(head: bytes) -> str | None:
 #: Bytes in which an offload binary of versions 2 and 3 has its first image kind, if its entries follow its header.
 _KIND_AT = {2: 32, 3: 40}
 
-#: ImageKind of a SYCLBIN file, and what it was before LLVM took that for SPIR-V.
+#: ImageKind of a SYCLBIN file: the current number, and the one used before LLVM gave that to SPIR-V.
 _SYCLBIN_KINDS = (b"\7\0", b"\6\0")
 
 
@@ -145,14 +145,14 @@ def format_at(view: View, at: int = 0) -> str | None:
     return name
 
 
-#: What the first marker line of a text bundle holds; it is preceded by a comment token that differs by language.
+#: Text in the first marker line of a text bundle; it is preceded by a comment token that differs by language.
 _TEXT_MARKER = magic_numbers.BUNDLE + b"__START__ "
 
-#: LIMIT: where a text container must start to be noticed: bytes searched for its first marker.
+#: LIMIT: bytes searched for the first marker of a text container.
 _TEXT_HEAD = 4096
 
 
-#: How MLIR starts, as text behind blanks and comments or as bytecode: what has to be looked at by the room for CIR.
+#: First bytes of MLIR, as text after blanks and comments or as bytecode. Such a file is examined by ``formats.cir``.
 _MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", magic_numbers.MLIR_BYTECODE)
 
 
@@ -178,13 +178,13 @@ def _may_be_mlir(head: bytes) -> bool:
     return text.startswith(_MLIR) and (text[:1] not in b"#!" or b"=" in text[:256])
 
 
-#: JSON name → room, as far as they were imported
+#: JSON name → module, for the formats imported so far
 _LOADED: dict[str, Format] = {}
 
 
 def get_format(name: str) -> Format:
-    """Return the format room of that JSON name, or what stands for one (``ALONE``); imports it."""
-    # Asked for every container of a file, and asking the import system takes several times as long.
+    """Return the module of the format, or pseudo-format, with that JSON name; imports it."""
+    # Called for every container of a file; the import system takes several times as long.
     known = _LOADED.get(name)
     if known is None:
         known = _LOADED[name] = __import__(MODULES.get(name) or PSEUDO_FORMATS[name], fromlist=["write"])
@@ -192,12 +192,12 @@ def get_format(name: str) -> Format:
 
 
 def content_verifier(name: str) -> ContentVerifier | None:
-    """Return what checks all content of containers of a format, None where listing checks all; imports it."""
+    """Return the module that checks a format's content; None if listing checks all of it. Imports the module."""
     return __import__(CONTENT_VERIFIERS[name], fromlist=["verify"]) if name in CONTENT_VERIFIERS else None
 
 
 def symptoms(container: Container, findings: Iterable[Finding]) -> Iterable[str]:
-    """Return the names of facts about a container that known bugs of producers show by."""
+    """Return the names of the signs of known producer bugs that a container shows."""
     name = SYMPTOMS.get(container.format)
     if name is None:
         return ()

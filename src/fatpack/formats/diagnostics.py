@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class ErrorFactory:
-    """Makes the errors of one format, each at a position of a view: nobody else spells format, offset and chain."""
+    """Makes the errors of one format, each at a position of a view, with format, offset and chain."""
 
     def __init__(self, format: str) -> None:
         self._format = format
 
     def value(self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> BadValue:
-        """Return the error for a field that holds what it must not."""
+        """Return the error for an invalid value of a field."""
         return BadValue(problem, expected=expected, hint=hint, field=field, **self._where(view, at))
 
     def limit(self, view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> LimitExceeded:
-        """Return the error for a field that asks for more than a limit allows; ``hint`` says how to raise it."""
+        """Return the error for a field whose value exceeds a limit; ``hint`` tells how to raise it."""
         return LimitExceeded(problem, expected=expected, hint=hint, field=field, **self._where(view, at))
 
     def cut(self, view: View, at: int, field: str, needed: int) -> Truncated:
@@ -39,12 +39,12 @@ class ErrorFactory:
         return Truncated(needed=needed, left=len(view) - at, field=field, **self._where(view, at))
 
     def magic(self, view: View, at: int, problem: str, expected: str, found: str = "") -> BadMagic:
-        """Return the error for bytes that do not start as the format does; by default the first four are named."""
+        """Return the error for a wrong magic; by default the first four bytes are shown."""
         found = found or view.head(at, 4).hex(" ") or "nothing"
         return BadMagic(problem, expected=expected, found=found, field="magic", **self._where(view, at))
 
     def unsupported(self, view: View, at: int, what: str, hint: str) -> Unsupported:
-        """Return the error for what this version does not know."""
+        """Return the error for something that this version does not support."""
         return Unsupported(f"{self._format} at {format_hex(view.offset(at))}: {what}", hint=hint, chain=view.chain)
 
     def _where(self, view: View, at: int) -> _ErrorPlace:
@@ -52,7 +52,7 @@ class ErrorFactory:
 
 
 def not_parsed_error(what: str) -> UsageError:
-    """Return the error for a question about stored bytes of what was put together by hand."""
+    """Return the error for asking about stored bytes of an object that was not read from a file."""
     problem = f"this {what} was not read from bytes, so nothing is known of how it is stored"
     return UsageError(problem, hint="write it, and parse what was written")
 
@@ -69,18 +69,18 @@ class FindingCollector:
         self._strict = strict
 
     def __bool__(self) -> bool:
-        """Return whether anything is wrong."""
+        """Return whether there is any finding."""
         return bool(self._kept)
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings in the order in which they were made, and after them the counts of omitted ones."""
+        """The findings in the order in which they were made, then the counts of omitted ones."""
         return [*self._kept, *self._tally.rest()]
 
     def unreadable(self, code: str, error: FormatError, span: Span) -> None:
-        """Note that something cannot be read, at the field that says so; raises the error if that is wanted.
+        """Record that something cannot be read, at the error's field; with ``strict`` raise the error.
 
-        ``code`` is that of the damage. What a limit keeps from being read is none, and has the code of limits.
+        ``code`` is the code for damage. A limit is not damage; it is reported with the limits' own code (FP1005).
         """
         if self._strict:
             raise error
@@ -90,15 +90,15 @@ class FindingCollector:
         self.unexpected(code_for_error(code, error), span, error.describe(), error.hint, error.field or "")
 
     def unexpected(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
-        """Note something that does not keep anything from being read."""
+        """Record a fault that does not prevent reading."""
         self._add(finding(code, span, message, hint, field=field))
 
     def fresh(self) -> FindingCollector:
-        """Return an empty collection for a part of which may turn out that it was read wrongly."""
+        """Return an empty collector, for a part that may have to be discarded."""
         return FindingCollector(self._strict)
 
     def take(self, other: FindingCollector) -> None:
-        """Take over everything that another collection holds."""
+        """Add everything from another collector."""
         for item in other.findings:
             self._add(item)
 

@@ -1,16 +1,15 @@
-"""Packages: files that carry other files, which are hosts and containers in turn. One room per kind, all with one door.
+"""Packages: files that contain other files. One module or package per format, all with the same interface.
 
 ============  =======================================================================================
-``DOC``        the room's card (:class:`fatpack.layout.FormatInfo`)
+``DOC``        the format's description (:class:`fatpack.layout.FormatInfo`)
 ``LAYOUTS``    the fixed records, for documents
 ``detect``     ``detect(view) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``members``    ``members(view) -> Iterator[Member | Finding]``: the files in it, in stored order; damage is a finding
 ============  =======================================================================================
 
-A package knows neither hosts nor formats: it says which files are in it and gives their bytes. Libraries that are made
-for it read the carrier; what is ours is that nothing is unpacked by name, that memory stays bounded, and that a package
-which lies about itself gives findings. A member is a file of its own: offsets in it count from its first byte, wherever
-it lies and however it is compressed, so it reads as it would read when it was unpacked.
+This code lists the files of a package and returns their bytes; it does not interpret them. Nothing is unpacked by name,
+memory is bounded, and contradictions in a package are findings. A member is a file of its own: offsets in it count from
+its first byte, wherever it is stored and even if it is compressed, so it is read as if it had been unpacked.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
     class Package(Protocol):
-        """The door of a package room."""
+        """Interface of a package module."""
 
         DOC: FormatInfo
         LAYOUTS: Sequence[Layout]
@@ -41,15 +40,15 @@ if TYPE_CHECKING:
 class PackageMember(Record):
     """A file in a package.
 
-    ``name`` is as it is stored, with ``/`` between folders and without ``./`` before it; nobody writes to it
-    (:mod:`fatpack.io.write`). Folders, links and devices are no members, and names may occur twice. ``number`` counts
-    the members from 0. ``size`` are the bytes that it has when it is read, as the package states it; None where only
-    reading tells. ``open`` returns a source of the bytes, whose offsets start at 0 and which the caller closes: a range
-    of the package where the member is stored as it is, else what is inflated, in memory or in an unnamed temporary
-    file, as far as somebody reads. It raises FormatError for bytes that are damaged, as reading them does, and
-    Unsupported for what nobody can inflate (FP1710 is the code for findings of both). ``is_lasting`` says that it may
-    be opened at any time, in any order, and by a fork of this process; what is read forwards only has to be opened
-    before the next member is asked for. ``findings`` are about this member.
+    ``name`` is the stored name, with ``/`` between folders and without ``./`` before it; it is never used as a path to
+    write to (:mod:`fatpack.io.write`). Folders, links and devices are not members, and names may occur twice.
+    ``number`` counts the members from 0. ``size`` is the stated size of its content; None if only reading shows it.
+    ``open`` returns a source of the bytes, whose offsets start at 0 and which the caller closes: a range of the package
+    if the member is stored uncompressed, else bytes that are inflated on demand and kept in memory or in an unnamed
+    temporary file. It raises FormatError for damaged bytes, as reading them does, and Unsupported for an unsupported
+    method (FP1710 is the code for findings of both). ``is_lasting`` is true if it may be opened at any time, in any
+    order, and by a fork of this process; otherwise it has to be opened before the next member is requested.
+    ``findings`` are about this member.
     """
 
     name: str
@@ -71,31 +70,31 @@ MODULES: dict[str, str] = {
 
 
 def detect_package(view: View) -> str | None:
-    """Return the JSON name of the package that the bytes are, None if they are none; asks the rooms in their order."""
+    """Return the JSON name of the package that the bytes are, None if they are not one; tries the formats in order."""
     return next((name for name in MODULES if get_package(name).detect(view)), None)
 
 
 def get_package(name: str) -> Package:
-    """Return the package room of that JSON name; imports it."""
+    """Return the module of the package format with that JSON name; imports it."""
     module: ModuleType = __import__(MODULES[name], fromlist=["DOC"])
     return module
 
 
-# What a member of a package is read as.
+# The source of a member.
 
-#: The most bytes that a file can have (off_t of systems, and what ``len`` can return).
+#: The maximum size of a file (off_t of systems, and the maximum of ``len``).
 MAX_FILE_SIZE = (1 << 63) - 1
 
 
 class MemberSource(Source):
-    """A file of its own, wherever its bytes lie: offsets count from the first of them.
+    """A member as a file of its own: offsets count from its first byte.
 
-    ``findings`` are what is unexpected about how they are stored, as far as they were read: those who have read ask.
+    ``findings`` are about the stored form of the bytes read so far: ask for them after reading.
     """
 
     is_file = True
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is unexpected about how the bytes are stored, as far as they were read."""
+        """Findings about the stored form of the bytes read so far."""
         return ()

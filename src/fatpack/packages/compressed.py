@@ -1,10 +1,10 @@
-"""Single files that are compressed: ``.fatbin.zst``, ``.cubin.zst``, ``.so.xz``. One member, the file.
+"""Single compressed files: ``.fatbin.zst``, ``.cubin.zst``, ``.so.xz``. The only member is the file.
 
-The file is named as the compressed one without its suffix; what gzip stores as a name is not trusted, and often
-missing. Several streams or frames, one after the other, are one file, as all of the programs have it.
+The file's name is that of the compressed one without its suffix; gzip's stored name is often missing and not trusted.
+Several streams or frames, one after the other, are one file, as for all of the programs.
 
-How we know: RFC 1952 (gzip), RFC 8878 (zstd), the .xz file format 1.2.1, lz4_Frame_format.md 1.6.4; what gzip, xz,
-zstd, bzip2 and lz4 write is read back in the reference tests.
+How we know: RFC 1952 (gzip), RFC 8878 (zstd), the .xz file format 1.2.1, lz4_Frame_format.md 1.6.4; files of gzip, xz,
+zstd, bzip2 and lz4 are read in the reference tests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DOC = FormatInfo(
 
 LAYOUTS = ()
 
-#: method → suffixes that fall away
+#: method → suffixes that are removed
 _SUFFIXES = {
     "gzip": (".gz", ".gzip", ".z"),
     "xz": (".xz",),
@@ -63,12 +63,12 @@ _SUFFIXES = {
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as a compressed file does."""
+    """Return whether the bytes start like a compressed file."""
     return detect_compression(view) in _SUFFIXES
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield the file. What is wrong with its bytes, reading it tells."""
+    """Yield the file. Damage is only found when it is read."""
     method = detect_compression(view)
     if method in _SUFFIXES:
         outer = view.chain[-1] if view.chain else view.source.name
@@ -76,7 +76,7 @@ def members(view: View) -> Iterator[PackageMember | Finding]:
 
 
 def _name(outer: str, method: str) -> str:
-    """Return the file's name: that of the compressed one, without folders, packages around it, and its suffix."""
+    """Return the file's name: that of the compressed one, without folders, outer packages, and its suffix."""
     name = outer.replace("\\", "/").rpartition("/")[2].rpartition("!")[2]
     for suffix in _SUFFIXES[method]:
         if name.lower().endswith(suffix) and len(name) > len(suffix):
@@ -85,7 +85,7 @@ def _name(outer: str, method: str) -> str:
 
 
 class _CompressedOpener:
-    """Opens the file; what ``Member.open`` is."""
+    """Opens the file; used as ``PackageMember.open``."""
 
     def __init__(self, view: View, method: str) -> None:
         self._view = view

@@ -1,14 +1,14 @@
-"""Debian packages (``.deb``, ``.udeb``): an ``ar`` archive of a version, what is said about the files, and the files.
+"""Debian packages (``.deb``, ``.udeb``): an ``ar`` archive of a version, metadata, and the files.
 
 ::
 
     debian-binary     "2.0\\n"
-    control.tar[.…]   what the package is called, needs and runs when it is installed
-    data.tar[.…]      the files, as they are installed; gzip, xz, zstd, bzip2 or LZMA
+    control.tar[.…]   name, dependencies and installation scripts
+    data.tar[.…]      the files to install; gzip, xz, zstd, bzip2 or LZMA
 
 Its members are packages in turn (:mod:`fatpack.packages.tar`), so a library in it is ``x.deb!data.tar.xz!usr/lib/…``.
 
-How we know: deb(5) of dpkg 1.21; headers are read as those of archives of objects are (:mod:`fatpack.binary.archive`).
+How we know: deb(5) of dpkg 1.21; headers are those of archives of objects (:mod:`fatpack.binary.archive`).
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ LAYOUTS = (HEADER,)
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes are an archive that starts with the version of Debian's packages."""
+    """Return whether the bytes are an archive that starts with the version of Debian's packages."""
     head = view.head(0, MAGIC_SIZE + 16)
     return head.startswith(magic_numbers.ARCHIVE) and head[MAGIC_SIZE:].rstrip(b" ").rstrip(b"/") == magic_numbers.DEB
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield every member in stored order, and damage to their headers; those behind it are found if they can be."""
+    """Yield every member in stored order, and damage to headers; members after it are found if possible."""
     from fatpack.binary.archive.reader import DamagedMember, read_intact_members
 
     outer = view.chain[-1] if view.chain else view.source.name
@@ -81,7 +81,7 @@ def members(view: View) -> Iterator[PackageMember | Finding]:
 
 
 class _DebMemberOpener:
-    """Opens a member; what ``Member.open`` is."""
+    """Opens a member; used as ``PackageMember.open``."""
 
     __slots__ = ("_data", "_name")
 

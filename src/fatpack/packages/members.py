@@ -1,8 +1,8 @@
-"""A member that is inflated as far as somebody reads: its first bytes cost no more than themselves.
+"""Sources of package members: inflated on demand, read from a stream, or a range of the package.
 
-Whoever lists a package looks at the first bytes of each member, and reads few of them whole. What was inflated is kept,
-in memory while it is little, else in an unnamed temporary file (in the folder that ``TMPDIR`` names): an ELF file has
-its tables at both ends, and to inflate it again for each jump would cost many times as much.
+Listing a package reads the first bytes of each member, and few members whole. Inflated bytes are kept: small members in
+memory, others in an unnamed temporary file (in the folder ``TMPDIR``). An ELF file has its tables at both ends, and
+inflating it again for each jump would take many times as long.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from fatpack.packages.streams import ForwardStream
 
 
-#: LIMIT: bytes of one member that stay in memory; more than that goes to a file.
+#: LIMIT: bytes of one member that stay in memory; larger members go to a file.
 MAX_IN_MEMORY = 8 << 20
 
-#: Bytes of a member that is known to be larger which stay in memory until more is asked for.
+#: First bytes of a larger member that stay in memory until more is requested.
 _BEGINNING = 256 << 10
 
 
 class LazyInflatedMember(MemberSource):
-    """What ``stream`` yields in pieces when it is called, taken as far as somebody reads, and kept.
+    """A member whose bytes ``stream()`` yields in pieces; it is read on demand, and its bytes are kept.
 
-    ``size`` are the bytes that there are to be; None takes all of them when the size is first asked for. Of a stream
-    that has fewer, more, or whose end says that it is damaged, the last byte cannot be read: FormatError. ``findings``
-    are what is unexpected about the stream, as far as it was read. A fork may read it too, and another process if
-    ``stream`` can be pickled: it starts again there. ``origin`` holds the compressed bytes: it may have checksums too.
+    ``size`` is the expected size; None inflates everything when the size is first requested. If the stream has fewer or
+    more bytes, or its end shows damage, reading the last byte raises FormatError. ``findings`` are about the part of
+    the stream read so far. A fork may read it too, and another process if ``stream`` can be pickled: it starts again
+    there. ``origin`` is the source of the compressed bytes: it may have checksums too.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LazyInflatedMember(MemberSource):
         self._lock = allocate_lock()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what starts the stream again; what was inflated stays behind."""
+        """Return the state needed to start the stream again, without inflated bytes."""
         fleeting = ("_left", "_kept", "_have", "_fd", "_whole", "_failure", "_is_closed", "_lock")
         return {name: value for name, value in super().__getstate__().items() if name not in fleeting}
 
@@ -84,8 +84,8 @@ class LazyInflatedMember(MemberSource):
         self._begin()
 
     @property
-    def size(self) -> int:  # type: ignore[override]  # only reading tells how much some streams hold
-        """The bytes that there are. Raises FormatError if all have to be inflated to know, and cannot be."""
+    def size(self) -> int:  # type: ignore[override]  # the size of some streams is only known after reading
+        """The size in bytes. Raises FormatError if it is only known after inflating, and that fails."""
         if self._size is None:
             self.complete()
         assert self._size is not None
@@ -102,17 +102,18 @@ class LazyInflatedMember(MemberSource):
         return self._is_closed
 
     @property
-    def is_concurrent(self) -> bool:  # type: ignore[override]  # it becomes so
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # changes when the member is complete
         """True if several threads may read at once: after everything is inflated."""
         return self._whole is not None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is unexpected about how the bytes are stored, as far as they were read."""
+        """Findings about the stored form of the bytes read so far."""
         return self._said() if self._said is not None else ()
 
     def beginning(self, size: int) -> bytes:
-        """Return up to ``size`` first bytes, and inflate little more. Raises FormatError for a stream without them."""
+        """Return up to ``size`` first bytes, and inflate little more. Raises FormatError if the stream has none of
+        them."""
         with self._lock:
             self._reach(size if self._size is None else min(size, self._size))
         return self.read(0, min(size, self._have))
@@ -123,13 +124,13 @@ class LazyInflatedMember(MemberSource):
             self._reach(None)
 
     def check(self) -> None:
-        """Inflate everything, which checks it, and check what it comes from. Raises FormatError for damaged bytes."""
+        """Inflate and thus check everything, and check its origin. Raises FormatError for damaged bytes."""
         self.complete()
         if self._origin is not None:
             self._origin.check()
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``. Raises FormatError where the stream does not hold them."""
+        """Return ``size`` bytes at ``offset``. Raises FormatError if the stream does not have them."""
         if self._whole is None:
             with self._lock:
                 self._reach(offset + size)
@@ -140,7 +141,7 @@ class LazyInflatedMember(MemberSource):
         return self._whole.read(offset, size)
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in pieces that are inflated when they are asked for."""
+        """Yield the range in pieces that are inflated on demand."""
         while size and self._whole is None:
             part = self.read(offset, min(size, limits.CHUNK >> 2))
             yield memoryview(part)
@@ -169,7 +170,7 @@ class LazyInflatedMember(MemberSource):
         if self._left is None:
             self._left = self._stream()
         try:
-            # What checks the stream, a checksum or a size, comes behind the last byte.
+            # The check of a stream, a checksum or a size, follows its last byte.
             while end is None or self._have < end or self._have == self._size == end:
                 piece = next((piece for piece in self._left if piece), None)
                 if piece is None:
@@ -179,7 +180,7 @@ class LazyInflatedMember(MemberSource):
                     raise self._other_size(f"more than {self._size}")
                 self._keep(piece)
         except BaseException as error:
-            # A piece is lost, so nothing follows, and nobody who asks for what is behind inflates it up to here again.
+            # A piece is lost, so nothing can follow; later reads do not inflate up to here again.
             self._failure, self._left = error, None
             raise
 
@@ -210,7 +211,7 @@ class LazyInflatedMember(MemberSource):
         self._have += size
 
     def close(self) -> None:
-        """Let everything go that was inflated."""
+        """Release all inflated bytes."""
         super().close()
         self._left, self._kept, self._is_closed = None, bytearray(), True
         if self._whole is not None:
@@ -235,21 +236,21 @@ def _temporary(data: bytearray) -> int:
 
 
 def _write(fd: int, data: bytes | bytearray | memoryview, at: int) -> None:
-    """Write at an offset: a fork that goes on with the same file writes the same bytes there."""
+    """Write at an offset: a fork with the same file writes the same bytes there."""
     with memoryview(data) as left:
         done = 0
         while done < len(left):
             done += system.write_at(fd, left[done:], at + done)
 
 
-# A file of a package that is read forwards only: kept if somebody opens it while it goes by.
+# A member of a package that is read forwards only: kept if it is opened before the stream passes it.
 
 
 class StreamMemberOpener:
-    """Opens the ``size`` bytes that a stream has at ``start``; what ``Member.open`` is.
+    """Opens the ``size`` bytes at ``start`` of a stream; used as ``PackageMember.open``.
 
-    What is opened is read as far as somebody asks, and completed when the stream goes on, unless nobody has it any
-    more. Opened twice, it is the same source.
+    The file is read on demand. Before the stream advances, the rest is buffered, unless the caller has dropped the
+    source. Opening it twice returns the same source.
     """
 
     def __init__(self, forward: ForwardStream, start: int, size: int, name: str, view: View) -> None:
@@ -262,7 +263,7 @@ class StreamMemberOpener:
         self._opened: weakref.ref[LazyInflatedMember] | None = None
 
     def __call__(self) -> LazyInflatedMember:
-        """Return a source of the file. Raises UsageError if the stream has gone on."""
+        """Return a source of the file. Raises UsageError if the stream has passed it."""
         opened = self._opened() if self._opened is not None else None
         if opened is not None and not opened.is_closed:
             return opened
@@ -279,7 +280,7 @@ class StreamMemberOpener:
         return source
 
     def _pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes. Raises Truncated where the stream ends before them, and what the stream does."""
+        """Yield the bytes. Raises Truncated if the stream ends before them, and the stream's own errors."""
         forward = self._forward
         forward.skip_to(self._start)
         yield from forward.pieces(self._size)
@@ -294,7 +295,7 @@ class StreamMemberOpener:
             )
 
     def leave(self) -> None:
-        """Complete what is open: the stream goes on. An error is raised to whoever reads what is damaged."""
+        """Buffer an open file before the stream advances. Errors are raised when the damaged bytes are read."""
         self._is_left = True
         opened = self._opened() if self._opened is not None else None
         if opened is None or opened.is_closed:
@@ -309,7 +310,7 @@ class StreamMemberOpener:
 
 
 class SubRangeSource(MemberSource):
-    """The bytes of a view as a source. Closing it leaves the package open, which has to be while this is read."""
+    """The bytes of a view as a source. The package must stay open; closing this does not close it."""
 
     def __init__(self, view: View, name: str) -> None:
         self.name = name
@@ -319,7 +320,7 @@ class SubRangeSource(MemberSource):
         self._start = view.start
 
     @property
-    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the package is
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # the package's own value
         """True if several threads may read at once: if they may read the package."""
         return self._origin.is_concurrent
 
@@ -329,7 +330,7 @@ class SubRangeSource(MemberSource):
         return self._origin.is_streamed
 
     def check(self) -> None:
-        """Do what the package does, which may be a file in another one."""
+        """Check the package, which may be a file in another one."""
         self._origin.check()
 
     def read(self, offset: int, size: int) -> bytes:
@@ -337,24 +338,24 @@ class SubRangeSource(MemberSource):
         return self._origin.read(self._start + offset, size)
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range as the package does."""
+        """Yield the range in the package's pieces."""
         return self._origin.pieces(self._start + offset, size)
 
     def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range as the package does for a reader that does not come back."""
+        """Yield the range in the package's pieces, for reading once."""
         return self._origin.read_once(self._start + offset, size)
 
     def read_once_size(self, offset: int, size: int) -> int:
-        """Return how many bytes of memory :meth:`read_once` may take."""
+        """Return the maximum memory of :meth:`read_once` in bytes."""
         return self._origin.read_once_size(self._start + offset, size)
 
     def find(self, needle: bytes, start: int, end: int) -> int:
-        """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
+        """Return the first offset at or after ``start`` where all of ``needle`` is before ``end``, or -1."""
         found = self._origin.find(needle, self._start + start, self._start + end)
         return found - self._start if found >= 0 else -1
 
     def skip_hole(self, start: int, end: int) -> int:
-        """Return the first offset from ``start`` on that may hold something else than zeros, at most ``end``."""
+        """Return the first offset from ``start`` on that may have a byte other than zero, at most ``end``."""
         return self._origin.skip_hole(self._start + start, self._start + end) - self._start
 
     def skip_zeros(self, start: int, end: int) -> int:

@@ -1,6 +1,6 @@
-"""Names of files in packages: what they would do when somebody unpacked by name, and which of them came before.
+"""Checks of file names in packages: unsafe names and duplicates; and detection of compressed files.
 
-Nothing is unpacked by name here; the findings are for whoever does it elsewhere.
+Nothing is unpacked by name here; the findings warn users who do it with other tools.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# How bytes begin that are compressed as a whole, and with what: a bounded look at the first of them.
+# Detection of compressed files from a bounded number of first bytes.
 
-#: bits of gzip's flags that mean nothing (RFC 1952, 2.3.1), and the largest that a level of bzip2 can be
+#: reserved bits of gzip's flags (RFC 1952, 2.3.1), and the largest level of bzip2
 _RESERVED, _LEVELS = 0xE0, b"123456789"
 
-#: LIMIT: frames passed over at the beginning. pzstd and some writers of seekable files put one there.
+#: LIMIT: frames skipped at the beginning. pzstd and some writers of seekable files put one there.
 _PASSED = 4
 
-#: The first bytes of .lzma: properties of the usual kind, a dictionary of a power of two, a size that is known or not.
+#: The first bytes of .lzma: the usual properties, a dictionary of a power of two, a size that is known or unknown.
 _USUAL, _UNKNOWN, _LARGEST = 0x5D, (1 << 64) - 1, 1 << 38
 
 
 def detect_compression(view: View) -> str | None:
-    """Return the method that the bytes are compressed with as a whole (:mod:`fatpack.packages.streams`), or None.
+    """Return the method with which a file is compressed as a whole (:mod:`fatpack.packages.streams`), or None.
 
-    LZMA of before xz has no magic: that what it inflates to makes sense is for the caller to see.
+    LZMA from before xz has no magic: the caller has to check that the inflated bytes make sense.
     """
     head = view.head(0, 16)
     if head.startswith(magic_numbers.GZIP) and len(head) > 9 and not head[3] & _RESERVED:
@@ -56,7 +56,7 @@ def _is_power(number: int) -> bool:
 
 
 def _framed(view: View) -> str | None:
-    """Return ``zstd`` or ``lz4``, whose frames may come behind others that are passed over; None for neither."""
+    """Return ``zstd`` or ``lz4``, whose frames may follow skippable ones; None for neither."""
     at = 0
     for _ in range(_PASSED):
         head = view.head(at, 8)
@@ -81,7 +81,7 @@ def without_dot_prefix(name: str) -> str:
 
 
 def name_problem(name: str) -> str:
-    """Return what is wrong with a name that has to stay in one folder; "" if it does."""
+    """Return the problem of a name that has to stay in one folder; "" if it does."""
     if "\0" in name:
         return "it contains NUL, where many readers end it"
     if name.startswith("/"):
@@ -94,7 +94,7 @@ def name_problem(name: str) -> str:
 
 
 def escapes_folder(path: str) -> bool:
-    """Return whether a path goes above where it starts."""
+    """Return whether a path leaves its starting folder."""
     depth = 0
     for part in path.split("/"):
         if part == "..":
@@ -112,21 +112,21 @@ _LONGEST = 4096
 #: LIMIT: parts of the name of a link that is remembered. Real ones have twenty.
 _PARTS = 256
 
-#: LIMIT: bytes that all remembered links may take, and what about a part of a name takes besides its characters.
+#: LIMIT: bytes that all remembered links may take, and the overhead of a part of a name.
 _MEMORY, _PART = 32 << 20, 300
 
 
 class NameChecker:
-    """The names of a package so far. ``check`` returns what is wrong with the next one.
+    """The names of a package so far. ``check`` returns the findings about the next one.
 
-    Of each name eight bytes are kept, in an open hash table: a package of a million files has names of 100 MB. Links
-    that lead out are kept by name while these take little memory; names that go through later ones are not told.
+    Eight bytes of each name are kept, in an open hash table: a package of a million files has names of 100 MB. Links
+    that lead out are kept by name up to a memory limit; names through later links are not detected.
     """
 
     def __init__(self) -> None:
         self._table = array("Q", [0]) * 1024
         self._count = 0
-        #: folder by folder: the next part of a name → what is in it; under "" stands where a link leads
+        #: folder by folder: the next part of a name → its contents; "" → the target of a link
         self._links: dict[str, Any] = {}
         self._left = _MEMORY
 

@@ -1,10 +1,10 @@
-"""What compressed bytes inflate to, forwards and in bounded memory: every method that packages are compressed with.
+"""Decompression of all methods of packages, forwards and in bounded memory.
 
-What comes out is drawn from the budget of the command before anybody gets it. Nothing that a library raises leaves
-here: damage is a BadValue with the place up to which the stream was read.
+Inflated bytes are charged to the command's budget before they are returned. Exceptions of libraries are converted:
+damage is a BadValue with the position in the stream.
 
 How we know: RFC 1951 and 1952 (deflate, gzip), RFC 8878 (zstd), the .xz file format 1.2.1, lz4_Frame_format.md 1.6.4;
-bzip2 and the older .lzma are what their programs write.
+bzip2 and the older .lzma follow the output of their programs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
     class Inflater(Protocol):
-        """The interface that both decompressors share."""
+        """The interface of both decompressors."""
 
         @property
         def eof(self) -> bool: ...  # noqa: D102
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     StreamMethod: TypeAlias = "Callable[[InputBuffer, int | None], Iterator[bytes]]"
 
 
-# Deflate and its checksum, by ISA-L where ``fatpack[fast]`` is installed: several times as fast as zlib, same bytes.
+# Deflate and its checksum, by ISA-L if ``fatpack[fast]`` is installed: several times as fast as zlib, same bytes.
 #
 # isal (python-isal) has the interface of zlib. Its errors are classes of their own.
 
@@ -54,27 +54,27 @@ def _installed() -> Any:
     return isal_zlib
 
 
-#: the module that does it
+#: the module in use
 _library = _installed()
 
-#: what inflating damaged data raises
+#: exceptions for damaged data
 ERRORS: tuple[type[Exception], ...] = (zlib.error, _library.error)
 
 
 def make_inflater(wbits: int) -> Inflater:
-    """Return what inflates a stream: ``wbits`` is -15 for bare deflate, 31 for gzip, which checks its own checksum."""
+    """Return a decompressor: ``wbits`` is -15 for bare deflate, 31 for gzip, which checks its own checksum."""
     found: Inflater = _library.decompressobj(wbits)
     return found
 
 
 def crc32(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32 of zip and gzip of data that follows what has the CRC-32 ``value``."""
+    """Return the CRC-32 of zip and gzip for ``data``, continuing from ``value``, the CRC-32 of the bytes before."""
     return int(_library.crc32(data, value))
 
 
-# Bytes of a view, taken forwards in pieces as decompressors want them: few at first, and some can be given back.
+# Input of decompressors: pieces of a view, small at first; a decompressor can return unused bytes.
 
-#: Bytes that are read at first, and cut off what is read later: who looks at a beginning reads little.
+#: Size of the first read, and of the pieces of later ones: listing only needs the beginning.
 _FIRST, _STEP = 16 << 10, 64 << 10
 
 
@@ -82,11 +82,11 @@ _NOTHING = memoryview(b"")
 
 
 class InputBuffer:
-    """The bytes of ``data`` from its start on. ``at`` is the position behind what was taken and not given back."""
+    """The bytes of ``data`` from its start on. ``at`` is the position after the bytes taken and not returned."""
 
     def __init__(self, data: View) -> None:
         self._data = data
-        #: bytes that were read, where the next of them are, and the position behind all of them
+        #: bytes that were read, the index of the next, and the position after all of them
         self._block = memoryview(b"")
         self._next = 0
         self._given = 0
@@ -111,7 +111,7 @@ class InputBuffer:
         return piece
 
     def _read(self) -> memoryview:
-        """Return the next block, which stays as it is: the memory that pieces are read into is used again."""
+        """Return the next block, copied if its memory is reused."""
         if self._pieces is None:
             self._pieces = self._cut(self._given)
         piece = next(self._pieces, _NOTHING)
@@ -128,7 +128,7 @@ class InputBuffer:
                     yield piece[at : at + _STEP]
 
     def give_back(self, size: int) -> None:
-        """Take back the last ``size`` bytes of what was taken last."""
+        """Put back the last ``size`` of the bytes taken last."""
         self._next -= size
 
     def exactly(self, size: int) -> bytes:
@@ -146,7 +146,7 @@ class InputBuffer:
         return bytes(self._block[self._next : self._next + size])
 
     def skip(self, size: int) -> None:
-        """Pass over bytes, as far as there are some."""
+        """Skip bytes, fewer at the end."""
         if size <= len(self._block) - self._next:
             self._next += size
             return
@@ -154,7 +154,7 @@ class InputBuffer:
         self._block, self._next, self._pieces = _NOTHING, 0, None
 
     def starts_with(self, magic: bytes, *, behind_zeros: bool = False) -> bool:
-        """Return whether these bytes come next; zeros before them are passed over if that is asked for."""
+        """Return whether these bytes come next; zeros before them are skipped on request."""
         if behind_zeros:
             start = self._data.skip_zeros(self.at)
             if self._data.head(start, len(magic)) != magic:
@@ -163,11 +163,11 @@ class InputBuffer:
         return self.peek(len(magic)) == magic
 
 
-# Bytes that come from a stream and are taken forwards: what is passed is gone.
+# Bytes of a stream, read forwards only.
 
 
 class ForwardStream:
-    """The bytes that ``pieces`` yields. ``at`` is how many were taken or passed."""
+    """The bytes that ``pieces`` yields. ``at`` is the number of bytes taken or skipped."""
 
     def __init__(self, pieces: Iterator[bytes | memoryview]) -> None:
         self._pieces = pieces
@@ -176,7 +176,7 @@ class ForwardStream:
         self.at = 0
 
     def take(self, most: int) -> bytes | memoryview:
-        """Return up to ``most`` next bytes, none at the end. Raises what the stream does."""
+        """Return up to ``most`` next bytes, none at the end. Raises the stream's errors."""
         piece = self._piece
         if self._failure is not None:
             raise self._failure.with_traceback(None)
@@ -184,7 +184,7 @@ class ForwardStream:
             try:
                 following = next(self._pieces, None)
             except FatpackError as error:
-                self._failure = error  # a generator that raised has ended, and says no more
+                self._failure = error  # a generator that raised has ended, so its error is kept
                 raise
             if following is None:
                 return b""
@@ -198,12 +198,12 @@ class ForwardStream:
         """Return the next ``size`` bytes, fewer at the end."""
         parts, left = [], size
         while left and (piece := self.take(left)):
-            parts.append(bytes(piece))  # the memory may be used again for the next
+            parts.append(bytes(piece))  # the memory may be reused for the next
             left -= len(piece)
         return b"".join(parts)
 
     def skip_to(self, place: int) -> None:
-        """Pass over bytes until ``at`` is ``place``, or the end comes."""
+        """Skip bytes until ``at`` is ``place``, or the end."""
         while self.at < place and self.take(place - self.at):
             pass
 
@@ -214,27 +214,27 @@ class ForwardStream:
             yield piece
 
 
-#: Bytes inflated at a time, at first and at most: who looks at the beginning inflates little more than that.
+#: Bytes inflated at a time, at first and at most: reading the beginning inflates little more than that.
 _LEAST, _MOST = 16 << 10, 256 << 10
 
-#: Bytes that a stream is given at first: what it leaves of them is copied, and a file may be a million short streams.
+#: Bytes of the first input to a stream: its unused rest is copied, and a file may have a million short streams.
 _TASTE = 512
 
 
 class StreamError(Exception):
-    """What a library says about a stream, in words; the original is the cause."""
+    """An error of a decompression library, with its message; the original is the cause."""
 
 
 class WindowTooLarge(Exception):
-    """A stream wants its reader to keep more of what was inflated than the limit allows."""
+    """The window of a stream is larger than the limit allows."""
 
 
 class InflatedStream:
     """The inflated content of compressed bytes, from its beginning each time it is called.
 
-    ``method`` is a key of ``METHODS``, ``format`` and ``field`` are for errors. ``expected`` is needed by streams that
-    do not say where they end (LZMA in zip), and of no use to others. ``findings`` tells of bytes behind the streams
-    that belong to none, once the last reader has come there.
+    ``method`` is a key of ``METHODS``, ``format`` and ``field`` are for errors. ``expected`` is the size of the
+    content, needed by streams without an end marker (LZMA in zip), and unused by others. ``findings`` reports bytes
+    after the last stream, once a reader has reached them.
     """
 
     def __init__(self, data: View, method: str, *, format: str, field: str = "", expected: int | None = None) -> None:
@@ -246,7 +246,8 @@ class InflatedStream:
         self._rest: int | None = None
 
     def __call__(self) -> Iterator[bytes]:
-        """Yield the content in pieces. Raises BadValue, LimitExceeded, and what reading the compressed bytes raises."""
+        """Yield the content in pieces. Raises BadValue, LimitExceeded, and the errors of reading the compressed
+        bytes."""
         data, size = self._data, 0
         feed = InputBuffer(data)
         try:
@@ -264,7 +265,7 @@ class InflatedStream:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The finding about bytes behind the content, if there are some."""
+        """The finding about bytes after the content, if there are some."""
         if self._rest is None:
             return ()
         size = len(self._data) - self._rest
@@ -273,7 +274,7 @@ class InflatedStream:
         return (finding("FP1706", self._data.span(self._rest, size), text, hint, field=self._field),)
 
     def said(self) -> tuple[Finding, ...]:
-        """Return :attr:`findings`, for those who ask later."""
+        """Return :attr:`findings`, as a function for later calls."""
         return self.findings
 
     def _damaged(self, problem: str, at: int, size: int) -> BadValue:
@@ -303,9 +304,9 @@ _EARLY = "ends early"
 
 
 def inflate_stream_beginning(data: View, method: str, size: int) -> bytes:
-    """Return the first ``size`` bytes of what data inflates to, fewer if there are fewer or they are damaged.
+    """Return the first ``size`` inflated bytes, fewer if there are fewer or they are damaged.
 
-    At most ``limits.CHUNK`` compressed bytes are read for them, and nothing is drawn from the budget.
+    At most ``limits.CHUNK`` compressed bytes are read for them, and nothing is charged to the budget.
     """
     found = b""
     try:
@@ -329,11 +330,11 @@ def _gzip(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
 
 
 def _zlib(feed: InputBuffer, wbits: int) -> Iterator[bytes]:
-    """Yield what one stream of zlib's kinds holds."""
+    """Yield the content of one stream of zlib's kinds."""
 
     stream, most, taken = make_inflater(wbits), _LEAST, _TASTE
     left: bytes | memoryview = b""
-    is_full = False  # then it may have more to give without any input
+    is_full = False  # then it may have more output without any input
     while not stream.eof:
         if not left and not is_full:
             if not (left := feed.take(taken)):
@@ -355,9 +356,9 @@ def _grown(most: int, made: bytes) -> int:
 
 
 def _words(error: Exception) -> str:
-    """Return a library's words: ``invalid code lengths set`` of ``Error -3 while decompressing data: …``.
+    """Return the message of a library: ``invalid code lengths set`` of ``Error -3 while decompressing data: …``.
 
-    zlib says "incorrect data check" and ISA-L "Error -6 Incorrect checksum found" of the same thing.
+    For the same error zlib has "incorrect data check" and ISA-L "Error -6 Incorrect checksum found".
     """
     if any(words in str(error) for words in ("incorrect data check", "Incorrect checksum")):
         return "the checksum behind it is another"
@@ -365,7 +366,7 @@ def _words(error: Exception) -> str:
 
 
 def _pushed(feed: InputBuffer, start: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Iterator[bytes]:
-    """Yield what one stream holds, of a library whose decompressors are used as ``bz2.BZ2Decompressor`` is."""
+    """Yield the content of one stream, with a decompressor that has the interface of ``bz2.BZ2Decompressor``."""
     try:
         stream = start()
         most, taken = _LEAST, _TASTE
@@ -408,7 +409,7 @@ def _xz(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
         yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
 
 
-#: What liblzma takes beside the dictionary: tables, and as much as a block's header may ask for.
+#: Memory of liblzma in addition to the dictionary: tables, and the maximum for a block's header.
 _BESIDE = 4 << 20
 
 
@@ -422,7 +423,7 @@ def _lzma(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
 
 
 def _zip_lzma(feed: InputBuffer, expected: int | None) -> Iterator[bytes]:
-    """Yield what LZMA in zip holds (APPNOTE 5.8.8): a version, the size of the properties, those, bare LZMA."""
+    """Yield the content of LZMA in zip (APPNOTE 5.8.8): a version, the size of the properties, these, bare LZMA."""
     import lzma
 
     head = feed.exactly(9)
@@ -437,7 +438,7 @@ def _zip_lzma(feed: InputBuffer, expected: int | None) -> Iterator[bytes]:
         raise StreamError("starts with properties that are none of LZMA")
     chain = [{"id": lzma.FILTER_LZMA1, "dict_size": max(dictionary, 4096), "lc": lc, "lp": lp, "pb": pb}]
     try:
-        # It ends where the size does, or with a marker.
+        # It ends with the size, or with a marker.
         stream, left, most = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=chain), expected, _LEAST
         while not stream.eof and (left is None or left > 0):
             block = feed.take() if stream.needs_input else b""
@@ -450,11 +451,11 @@ def _zip_lzma(feed: InputBuffer, expected: int | None) -> Iterator[bytes]:
                 most = _grown(most, made)
     except (lzma.LZMAError, EOFError) as error:
         raise StreamError(f"is damaged ({_words(error)})") from error
-    feed.skip(1 << 62)  # what is left of it may be the marker
+    feed.skip(1 << 62)  # the rest of it may be the marker
 
 
 def _zstd(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
-    """Yield the content of all frames, block by block: no block holds more than 128 KiB (RFC 8878, 3.1.1.2)."""
+    """Yield the content of all frames, block by block: no block has more than 128 KiB (RFC 8878, 3.1.1.2)."""
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor(max_window_size=limits.WINDOW)
@@ -471,7 +472,7 @@ def _zstd(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
 
 
 def _is_skippable(magic: bytes) -> bool:
-    """Return whether a frame is one that readers pass over, of zstd or LZ4 (RFC 8878, 3.1.2)."""
+    """Return whether a frame is a skippable one of zstd or LZ4 (RFC 8878, 3.1.2)."""
     return len(magic) == 4 and magic[0] & 0xF0 == 0x50 and magic[1:] == magic_numbers.SKIPPABLE
 
 
@@ -523,7 +524,7 @@ def _lz4(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
             return
 
 
-#: method → the content of a feed in pieces; it leaves the feed behind its last stream
+#: method → the content of a feed in pieces; it leaves the feed's position after the last stream
 METHODS: Mapping[str, StreamMethod] = {
     "deflate": _deflate,
     "gzip": _gzip,

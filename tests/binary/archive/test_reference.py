@@ -81,7 +81,7 @@ def test_members_of_a_flattened_regular_archive_are_found_through_gnu_ars_thin_o
 
 
 # llvm-ar pads every member of a Darwin archive to a multiple of 8, fatpack only Mach-O files: a tail of padding would
-# be rubbish behind an ELF file. So Darwin archives are compared where nothing needs padding.
+# be rubbish after an ELF file. So Darwin archives are compared where nothing needs padding.
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("flavour", "grow"),

@@ -238,7 +238,7 @@ def test_what_is_remembered_of_names_is_told_apart_by_where_they_start() -> None
     for _ in range(2):
         assert [site.section for site in sites(first)] == [".hip_fatbin"]
         assert sites(second) == []
-    # The same table of names, with the other section's name starting behind ".hip".
+    # The same table of names, with the other section's name starting after ".hip".
     at = first.index(b".hip_fatbin\0")
     moved = build.with_section(first, 1, name=at + 4 - first.index(b"\0.hip_fatbin\0"))
     assert sites(moved) == []

@@ -1,4 +1,4 @@
-"""Findings of containers that break a rule, with their places; damage behind the first module."""
+"""Findings of containers that break a rule, with their places; damage after the first module."""
 
 from __future__ import annotations
 

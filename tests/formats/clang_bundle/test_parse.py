@@ -238,7 +238,7 @@ def test_the_alignment_is_inferred(offsets: tuple[int, ...], align: str) -> None
 
 
 def test_bundles_of_a_section_are_walked_whatever_they_hold() -> None:
-    """Padding to 4096, a NUL behind a bundle, a nested bundle and a magic in an image: none of it confuses the walk."""
+    """Padding to 4096, a NUL after a bundle, a nested bundle and a magic in an image: none of it confuses the walk."""
     nested = join_pieces(
         clang_bundle.write(
             Container(
@@ -299,7 +299,7 @@ def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None
 
 
 def test_bytes_behind_a_whole_bundle_are_still_said_to_be_odd() -> None:
-    """Those behind a damaged one are what is left of it, until the next container starts."""
+    """Those after a damaged one are what is left of it, until the next container starts."""
     for data, expected in ((HIP + b"rubbish!", ["FP1002"]), (HIP[:-9], []), (HIP[:-9] + HIP + b"rubbish!", ["FP1002"])):
         found = [item.code for item in scan(make_view(data)) if isinstance(item, Finding)]
         assert [code for code in found if code != "FP1301"] == expected

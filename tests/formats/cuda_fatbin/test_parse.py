@@ -328,7 +328,7 @@ def test_zeros_behind_the_last_fat_binary_of_a_file_are_told(count: int, expecte
 
 
 def test_an_entry_is_found_again_only_where_all_of_it_holds() -> None:
-    """Behind a damaged header anything may look like an entry; here it is one inside the image of the damaged one."""
+    """After a damaged header anything may look like an entry; here it is one inside the image of the damaged one."""
     fake = entry(b"", padded_size=1 << 40) + entry(CUBIN, identifier=b"n", identifier_offset=1 << 20)
     container = parsed(entry(fake + b"\2\0\1\1" * 8, header_size=0), GOOD)
     assert [image.target.arch for image in container.images] == ["sm_90"]

@@ -9,11 +9,12 @@
     }
     {-# … #-}                                       resources, in any place of the file
 
-or the same as MLIR bytecode. Seven forms of it have been written since 2023, see ``words``.
+or the same as MLIR bytecode. Seven forms of it have been written since 2023, see
+:mod:`~fatpack.formats.cir.vocabulary`.
 
-How we know: lexer, grammar, scoping and bytecode are compared with mlir-opt 22 in the reference tests of this room. The
+How we know: lexer, grammar, scoping and bytecode are compared with mlir-opt 22 in this format's reference tests. The
 structure and its rules, the order of modules, their names and the renaming of records follow the sources of upstream's
-dialect and of cir-offload-merge; no build of ClangIR was there to run.
+dialect and of cir-offload-merge; no build of ClangIR was available.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what is in the modules: their names and roles, operations, kernels, and what launches them.
+    """Return the contents of the modules: names, roles, operations, kernels, and the functions that launch them.
 
     Raises UsageError for a container that was not read from a file.
     """
@@ -147,14 +148,14 @@ def describe(container: Container) -> Mapping[str, object]:
 
 
 def describe_plain_modules(view: View) -> Mapping[str, object]:
-    """Return the same for the modules of a file that is no container. Raises FormatError for damaged bytecode."""
+    """Return the same for the modules of a file that is not a container. Raises FormatError for damaged bytecode."""
     from fatpack.formats.cir.byte_labels import describe_modules
 
     return describe_modules(view)
 
 
 def only_bundle_id(view: View) -> str | None:
-    """Return the bundle ID that the only module of a file carries, as split files do; None where there is none."""
+    """Return the bundle ID of a file's only module, as split files have it; None if there is none."""
     from fatpack.formats.cir.modules.attributes import plain_modules
 
     modules = plain_modules(view)
@@ -162,7 +163,7 @@ def only_bundle_id(view: View) -> str | None:
 
 
 def kernel_names(view: View, record: object = None) -> tuple[str, ...]:
-    """Return the names of the kernels of an image, or of a file, in order; () where they cannot be decoded.
+    """Return the names of the kernels of an image, or of a file, in order; () if they cannot be decoded.
 
     ``record`` is the image's, if a container was read. Raises FormatError for damaged bytecode.
     """

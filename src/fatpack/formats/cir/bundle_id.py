@@ -1,12 +1,12 @@
-"""Bundle IDs as cir-offload-merge uses them: which are valid, which fit a request, and the names made of them.
+"""Bundle IDs as cir-offload-merge uses them: validity, matching, and the module names derived from them.
 
 ::
 
     kind - arch - vendor - os - environment [- processor[:feature(+|-)]…]
 
 The kinds are those of clang-offload-bundler, and ``cuda``, which that tool refuses. With five parts there is no
-processor: ``cuda-nvptx64-nvidia-cuda-sm_80`` of early examples means an environment ``sm_80``. Here it is shown as the
-processor that its writer meant, and reported.
+processor: ``cuda-nvptx64-nvidia-cuda-sm_80`` of early examples means an environment ``sm_80``. It is shown as a
+processor here, which is the intent, and reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 
 class CirBundleId(Record):
-    """A bundle ID taken apart; ``is_misplaced`` is true where the processor stands in the place of the environment."""
+    """A parsed bundle ID; ``is_misplaced`` is true if the processor is in the position of the environment."""
 
     spelling: str
     kind: str
@@ -56,7 +56,7 @@ def parse_id(spelling: str) -> CirBundleId:
 def refusal_reason(spelling: str) -> str:
     """Return why cir-offload-merge refuses an ID, "" when nothing is wrong with it.
 
-    An architecture that this version of LLVM does not know is none of our business, though the tool refuses it.
+    The tool also refuses architectures that its version of LLVM does not know; these are accepted here.
     """
     parts = spelling.split("-", 5)
     if len(parts) < 5:
@@ -67,7 +67,7 @@ def refusal_reason(spelling: str) -> str:
 
 
 def id_for(target: Target) -> str:
-    """Return the ID that clang's driver gives to a target: ``cuda-nvptx64-nvidia-cuda-unknown-sm_80``.
+    """Return the ID that clang's driver uses for a target: ``cuda-nvptx64-nvidia-cuda-unknown-sm_80``.
 
     Raises UsageError for a target that an ID cannot name.
     """
@@ -83,11 +83,11 @@ def id_for(target: Target) -> str:
 
 
 def fits(stored: str, requested: str) -> bool:
-    """Return whether a module stored under one ID answers a request for another.
+    """Return whether a module stored under one ID satisfies a request for another.
 
-    Equal text does. Otherwise the kinds agree (``hip`` is ``hipv4`` where there is a processor), the triples mean the
-    same, the processors are equal, and every feature that the module fixes is asked for with the same sign: ``gfx908``
-    answers a request for ``gfx908:xnack+``, not the other way round.
+    Equal IDs match. Otherwise kinds (``hip`` is ``hipv4`` if there is a processor) and triples must mean the
+    same, processors must be equal, and the request must have every feature of the module with the same sign: ``gfx908``
+    satisfies a request for ``gfx908:xnack+``, but not the reverse.
     """
     if stored == requested:
         return True
@@ -103,7 +103,7 @@ def fits(stored: str, requested: str) -> bool:
 
 
 def module_name(spelling: str, taken: Set[str] = ()) -> str:
-    """Return the name that combining gives to a device module: the sanitised ID, with a number where it is taken."""
+    """Return the name of a device module in a combined container: the sanitised ID, with a number if that is in use."""
     name = "device_" + "".join(
         chr(byte) if byte in _NAME_BYTES else "_" for byte in spelling.encode("utf-8", "surrogateescape")
     )

@@ -1,4 +1,4 @@
-"""What reports say about a container beyond the common model, as plain data."""
+"""Facts about a container for reports, and a label for each of its bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
 
-#: Attributes of modules that tell how they were made.
+#: Attributes that record how a module was compiled.
 _SHOWN = (
     TRIPLE,
     b"cir.lang",
@@ -35,7 +35,7 @@ _SHOWN = (
     b"cir.sdk_version",
     b"cir.cu.binary_handle",
 )
-#: LIMIT: bytes of one of them that are shown.
+#: LIMIT: bytes of such an attribute that are shown.
 _LONGEST = 1000
 
 
@@ -60,7 +60,7 @@ def describe_modules(view: View) -> Mapping[str, object]:
 
 
 def read_kernel_names(view: View, record: object) -> tuple[str, ...]:
-    """Return the kernels of an image, whose ``record`` it is if it was read from a container, else those of a file."""
+    """Return the kernels of an image with a ``record`` from a container, or of a file without one."""
     if isinstance(record, OffloadModule):
         return record.kernels
     if isinstance(record, (TextModuleRecord, BytecodeModuleRecord)):
@@ -132,7 +132,7 @@ def _bytecode_attributes(record: BytecodeModuleRecord) -> dict[str, str]:
             attr = record.file.attribute(number)
             text, span = attr.text(), attr.string_span()
         except FormatError:
-            continue  # damage; what the container depends on was read before
+            continue  # damage; everything that the container depends on was read before
         if span and key == DEVICE_BINARY:
             shown[key.decode()] = f"{span[1]} bytes"
         elif span:
@@ -147,7 +147,7 @@ def _shown(value: bytes) -> str:
     return text if len(value) <= _LONGEST else f"{text}…"
 
 
-# What every byte of a container is.
+# Byte labels.
 
 _ALIASES = "aliases: names for types, attributes and locations, which modules share"
 _METADATA = "file metadata: resources that modules use by key"
@@ -199,7 +199,7 @@ def _bytecode_labels(record: BytecodeContainer, images: Sequence[Image]) -> Iter
 def _without(
     parts: Sequence[tuple[int, int, str, str, str]], inside: Sequence[tuple[int, int, str, str, str]]
 ) -> Iterator[tuple[int, int, str, str, str]]:
-    """Yield the parts with those cut out that lie inside of them."""
+    """Yield the parts, less the ranges of ``inside``."""
     for start, end, name, doc, kind in parts:
         at = start
         for first, last, *_ in inside:
@@ -212,7 +212,7 @@ def _without(
 
 
 def _filled(view: View, parts: Sequence[tuple[int, int, str, str, str]], name: str, doc: str) -> Iterator[Label]:
-    """Yield labels for the parts in order, and for what lies between them; a part that overlaps another is cut."""
+    """Yield labels for the parts in order, and for the gaps between them; a part that overlaps another is cut."""
     at = 0
     for first, end, part, meaning, kind in sorted(parts):
         start = max(first, at)

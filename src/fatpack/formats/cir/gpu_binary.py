@@ -1,9 +1,9 @@
-"""Decides from a host module alone if it registers its GPU binary.
+"""GPU binaries inside host modules: finding them, and deciding whether the module registers them.
 
 ClangIR makes the code that registers a fat binary while it lowers the host module, and only if the module knows the
 binary: ``cir.cu.binary_handle`` (a path, older), ``cir.cu.device_binary`` (the bytes), or, lowered, the global
 ``@__cuda_fatbin_str`` (``@__hip_fatbin_str``) that the constructor ``@__cuda_module_ctor`` (``@__hip_module_ctor``)
-hands over. Without it the compilation succeeds, and the program launches nothing.
+registers. Without it the compilation succeeds, and the program launches nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class EmbeddedBinary(Record):
 
 
 def text_binaries(outline: FileOutline) -> Iterator[EmbeddedBinary]:
-    """Yield the GPU binaries in all modules of a file. Raises BadValue for one that has not the size it claims."""
+    """Yield the GPU binaries in all modules of a file. Raises BadValue if a binary does not have its stated size."""
     for module in outline.modules:
         yield from _in_module(module)
 
@@ -75,7 +75,7 @@ def _in_module(module: TextModule) -> Iterator[EmbeddedBinary]:
 
 
 def _bytes(inside: View, least: int) -> bytes:
-    """Return what a string stands for, with zeros up to a least size."""
+    """Return the bytes of a string literal, with zeros up to ``least`` bytes."""
     return b"".join(_pieces(inside, least))
 
 
@@ -89,7 +89,7 @@ def _pieces(inside: View, least: int) -> Iterator[bytes]:
 def binary_at(view: View, at: int, holder: str) -> EmbeddedBinary:
     """Return the GPU binary whose string starts at ``at``.
 
-    Raises BadValue where its type or its size is wrong, LimitExceeded for more zeros than a command may inflate to.
+    Raises BadValue if its type or size is wrong, LimitExceeded for more zeros than a command may inflate to.
     """
     text = Lexer(view)
     end = text.string_end(at)
@@ -124,13 +124,13 @@ def binary_at(view: View, at: int, holder: str) -> EmbeddedBinary:
 
 # GPU binaries inside host modules in bytecode.
 #
-# That of the attribute ``cir.cu.device_binary`` is raw bytes in the string table. After lowering the binary is in
-# ``#cir.const_array``: found where that is text, as for operations that were not registered; ClangIR's own encoding is
-# numbered without versions and cannot be read.
+# The attribute ``cir.cu.device_binary`` is raw bytes in the string table. After lowering the binary is in
+# ``#cir.const_array``: it is found if that is text, as for unregistered operations; ClangIR's own encoding has numbers
+# without versions and cannot be read.
 
 
 def bytecode_binaries(file: BytecodeFile, outer: OperationNode) -> Iterator[EmbeddedBinary]:
-    """Yield the GPU binaries of all modules in one. Raises BadValue for damage."""
+    """Yield the GPU binaries of all modules in ``outer``. Raises BadValue for damage."""
     for node in outer.modules:
         number = node.attrs(file).get(DEVICE_BINARY)
         if number is not None:
@@ -147,13 +147,13 @@ def bytecode_binaries(file: BytecodeFile, outer: OperationNode) -> Iterator[Embe
         yield from bytecode_binaries(file, node)
 
 
-# The GPU binaries in any file of MLIR, text or bytecode, and what is wrong with their registration.
+# GPU binaries in any file of MLIR, text or bytecode, and findings about their registration.
 
 
 def find_binaries(view: View) -> Iterator[EmbeddedBinary | Finding]:
-    """Yield the GPU binaries in a file, damage if it is MLIR, and what is wrong with their registration.
+    """Yield the GPU binaries in a file, damage if it is MLIR, and findings about their registration.
 
-    Raises FormatError for a binary that is none, and for damaged bytecode.
+    Raises FormatError for an invalid GPU binary, and for damaged bytecode.
     """
     return _in_bytecode(view) if is_bytecode(view) else _in_text(view)
 
@@ -171,7 +171,7 @@ def _in_text(view: View) -> Iterator[EmbeddedBinary | Finding]:
 
 
 def _is_certain(view: View) -> bool:
-    """Return whether a text without a whole module is MLIR all the same, so that damage in it is worth a finding."""
+    """Return whether a text without a whole module is certainly MLIR, so that damage in it is worth a finding."""
     head = view.head(0, 1 << 16)
     return head.lstrip(BLANK_EXPRESSION).startswith((b"module", b"builtin.module")) or b"!cir." in head
 
@@ -197,7 +197,7 @@ _HINT = "the program would launch nothing: compile the host once more with -foff
 
 
 class HostModuleFacts(Record):
-    """What a host module shows: where it starts, the globals that hold a GPU binary, its functions with a body, how
+    """Facts of a host module: its start, the globals that hold a GPU binary, its functions with a body, how
     many stubs launch kernels, and whether an attribute names a GPU binary."""
 
     start: int
@@ -208,7 +208,7 @@ class HostModuleFacts(Record):
 
 
 def unregistered_binary_findings(module: TextModule) -> Iterator[RuleBreach]:
-    """Yield what is wrong with the registration of a host module that was lowered, or that has a GPU binary."""
+    """Yield findings about the registration of a host module that was lowered, or that has a GPU binary."""
     contents = module.contents
     held = frozenset(symbol for symbol, _, _ in contents.binaries)
     if held or contents.may_register:
@@ -218,7 +218,7 @@ def unregistered_binary_findings(module: TextModule) -> Iterator[RuleBreach]:
 
 
 def check_registration(host: HostModuleFacts) -> Iterator[RuleBreach]:
-    """Yield what is wrong with the registration of a lowered host module."""
+    """Yield findings about the registration of a lowered host module."""
     for model in _MODELS:
         binary, constructor, table = (f"__{model}_{name}" for name in ("fatbin_str", "module_ctor", "register_globals"))
         text = ""
@@ -233,7 +233,7 @@ def check_registration(host: HostModuleFacts) -> Iterator[RuleBreach]:
 
 
 def missing_binary_note(host: HostModuleFacts) -> Iterator[RuleBreach]:
-    """Yield a note for a host module that launches kernels, and neither has nor registers nor knows a GPU binary."""
+    """Yield a note for a host module that launches kernels but neither contains, registers nor names a GPU binary."""
     is_lowered = any(f"__{model}_module_ctor" in host.defined for model in _MODELS)
     if host.stub_count and not host.held and not host.knows and not is_lowered:
         text = f"{_stubs(host.stub_count)}, and the module knows no GPU binary"
@@ -243,9 +243,9 @@ def missing_binary_note(host: HostModuleFacts) -> Iterator[RuleBreach]:
 
 
 def check_text_file(outline: FileOutline) -> Iterator[RuleBreach]:
-    """Yield a note for every module of a file, no container, that launches kernels and knows no GPU binary.
+    """Yield a note for every module of a non-container file that launches kernels and names no GPU binary.
 
-    That is how every host module is before the step that brings the binary in, and wrong after it.
+    Every host module is like that before the step that adds the binary; after that step it is an error.
     """
     for module in outline.modules:
         yield from (
@@ -254,7 +254,7 @@ def check_text_file(outline: FileOutline) -> Iterator[RuleBreach]:
         )
         contents = module.contents
         if contents.may_register:
-            continue  # which unregistered() has looked at
+            continue  # checked by unregistered()
         held = frozenset(symbol for symbol, _, _ in contents.binaries)
         for breach in missing_binary_note(
             HostModuleFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))
@@ -270,19 +270,19 @@ def _stubs(count: int) -> str:
     return "one stub launches a kernel" if count == 1 else f"{count} stubs launch kernels"
 
 
-# Whether a host module in bytecode registers its GPU binary, as far as its symbols can be read.
+# Registration in bytecode, if the symbols of the host module can be read.
 
-#: What the strings of a lowered host module hold: the end of its constructor's name, or of its binary's.
+#: Text in the strings of a lowered host module: the end of its constructor's name, or of its binary's.
 _WORDS = (b"_module_ctor\0", b"_fatbin_str\0")
 
 
 def is_lowered(file: BytecodeFile) -> bool:
-    """Return whether any module of a file may be lowered."""
+    """Return whether any module of a file may have been lowered."""
     return any(file.mentions(word) for word in _WORDS)
 
 
 def check_bytecode_file(file: BytecodeFile, root: OperationNode) -> Iterator[RuleBreach]:
-    """Yield what is wrong with the registration of the modules of a file, no container, as far as it can be read."""
+    """Yield findings about the registration of the readable modules of a non-container file."""
     for node in root.modules:
         host = read_host_facts(file, node)
         if host:
@@ -290,7 +290,7 @@ def check_bytecode_file(file: BytecodeFile, root: OperationNode) -> Iterator[Rul
 
 
 def read_host_facts(file: BytecodeFile, node: OperationNode) -> HostModuleFacts | None:
-    """Return what a host module shows, None where not all of its symbols can be read."""
+    """Return the facts of a host module, None if not all of its symbols can be read."""
     found = read_functions(file, node)
     if not found.has_all:
         return None

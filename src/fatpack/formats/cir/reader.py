@@ -1,4 +1,4 @@
-"""Bytecode → model: the container of a file and its modules as images."""
+"""Reader: the container of a file, text or bytecode, and its modules as images."""
 
 from __future__ import annotations
 
@@ -64,17 +64,17 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# Is there a container in these bytes? Asked of the lexer, not of a search, and mostly answered by the first bytes.
+# Detection of a container in text: by the lexer, not by a search, and mostly from the first bytes.
 
-#: How much is looked at first. All is only gone through where that may be MLIR and a word of containers is somewhere.
+#: Bytes examined first. The rest is read only if they may be MLIR and the file contains a word of containers.
 _WINDOW = 64 << 10
 
-#: What every container, or AMD's other representation of one, has somewhere.
+#: Words of which every container, or AMD's other representation of one, contains one.
 _WORDS = (CONTAINER, PROTOTYPE, OFFLOAD_MODULE, OFFLOAD_SYMBOL.encode())
 
 _DEFINITION = LazyExpression(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
 
-#: What textual MLIR can start with, behind blanks and comments.
+#: Possible first bytes of textual MLIR, after blanks and comments.
 _STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
 
 
@@ -82,7 +82,7 @@ _COMMENTS = LazyExpression(rb"(?:[ \t\r\n]++|//[^\r\n]*+)*+")
 
 
 class _ContainerFound(Exception):
-    """Not an error: the search is over."""
+    """Ends the search; not an error."""
 
 
 class _Detector(Outliner):
@@ -102,7 +102,7 @@ def is_text_container(view: View) -> bool:
         damage = detector.outline().damage
     except _ContainerFound:
         return True
-    # Behind the end of the window anything may follow; damage that is not there is damage, whatever does.
+    # After the end of the window anything may follow; damage before it remains damage.
     is_cut = damage is None or damage.offset is None or damage.offset - view.offset(0) > _WINDOW - MARGIN
     if not is_cut and not _begins(head):
         return False
@@ -110,13 +110,13 @@ def is_text_container(view: View) -> bool:
 
 
 def _is_marked(view: View) -> bool:
-    """Return whether all of a text has a container where one counts."""
+    """Return whether a whole text has a container at a valid place."""
     detector = _Detector(view)
     try:
         damage = detector.outline().damage
     except _ContainerFound:
         return True
-    # Damage before the first operation hides what follows: the parser is to say so.
+    # Damage before the first operation hides the rest: the parser reports it.
     hides = damage is not None and detector.first_operation is None and _begins(view.head(0, _WINDOW))
     return hides and view.find(CONTAINER) >= 0
 
@@ -125,13 +125,13 @@ def _may_be_mlir(head: bytes) -> bool:
     if b"\0" in head[:256]:
         return False
     text = _behind_comments(head)
-    if text in (b"", b"/"):  # nothing but comments so far
+    if text in (b"", b"/"):  # only comments so far
         return head.lstrip(b" \t\r\n\0").startswith(b"//")
     return text[0] in _STARTS
 
 
 def _begins(head: bytes) -> bool:
-    """Return whether a text begins as only MLIR does: with an alias definition, right or wrong, or with metadata."""
+    """Return whether a text begins like MLIR alone does: with an alias definition, valid or not, or with metadata."""
     return _DEFINITION.match(_behind_comments(head)) is not None
 
 
@@ -140,16 +140,16 @@ def _behind_comments(head: bytes) -> bytes:
     return head[found.end() :] if found else head
 
 
-# Text → model: the container of a file, its modules as images, and everything that is wrong with it.
+# Text → model: the container of a file, its modules as images, and all findings.
 
-#: LIMIT: findings of one code that are listed of a container; a hostile file could have one for every few bytes.
+#: LIMIT: findings of one code that are listed for a container; a hostile file could have one for every few bytes.
 MAX_FINDINGS = 100
 
 _ANOTHER = "another container; cir-offload-merge takes files with exactly one"
 
 
 def parse_text(view: View, *, strict: bool) -> Container:
-    """Return the container that a text holds. Raises BadValue for a text without one or damaged before its modules.
+    """Return the container that a text holds. Raises BadValue for a text without one or with damage before its modules.
 
     Damage further on, several containers and broken rules become findings; ``strict`` raises for the first of them.
     """
@@ -197,7 +197,7 @@ def _text_image(files: SplitFiles, module: TextModule, facts: ModuleFacts, launc
 
 
 def _without_container(view: View, outline: FileOutline) -> Container:
-    """Return AMD's device modules inside a host module, or raise for a file that is no container at all."""
+    """Return AMD's device modules inside a host module, or raise for a file that is not a container."""
     modules = [item for host in outline.modules for item in host.contents.offload_modules]
     modules += outline.contents.offload_modules
     if not modules:
@@ -247,13 +247,13 @@ def _text_notes(
     tally = FindingTally(MAX_FINDINGS)
     for breach in chain(found_wrong, others):
         item = finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
-        if tally.keeps(item):  # lines are counted for these alone
+        if tally.keeps(item):  # lines are counted only for these
             notes.append(item.replace(message=f"{lines.place(breach.at)}: {item.message}"))
     return notes + tally.rest()
 
 
 def _refuse(view: View, outline: FileOutline, found: Sequence[tuple[TextModule, str]], facts: ContainerFacts) -> None:
-    """Raise for the first thing that makes a container unusable: what the findings of severity error say."""
+    """Raise for the first finding of severity error, which makes a container unusable."""
     if len(found) > 1:
         raise syntax_error(
             view, found[1][0].start, "another container", hint="cir-offload-merge takes exactly one in a file"
@@ -263,14 +263,14 @@ def _refuse(view: View, outline: FileOutline, found: Sequence[tuple[TextModule, 
             raise syntax_error(view, breach.at, breach.text, hint=breach.hint)
 
 
-# The reader's part of the door: text or bytecode, and the model of it.
+# Interface functions for text and bytecode.
 
 
 def detect(view: View, at: int = 0) -> bool:
     """Return whether a container starts at ``at``: a module whose first operations mark it as one.
 
-    Looks at the first 64 KiB, further only behind alias definitions and into bytecode and generic text that has the
-    words of a container somewhere.
+    Reads the first 64 KiB; more only after alias definitions, and in bytecode and generic text that contains the words
+    of a container.
     """
     stored = view.slice(at, len(view) - at)
     try:
@@ -283,16 +283,16 @@ def detect(view: View, at: int = 0) -> bool:
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the container at ``at`` takes: all that are left, as a file holds nothing else."""
+    """Return how many bytes the container at ``at`` takes: all that follow, since a file holds nothing else."""
     return len(view) - at if at <= len(view) and detect(view, at) else None
 
 
 def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     """Return the container that starts at ``at``. Images are the modules' spans of the view; nothing is copied.
 
-    :func:`~fatpack.formats.cir.files.split.split_image` makes of an image a file with all that the module needs.
-    Damage behind the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises for
-    the first that makes a container unusable. Raises BadValue, with line and column, where there is no container, and
+    :func:`~fatpack.formats.cir.files.split.split_image` makes a file of an image, with everything that the module
+    needs. Damage after the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises
+    for the first that makes a container unusable. Raises BadValue, with line and column, if there is no container, and
     LimitExceeded.
     """
     stored = view.slice(at, len(view) - at)
@@ -303,7 +303,7 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
 
 
 def check_syntax(view: View) -> None:
-    """Raise FormatError where a file of MLIR, container or not, is damaged as far as its syntax shows it."""
+    """Raise FormatError if the syntax of a file of MLIR, container or not, shows damage."""
     if is_bytecode(view):
         from fatpack.formats.cir.bytecode.operations import IrWalker
         from fatpack.formats.cir.bytecode.sections import BytecodeFile
@@ -320,12 +320,12 @@ def check_syntax(view: View) -> None:
 
 
 _ATTRIBUTES = frozenset((CONTAINER, PROTOTYPE))
-#: What the strings of a container hold; operations are stored without the name of their dialect.
+#: Words in the strings of a container; operations are stored without the name of their dialect.
 _MARKERS = (b"offload.container\0", PROTOTYPE + b"\0")
 
 
 def is_bytecode_container(view: View) -> bool:
-    """Return whether bytecode is a container, or would be if it were not damaged."""
+    """Return whether bytecode is a container, even a damaged one."""
     try:
         sections = read_sections(view, read_header(view).end)
     except FormatError:
@@ -339,7 +339,7 @@ def is_bytecode_container(view: View) -> bool:
 
 
 def _has_container(view: View) -> bool:
-    """Return whether a module is marked where that counts; true for damage, which the parser is to report."""
+    """Return whether a module is marked at a valid place; true for damage, which the parser reports."""
     try:
         file = BytecodeFile(view)
         attributes = outermost_operation(file).attributes
@@ -352,7 +352,7 @@ def _has_container(view: View) -> bool:
 
 
 def parse_bytecode(view: View, *, strict: bool) -> Container:
-    """Return the container that bytecode holds. Raises BadValue where there is none or the tables are damaged.
+    """Return the container in bytecode. Raises BadValue if there is none or the tables are damaged.
 
     Damage further on and broken rules become findings; ``strict`` raises for the first of them.
     """
@@ -414,7 +414,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
 
 
 def _registrations(file: BytecodeFile, modules: Sequence[OperationNode], facts: ContainerFacts) -> Iterator[RuleBreach]:
-    """Yield what is wrong with the registration of hosts that were lowered."""
+    """Yield findings about the registration of hosts that were lowered."""
     from fatpack.formats.cir.gpu_binary import check_registration, is_lowered, read_host_facts
 
     if is_lowered(file):
@@ -425,7 +425,7 @@ def _registrations(file: BytecodeFile, modules: Sequence[OperationNode], facts: 
 
 
 def _containers(file: BytecodeFile, root: OperationNode) -> list[tuple[OperationNode, str]]:
-    """Return the containers: the file's module, or what lies directly in it."""
+    """Return the containers: the file's module, or those directly in it."""
     found = []
     for module in root.modules:
         form = _form(file, module)

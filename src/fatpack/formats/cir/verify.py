@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-#: Codes of what makes a container unusable; the others are worth knowing.
+#: Codes of breaches that make a container unusable; the others are informative.
 _FATAL = frozenset(("FP1502", "FP1504", "FP1506", "FP1515"))
 
 
 class ContainerFacts(Record):
-    """What the rules ask about a container.
+    """The facts of a container that the rules check.
 
-    ``wrong_marker`` is where a marker stands that is no unit attribute, ``first`` and ``stray`` where the first
-    operation of any kind and the first that is no module do.
+    ``wrong_marker`` is the position of a marker that is not a unit attribute, ``first`` of the first operation of any
+    kind, ``stray`` of the first that is not a module.
     """
 
     start: int
@@ -52,7 +52,7 @@ class ContainerFacts(Record):
 
 
 class RuleBreach(Record):
-    """A broken rule: the finding's code, where, the sentence, and advice."""
+    """A broken rule: the finding's code, position, message, and advice."""
 
     code: str
     at: int
@@ -66,7 +66,7 @@ class RuleBreach(Record):
 
 
 def check_rules(facts: ContainerFacts) -> Iterator[RuleBreach]:
-    """Yield what is wrong with a container: its structure first, then names and bundle IDs."""
+    """Yield the broken rules of a container: its structure first, then names and bundle IDs."""
     yield from _structure(facts)
     yield from _names(facts.modules)
     yield from _ids(facts.modules)
@@ -102,7 +102,7 @@ def _role(module: ModuleFacts, number: int, form: str) -> Iterator[RuleBreach]:
 
 
 def _styles(form: str) -> tuple[str, ...]:
-    """Return the styles of kinds that a form has; names stand for kinds in the very first prototype."""
+    """Return the styles of kinds that a form has; in the very first prototype names serve as kinds."""
     if form in ("op-string", "prototype"):
         return ("string", "name")
     return ("draft",) if form == "op" else ("enum",)
@@ -149,13 +149,13 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
             yield RuleBreach("FP1511", module.start, text, "cir-offload-merge sees none; write two dashes before it")
 
 
-# What modules state of themselves against what their container says of them, and against each other.
+# Statements of modules compared with their container's statements about them, and with each other.
 #
 # Neither the CIR dialect's verifier nor cir-offload-merge compares these; the programs that come out do not run. The
 # flags are those of ``cir.lowering_lang_options`` (llvm-project#224757): HIP sets ``cuda`` too.
 
 _CODE = "FP1516"
-#: What to do about a module that was packed as something else.
+#: Advice for a module that was packed as something else.
 CHECK_IDS = "check which file was packed with which bundle ID"
 
 #: programming model → the flag of a compilation for a device
@@ -163,7 +163,7 @@ _DEVICE_FLAGS = {"cuda": "cuda_is_device", "hip": "cuda_is_device", "openmp": "o
 
 
 def module_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
-    """Yield what in the modules of a container contradicts their roles and IDs, and what contradicts another module."""
+    """Yield the modules' contradictions to their roles and IDs, and to each other."""
     for number, module in enumerate(modules):
         role = module.kind if module.kind in ROLES else ROLES[min(number, 1)]
         for text in role_contradictions(module, role, module.parts):
@@ -172,7 +172,7 @@ def module_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach
 
 
 def role_contradictions(module: ModuleFacts, role: str, id: CirBundleId | None) -> Iterator[str]:
-    """Yield what a module states that contradicts the role and the bundle ID that a container gives it."""
+    """Yield a module's contradictions to the role and the bundle ID that a container gives it."""
     if module.kind in ROLES and module.kind != role:
         yield f"it is stored as {role}, and states that it is {_called(module.kind)}"
     if id is not None:
@@ -196,7 +196,7 @@ def _of_id(module: ModuleFacts, role: str, target: CirBundleId) -> Iterator[str]
 
 
 def container_contradictions(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
-    """Yield what the modules of one container state differently that has to be the same for all of them."""
+    """Yield the differing statements of a container's modules that must be the same for all of them."""
     stated = [(number, module, module.options["gpu_rdc"]) for number, module in enumerate(modules) if _has_rdc(module)]
     for number, module, is_relocatable in stated[1:]:
         if is_relocatable != stated[0][2]:
@@ -211,13 +211,13 @@ def _has_rdc(module: ModuleFacts) -> bool:
 
 
 def _is_device(module: ModuleFacts) -> bool | None:
-    """Return whether a module was compiled for a device; None where it does not tell."""
+    """Return whether a module was compiled for a device; None if it does not say."""
     return module.options.get(_DEVICE_FLAGS.get(module.model, ""))
 
 
 @lru_cache(maxsize=64)
 def _agree(first: str, second: str) -> bool:
-    """Return whether two triples can mean the same; a part that one leaves open fits any."""
+    """Return whether two triples can mean the same; an unspecified part matches any."""
     pairs = zip(*(triple_identity(as_llvm22(triple, "")[0]) for triple in (first, second)), strict=False)
     return all(one == other or not one or not other for one, other in pairs)
 
@@ -226,20 +226,21 @@ def _called(kind: str) -> str:
     return "the host" if kind == "host" else "a device"
 
 
-# Attributes of containers on operations that are no modules, which the verifier of the CIR dialect refuses.
+# Attributes of containers on operations other than modules, which the verifier of the CIR dialect refuses.
 
-#: What both words start with: one search finds them.
+#: Common start of both words: one search finds them.
 _PREFIX = b"cir.offload."
 
-#: LIMIT: occurrences of the words that are looked at, bytes of a line before one, and bytes before all of them.
+#: LIMIT: occurrences of the words that are examined, bytes of a line before one, and bytes before all of them.
 _MOST = 10_000
 _LINE = 1 << 16
 _BUDGET = 1 << 24
-#: LIMIT: lines before one in which the operation is looked for whose dictionary is in several, and their bytes.
+#: LIMIT: lines before a word that are searched for the operation if its dictionary spans several lines, and their
+#: bytes.
 _LINES = 64
 _NEAR = 1 << 13
 
-#: A word, and what can stand behind the name of an attribute; no match is longer.
+#: A word and the text that can follow the name of an attribute; no match is longer.
 _WORD = LazyExpression(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
 _LONGEST = 128
 
@@ -249,9 +250,9 @@ _NAME = LazyExpression(rb'"[\w$.]+"')
 
 
 def misplaced_in_text(outline: FileOutline) -> Iterator[RuleBreach]:
-    """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module.
+    """Yield a breach for every such attribute on an operation that is, from its lines, known not to be a module.
 
-    Where a limit ends the search, the last one says so.
+    If a limit ends the search, the last one says so.
     """
     view = outline.text
     listed = set(_keys(outline.modules))
@@ -268,7 +269,7 @@ def misplaced_in_text(outline: FileOutline) -> Iterator[RuleBreach]:
 
 
 def _find_attribute_words(view: View) -> Iterator[tuple[int, bytes]]:
-    """Yield the places of both words with something behind them that follows the name of an attribute."""
+    """Yield the positions of both words that are followed by text that can follow the name of an attribute."""
     at = max(view.find(_PREFIX), 0)
     while at < len(view):
         block = view.head(at, limits.CHUNK)
@@ -295,7 +296,7 @@ def _before(view: View, at: int) -> bytes:
 
 
 def _is_attribute(before: bytes) -> bool:
-    """Return whether the name of an attribute, and of what is no module, can stand behind a text."""
+    """Return whether the name of an attribute, of an operation other than a module, can follow a text."""
     head = _head(before)
     if head[-1:] not in (b"{", b",") or head.count(b'"') % 2:
         return False
@@ -307,7 +308,7 @@ def _is_attribute(before: bytes) -> bool:
 
 
 def _head(before: bytes) -> bytes:
-    """Return the operation that ends where a text does, from its first line on: without strings and comments."""
+    """Return the operation that ends with a text, from its first line on: without strings and comments."""
     lines = before.rsplit(b"\n", _LINES)[-_LINES:]
     head = _plain(lines.pop())
     while lines and (not head or b"{" not in head):
@@ -319,7 +320,7 @@ def _head(before: bytes) -> bytes:
 
 
 def _plain(line: bytes) -> bytes:
-    """Return a line without blanks around it and comments behind it; of strings only the names of operations stay."""
+    """Return a line without blanks around it and comments after it; only strings that are names of operations stay."""
     shown = _STRING.sub(lambda found: found[0] if _NAME.fullmatch(found[0]) else b'""', line)
     return shown.partition(b"//")[0].strip(BLANK_EXPRESSION)
 
@@ -334,11 +335,11 @@ def _is_own(head: bytes) -> bool:
     return False
 
 
-# Attributes of containers on operations in bytecode that are no modules, which the CIR dialect's verifier refuses.
+# Attributes of containers on operations other than modules in bytecode, which the CIR dialect's verifier refuses.
 
 
 def misplaced_in_bytecode(file: BytecodeFile, root: OperationNode) -> Iterator[RuleBreach]:
-    """Yield a breach for every such attribute on an operation that lies directly in a module that is listed."""
+    """Yield a breach for every such attribute on an operation directly in a listed module."""
     yield from _in(file, root, {})
 
 
@@ -359,5 +360,5 @@ def _misplaced_in_bytecode_message(file: BytecodeFile, number: int) -> tuple[byt
     try:
         attrs = file.attribute(number).dictionary()
     except FormatError:
-        return ()  # damage that nothing else depends on
+        return ()  # nothing else depends on this damaged part
     return tuple(word for word in (CONTAINER, KIND) if word in attrs)

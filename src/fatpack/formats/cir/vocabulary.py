@@ -30,19 +30,21 @@ if TYPE_CHECKING:
 
 # Regular expressions that are compiled when they are first used, and that every Python from 3.11 on matches alike.
 #
-# Reading MLIR takes 77 of them, and any one file few: compiling all takes as long as starting the interpreter 13 times.
+# There are 77 of them for MLIR, and a file needs few: compiling all takes as long as starting the interpreter 13 times.
 #
-# Python 3.11.0 to 3.11.4 (Debian 12 has 3.11.2) go wrong where a group is repeated for good, ``(?:…)*+``, and something
-# in it goes back (CPython issue 106052). An atomic group around the same repeat means the same, and is right there too.
+# Python 3.11.0 to 3.11.4 (Debian 12 has 3.11.2) match wrongly if a group has a possessive repeat, ``(?:…)*+``, and
+# something in it backtracks (CPython issue 106052). An atomic group around a plain repeat means the same, and works
+# there too.
 
-#: The first version that matches groups which are repeated for good as it should.
+#: The first version that matches groups with possessive repeats correctly.
 _MENDED = (3, 11, 5)
 
 
 class LazyExpression:
-    """A regular expression over bytes. Its methods are those of ``re.Pattern``, which they become when one is used.
+    """A regular expression over bytes. It has the methods of ``re.Pattern``; the first use of one compiles the
+    expression.
 
-    ``pattern`` is the text that it was made from.
+    ``pattern`` is its text.
     """
 
     # A slot without a value asks __getattr__; the next use finds the method itself, at no cost.
@@ -70,12 +72,12 @@ class LazyExpression:
         return getattr(self, name)
 
 
-#: one character, an escaped one or a set of them: what no bracket in an expression is a part of
+#: one character, an escaped one or a set of them: brackets inside these are not groups
 _ATOM = rb"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)"
 
 
 def with_atomic_groups(pattern: bytes) -> bytes:
-    """Return an equal expression with ``(?>(…)*)`` in the place of each ``(…)*+``, also for ``+`` and ``?``."""
+    """Return an equal expression with ``(?>(…)*)`` in place of each ``(…)*+``, also for ``+`` and ``?``."""
     import re
 
     parts: list[bytes] = []
@@ -106,7 +108,7 @@ TRIPLE = b"cir.triple"
 LANGUAGE_OPTIONS = b"cir.lowering_lang_options"
 RECORD_LAYOUTS = b"cir.record_layouts"
 
-#: The first prototype's marker, what came with it, and its kinds.
+#: The first prototype's marker, its other attributes, and its kinds.
 PROTOTYPE = b"cir.gpu.bundle"
 PROTOTYPE_MAP = b"cir.gpu.kernel_map"
 PROTOTYPE_KIND = b"cir.gpu.kind"
@@ -114,19 +116,19 @@ PROTOTYPE_KIND = b"cir.gpu.kind"
 #: The roles of modules, in the order of a container.
 ROLES = ("host", "device")
 
-#: The attribute of a host module that holds its GPU binary, and the globals that lowering makes of it.
+#: The attribute of a host module that holds its GPU binary, and the globals that lowering creates for it.
 DEVICE_BINARY = b"cir.cu.device_binary"
 BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
 
 #: AMD's other representation: device modules as operations inside the host module. Those of the gpu dialect have many
-#: uses; these are known by their name, which ends in the architecture.
+#: uses; these are recognised by their name, which ends in the architecture.
 OFFLOAD_MODULE = b"cir.offload.module"
 GPU_MODULE = b"gpu.module"
 OFFLOAD_SYMBOL = "offload_device_module"
 
 
 class CirContainerForm(Record):
-    """How a form is written: the container as an operation or an attribute, and a module's kind as which value.
+    """The spelling of a form: the container as an operation or an attribute, and the value for a module's kind.
 
     ``key`` is the attribute that holds the kind; ``is_nested`` puts the container into a module of its own.
     """
@@ -137,7 +139,7 @@ class CirContainerForm(Record):
     is_nested: bool = False
 
 
-#: name → the forms that are written
+#: name → form, for the forms that can be written
 FORMS = {
     "attribute": CirContainerForm(is_op=False, kind="#cir.offload<{}>"),
     "nested": CirContainerForm(is_op=False, kind="#cir.offload<{}>", is_nested=True),
@@ -146,5 +148,5 @@ FORMS = {
     "prototype": CirContainerForm(is_op=False, kind='"{}"', key=PROTOTYPE_KIND),
 }
 
-#: What current clang reads.
+#: The form that current clang reads.
 CURRENT = "attribute"

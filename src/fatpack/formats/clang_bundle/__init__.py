@@ -1,4 +1,4 @@
-"""Clang offload bundle: the container in which HIP, OpenMP and SYCL keep host and device code side by side.
+"""Clang offload bundle: the container in which HIP, OpenMP and SYCL keep host and device code together.
 
 ::
 
@@ -8,12 +8,12 @@
     compressed  0x00  CCOB, version u16, method u16, sizes, hash; then one zlib or zstd stream: a whole bundle
     text        "\n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\n", the text, "\n// …END__ <ID>\n", per entry
 
-An ID names what an entry is for: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-``. A section or a file may hold several
+An ID names the target of an entry: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-``. A section or a file may hold several
 bundles, with zeros between them. Fat objects, whose sections are named after IDs, become containers in ``fat_object``,
-the sections of linked SYCL programs in ``linked``.
+the sections of linked SYCL programs in ``sycl_linked``.
 
 How we know: the writers are byte-compared with clang-offload-bundler 22, the rules for IDs on thousands of random ones
-(the reference tests of this room). Versions 1 and 2 of the compressed form and the spellings of older producers follow
+(this format's reference tests). Versions 1 and 2 of the compressed form and the spellings of older producers follow
 LLVM's sources and real libraries of ROCm 5 to 7.
 """
 
@@ -85,7 +85,7 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
-    """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
+    """Yield a label for every byte of a parsed container; for a compressed one, header and stream only."""
     from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
     from fatpack.formats.clang_bundle.layout import BinaryBundle, CompressedBundle, TextBundle
 
@@ -108,7 +108,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
+    """Return facts beyond the common model: how the bundle was stored, and the positions of its entries."""
     from fatpack.formats.clang_bundle import layout
     from fatpack.formats.clang_bundle.fat_object import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
 
@@ -140,7 +140,7 @@ def describe(container: Container) -> Mapping[str, object]:
 
 
 def _symbols(record: FatObject | LinkedImages) -> dict[str, object]:
-    """Return the symbols that device code defines, as the bundler noted them; nothing where it did not."""
+    """Return the symbols that device code defines, as the bundler recorded them; empty if it did not."""
     symbols = record.symbols.by_target()
     return {"symbols": symbols} if symbols else {}
 

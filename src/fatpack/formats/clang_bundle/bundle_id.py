@@ -1,15 +1,15 @@
-"""Bundle IDs: ``kind-arch-vendor-os-env[-target-id]``, taken apart, spelled as LLVM 22 spells them, and compared.
+"""Bundle IDs: ``kind-arch-vendor-os-env[-target-id]``, parsed, spelled as LLVM 22 spells them, and compared.
 
-Every producer has had its own spelling, so a reader takes any text: :func:`parse_id` finds a kind, a triple and an
-arch string in all of them and never fails. For the rules there are two answers each:
+Producers have had different spellings, so a reader accepts any text: :func:`parse_id` finds a kind, a triple and an
+arch string in all of them and never fails. Each rule has two versions:
 
 ===============================  =========================  ============================================
-what clang-offload-bundler 22    what we do                 where they differ
-does, faults included
+clang-offload-bundler 22         fatpack                    difference
+(with its faults)
 ===============================  =========================  ============================================
 :func:`stored_by_llvm22`         :func:`stored_id`          LLVM drops a processor that it does not know
-:func:`is_compatible_id_llvm22`  :func:`is_compatible_id`   LLVM takes all unknown processors for one
-:func:`conflict_llvm22`          :func:`find_id_conflicts`  LLVM looks at a conflict from one side only
+:func:`is_compatible_id_llvm22`  :func:`is_compatible_id`   LLVM treats all unknown processors as one
+:func:`conflict_llvm22`          :func:`find_id_conflicts`  LLVM compares features in one direction only
 ===============================  =========================  ============================================
 
 Source: clang/lib/Driver/OffloadBundler.cpp and clang/lib/Basic/TargetID.cpp of LLVM 22.1, and section 2 of the notes on
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 class BundleId(Record):
-    """A bundle ID taken apart.
+    """A parsed bundle ID.
 
-    ``triple`` is spelled as stored, without the empty parts at its end; ``arch`` is the target-id with its features.
+    ``triple`` is as stored, without empty parts at its end; ``arch`` is the target-id with its features.
     """
 
     spelling: str
@@ -50,7 +50,7 @@ class BundleId(Record):
 
     @property
     def offload(self) -> str:
-        """The programming model that the kind stands for: host, hip, openmp, sycl, or ``kind X (unknown)``."""
+        """The programming model of the kind: host, hip, openmp, sycl, or ``kind X (unknown)``."""
         if not self.kind:
             return "none"
         return llvm_triple.OFFLOADS.get(self.kind, f"kind {self.kind} (unknown)")
@@ -64,11 +64,11 @@ class BundleId(Record):
 def parse_id(spelling: str) -> BundleId:
     """Return the parts of an ID of any shape; never fails.
 
-    The target-id is part six. An ID with fewer parts has one too when its last part looks like a processor:
+    The target-id is part six. An ID with fewer parts has one too if its last part looks like a processor:
     ``hip-amdgcn-amd-amdhsa-gfx906`` (old HIP), ``sycl-spir64_gen-unknown-unknown-pvc`` (DPC++).
     """
     half = spelling[: len(spelling) // 2]
-    # QUIRK(LLVM 19): a host target that was given with a dash at its end is stored twice over.
+    # QUIRK(LLVM 19): a host target that was given with a dash at its end is stored doubled.
     if half.endswith("-") and spelling == half + half:
         return parse_id(half).replace(spelling=spelling)
     parts = spelling.split("-", 5)
@@ -99,7 +99,7 @@ def _may_be_environment(part: str) -> bool:
 def id_for(target: Target) -> str:
     """Return the ID that clang-offload-bundler 22 would store for a target from another container.
 
-    HIP is spelled ``hipv4``, which is what the HIP runtime looks for. Raises UsageError for a programming model that
+    HIP is spelled ``hipv4``, which the HIP runtime requires. Raises UsageError for a programming model that
     a bundle cannot name.
     """
     kinds = {"host": "host", "hip": "hipv4", "openmp": "openmp", "sycl": "sycl"}
@@ -119,7 +119,7 @@ def _stored_triple(parts: Sequence[str]) -> str:
 
 
 class _Llvm22(Record):
-    """An ID as LLVM 22 takes it apart: the target-id is "" unless its processor is known."""
+    """An ID as LLVM 22 parses it: the target-id is "" unless its processor is known."""
 
     kind: str
     triple_parts: tuple[str, ...]
@@ -142,7 +142,7 @@ def _as_llvm22(spelling: str) -> _Llvm22:
 
 
 def refusal_llvm22(spelling: str) -> str:
-    """Return what clang-offload-bundler 22 says when it refuses a target, "" when it takes it."""
+    """Return the message with which clang-offload-bundler 22 refuses a target, "" if it accepts it."""
     parts = spelling.split("-", 5)
     if len(parts) < 5:
         return (
@@ -161,18 +161,18 @@ def stored_by_llvm22(spelling: str) -> str:
     """Return the ID that clang-offload-bundler 22 stores for a target given on its command line.
 
     QUIRK(LLVM 20-22): a target-id whose processor it does not know is dropped (gfx940, every future name).
-    Raises UsageError for fewer than five parts; :func:`refusal_llvm22` says what else the tool refuses.
+    Raises UsageError for fewer than five parts; :func:`refusal_llvm22` has the tool's other refusals.
     """
     given = _as_llvm22(spelling)
     return f"{given.kind}-{_stored_triple(given.triple_parts)}-{given.target_id}"
 
 
 def stored_id(spelling: str) -> str:
-    """Return the ID we store for one that a person typed: LLVM 22's normal form, but no processor gets lost.
+    """Return the ID to store for one that a user typed: LLVM 22's normal form, but without losing a processor.
 
-    Two things are kept that LLVM drops: a target-id whose processor it does not know, and a processor that stands in
-    the place of the environment (``hip-amdgcn-amd-amdhsa-gfx906``). What LLVM 22 would refuse (fewer than five parts,
-    an architecture it does not know) is stored as it was typed.
+    Two things are kept that LLVM drops: a target-id whose processor it does not know, and a processor in place of the
+    environment (``hip-amdgcn-amd-amdhsa-gfx906``). What LLVM 22 would refuse (fewer than five parts, an architecture it
+    does not know) is stored as it was typed.
     """
     parts = spelling.split("-", 5)
     if len(parts) < 5 or not is_architecture(parts[1]):
@@ -186,7 +186,7 @@ def stored_id(spelling: str) -> str:
 
 
 def has_processor_as_environment(spelling: str) -> bool:
-    """Return whether a processor stands in the place of the environment: ``openmp-amdgcn-amd-amdhsa-gfx906``."""
+    """Return whether a processor is in place of the environment: ``openmp-amdgcn-amd-amdhsa-gfx906``."""
     parts = spelling.split("-")
     return len(parts) == 5 and _looks_like_processor(parts[4])
 
@@ -203,10 +203,10 @@ def kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
 
 
 def _target_id_features(triple: str, target_id: str, llvm: str) -> tuple[str, dict[str, str]] | None:
-    """Return processor and features of a target-id, None where that version of LLVM cannot read it for that triple."""
+    """Return processor and features of a target-id, None if that version of LLVM cannot parse it for that triple."""
     processor, *features = target_id.split(":")
     if features and not features[-1]:
-        features.pop()  # QUIRK(LLVM 22): a colon at the end is passed over
+        features.pop()  # QUIRK(LLVM 22): a colon at the end is ignored
     found: dict[str, str] = {}
     for feature in features:
         name, sign = feature[:-1], feature[-1:]
@@ -225,9 +225,9 @@ def _target_id_features(triple: str, target_id: str, llvm: str) -> tuple[str, di
 
 
 def is_compatible_id_llvm22(entry: str, request: str, *, hip_openmp: bool = False, llvm: str = "22") -> bool:
-    """Return whether clang-offload-bundler 22, or 23, hands out the entry when the request is asked for.
+    """Return whether clang-offload-bundler 22, or 23, returns the entry for the request.
 
-    The request is brought into normal form first, the entry is taken as stored. ``hip_openmp`` is the option
+    The request is normalised first, the entry is used as stored. ``hip_openmp`` is the option
     ``-hip-openmp-compatible``. Raises UsageError for an ID of fewer than five parts, at which the tool stops.
     """
     have, want = _as_llvm22(entry), _as_llvm22(stored_by_llvm22(request))
@@ -244,12 +244,12 @@ def is_compatible_id_llvm22(entry: str, request: str, *, hip_openmp: bool = Fals
 
 
 def is_compatible_id(entry: str, request: str, *, hip_openmp: bool = False) -> bool:
-    """Return whether an entry may be handed out for a request, IDs of any shape on either side.
+    """Return whether an entry satisfies a request; both IDs may have any shape.
 
-    As LLVM 22 intends it: kinds and triples agree, the processors are equal as text, and every feature that the
-    entry fixes is asked for with the same sign. Unknown processors stay apart. A generic processor does not stand
-    for a specific one here; :func:`fatpack.targets.can_serve` knows those. LLVM 23's names of AMD's triples are those
-    of LLVM 22: ``amdgpu9.0a-amd-amdhsa--`` is ``amdgcn-amd-amdhsa--gfx90a``.
+    As LLVM 22 intends it: kinds and triples agree, the processors are equal as text, and the request has every feature
+    of the entry with the same sign. Unknown processors differ from each other. A generic processor does not satisfy a
+    specific one here; :func:`fatpack.targets.can_serve` knows those. LLVM 23's names of AMD's triples are those of LLVM
+    22: ``amdgpu9.0a-amd-amdhsa--`` is ``amdgcn-amd-amdhsa--gfx90a``.
     """
     from fatpack.targets.triple import as_llvm22
 
@@ -263,9 +263,9 @@ def is_compatible_id(entry: str, request: str, *, hip_openmp: bool = False) -> b
 
 
 def conflict_llvm22(spellings: Sequence[str]) -> tuple[str, str] | None:
-    """Return the two targets that clang-offload-bundler 22 names as conflicting, None when it finds no conflict.
+    """Return the two targets that clang-offload-bundler 22 names as conflicting, None if it finds no conflict.
 
-    The targets are those of its command line. QUIRK(LLVM 13-22): only a feature that the target-id sorted first
+    ``spellings`` are the targets of its command line. QUIRK(LLVM 13-22): only a feature that the target-id sorted first
     lacks is noticed; ``gfx906:sramecc+:xnack+`` with ``gfx906:xnack+`` passes.
     """
     groups: dict[str, set[str]] = {}
@@ -280,9 +280,9 @@ def conflict_llvm22(spellings: Sequence[str]) -> tuple[str, str] | None:
 
 
 def first_conflict_llvm22(target_ids: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first two target-ids of one group that LLVM 22 takes for conflicting, None for no conflict.
+    """Return the first two target-ids of one group that conflict according to LLVM 22, None for no conflict.
 
-    The target-ids are in sorted order; what stands before the first colon is the processor to it, whatever it is.
+    The target-ids must be sorted; LLVM uses any text before the first colon as the processor.
     """
     first_of: dict[str, tuple[str, set[str]]] = {}
     for target_id in sorted(set(target_ids)):
@@ -305,11 +305,11 @@ def find_id_conflicts(spellings: Sequence[str]) -> list[Conflict]:
     return target_conflicts(Target(item.triple, item.arch, item.kind, item.spelling) for item in ids)
 
 
-# Names of members when a heterogeneous archive is taken apart: one archive per target, an image per member.
+# Names of members when a heterogeneous archive is unbundled: one archive per target, an image per member.
 
 
 def member_name(member: str, spelling: str) -> str:
-    """Return what clang-offload-bundler 22 calls the image of an ID: ``f-hip-amdgcn-amd-amdhsa--gfx906f.bc``.
+    """Return clang-offload-bundler 22's name for the image of an ID: ``f-hip-amdgcn-amd-amdhsa--gfx906f.bc``.
 
     QUIRK(LLVM 13-22): the stem comes twice, without a dash before the second. Colons become underscores.
     """
@@ -320,14 +320,14 @@ def member_name(member: str, spelling: str) -> str:
 
 
 def member_stem(name: str, spelling: str) -> str:
-    """Return the stem of the member that an image of an ID came from, for a name of any kind; never fails."""
+    """Return the stem of the original member from the name of an ID's image; accepts any name and never fails."""
     stem, _ = _split(name)
     first, found, second = stem.partition(f"-{spelling}".replace(":", "_"))
     return first if found and first == second else stem
 
 
 def _split(member: str) -> tuple[str, str]:
-    """Return the stem and the extension with its dot, "" if there is none; folders are left out."""
+    """Return the stem and the extension with its dot, "" if there is none; folders are omitted."""
     name = member.rpartition("/")[2]
     stem, dot, extension = name.rpartition(".")
     return (name, "") if not dot or name in (".", "..") else (stem, dot + extension)

@@ -1,4 +1,4 @@
-"""Ranges of a bundle: overlaps, bytes that belong to no part, and an annotation for every byte."""
+"""Ranges of a bundle: overlaps, bytes that belong to no part, a label for every byte, and signs of producer bugs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def check_places(record: BinaryBundle, faults: FindingCollector) -> Iterator[Span]:
-    """Note images that overlap each other, and yield the spans that belong to nothing and are not zero.
+    """Report images that overlap each other, and yield the spans of non-zero bytes that belong to nothing.
 
-    Those of a damaged bundle are not noted: they are the images of entries that could not be read. Of a bundle that
-    is inflated as it is read, what lies between images is left to whoever inflates all of it.
+    Spans of a damaged bundle are not reported: they are the images of entries that could not be read. Bytes between the
+    images of a bundle that is inflated on demand are left to :func:`~fatpack.formats.clang_bundle.compressed.verify`.
     """
     stored = record.stored
     overlap = _first_overlap(record)
@@ -44,14 +44,14 @@ def check_places(record: BinaryBundle, faults: FindingCollector) -> Iterator[Spa
 
 
 def note_stray_bytes(stored: View, start: int, end: int, owner: str, faults: FindingCollector) -> Span:
-    """Note bytes that belong to nothing, and return their span; ``owner`` is what lies before them."""
+    """Report bytes that belong to nothing, and return their span; ``owner`` names the part before them."""
     span = stored.span(start, end - start)
     faults.unexpected("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
     return span
 
 
 def find_gaps(record: BinaryBundle) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, what lies before) for all bytes that neither table nor images take up, in order."""
+    """Yield (start, end, name of the part before) for all bytes outside of table and images, in order."""
     reached, owner = record.table_end, _TABLE
     for start, end, number in [*_places(record), (len(record.stored), 0, 0)]:
         if start > reached:
@@ -68,7 +68,7 @@ def _owner(number: int) -> str:
 
 
 def _places(record: BinaryBundle) -> list[tuple[int, int, int]]:
-    """Return (start, end, number) of the images that take up bytes, in the order of their bytes."""
+    """Return (start, end, number) of the images that are not empty, in the order of their bytes."""
     at = record.stored.start
     return sorted(
         (image.span.start - at, image.span.end - at, number) for number, image in enumerate(record.images) if image.size
@@ -76,9 +76,9 @@ def _places(record: BinaryBundle) -> list[tuple[int, int, int]]:
 
 
 def _first_overlap(record: BinaryBundle) -> tuple[int, int, int, str] | None:
-    """Return (start, end, number, what was there) of the first image that overlaps what lies before it.
+    """Return (start, end, number, name of the other part) of the first image that overlaps an earlier part.
 
-    Entries that share one image are fine; and one message about overlaps tells as much as all of them.
+    Entries that share one image are valid; one message about overlaps is enough.
     """
     reached, owner, previous = record.table_end, _TABLE, (0, 0)
     for start, end, number in _places(record):
@@ -92,7 +92,7 @@ def _first_overlap(record: BinaryBundle) -> tuple[int, int, int, str] | None:
 
 def label_bundle(record: BinaryBundle | TextBundle | CompressedBundle) -> Iterator[Label]:
     """Return a label for every byte of a bundle, once, in order; a part that overlaps an earlier one is cut."""
-    # Without labels, as in a listing, nothing of this is loaded.
+    # A listing makes no labels and loads none of this.
     from fatpack.model import fill_gaps
 
     return fill_gaps(record.stored, _raw_labels(record))
@@ -135,7 +135,7 @@ def symptoms(container: Container, findings: Iterable[Finding]) -> Iterator[str]
     ``magic-inside``            the compressed bytes of a bundle contain the magic number of compressed bundles
     ``bundle-without-size``     a compressed bundle of version 1
     ``no-host-entry``           a bundle without an entry for the host
-    ``doubled-host-id``         a host's bundle ID that is stored twice over
+    ``doubled-host-id``         a host's bundle ID that is stored doubled
     ``compressed-sycl-images``  images of a linked SYCL program that are compressed one by one
     """
     record = container.record

@@ -1,11 +1,11 @@
 """Bytes → model for the compressed bundle: a short header, then one zlib or zstd stream that holds a whole bundle.
 
-LLVM believes none of the numbers in the header (section 4.4 of the notes on bundles), the HIP runtime believes the
-total size. The stream itself says where it ends and how long its content is, so a wrong number is a finding.
+LLVM trusts none of the numbers in the header (section 4.4 of the notes on bundles); the HIP runtime trusts the total
+size. The stream itself has its end and the size of its content, so a wrong number is a finding.
 
-Reading a bundle takes the table at its beginning, so no more than that is inflated, and images come out of the stream
-when they are read. What only the whole content can tell, its hash and the bytes between images, is checked at once if
-the content is small, and by :func:`fatpack.formats.clang_bundle.compressed.verify` else.
+Reading a bundle needs only the table at its beginning, so only that is inflated; images are inflated when they are
+read. The checks that need the whole content, its hash and the bytes between images, are made at once if the content is
+small, otherwise by :func:`fatpack.formats.clang_bundle.compressed.verify`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         """A hash object of ``hashlib``."""
 
         def update(self, data: Buffer, /) -> None:
-            """Take more bytes in."""
+            """Add bytes."""
 
         def digest(self) -> bytes:
             """Return all 16 bytes."""
@@ -62,12 +62,12 @@ if TYPE_CHECKING:
 
 HASH_SIZE = 8
 
-#: From this many bytes on the faster MD5 of OpenSSL is worth the 4 ms that loading it takes.
+#: Size from which the faster MD5 of OpenSSL is worth the 4 ms of loading it.
 _LARGE = 4 << 20
 
 
 def new_digest(size: int) -> Md5Digest:
-    """Return a new MD5 for ``size`` bytes; ``digest()[:HASH_SIZE]`` is what bundles store."""
+    """Return a new MD5 for ``size`` bytes; bundles store ``digest()[:HASH_SIZE]``."""
     try:
         module = import_module("hashlib" if size >= _LARGE else "_md5")
     except ImportError:  # an interpreter without its own MD5
@@ -76,16 +76,16 @@ def new_digest(size: int) -> Md5Digest:
     return digest
 
 
-# One image that is one zstd frame: inflated when it is asked for, and of its first bytes no more than their block.
+# An image that is one zstd frame: inflated on demand, and only the first block if only its first bytes are read.
 #
-# Programs hold thousands of such images, and listing them takes the first bytes of each, one image after the other.
+# Programs have thousands of such images, and listing them reads the first bytes of each in turn.
 
-#: What is inflated of the beginning: the header of any image, and the preamble of SPIR-V with some of its kernels.
+#: Bytes inflated of the beginning: the header of any image, and the preamble of SPIR-V with some of its kernels.
 _BEGINNING = 4096
 
 
 class BeginningCache:
-    """The beginning of the image read last, which is all that is kept of beginnings: one for a whole section."""
+    """The beginning of the image read last; a whole section keeps only this one."""
 
     def __init__(self) -> None:
         self.owner: InflatedSource | None = None
@@ -126,23 +126,24 @@ def _frame_pieces(frame: View, size: int) -> Iterator[bytes]:
 
 
 def frame_view(frame: View, size: int, latest: BeginningCache) -> View:
-    """Return the ``size`` bytes that a zstd frame inflates to; reading them raises BadValue where it does not."""
+    """Return the ``size`` bytes of a zstd frame's content; reading them raises BadValue if it does not inflate to
+    that."""
     name = VirtualName(f"inflated zstd at {format_hex(frame.start)}")
     return _FrameSource(frame, size, name, latest).view().replace(chain=(*frame.chain, name))
 
 
-# Where compressed data ends, by the data itself.
+# The end of compressed data, found from the data itself.
 #
 # Version 1 of the compressed bundle stores no size, and the one that later versions store may be wrong: LLVM ignores it
 # (section 4.4 of the notes on bundles). A zstd frame is walked by its block headers without inflating anything
-# (RFC 8878, 3.1.1); zlib has nothing to walk by and is inflated piece by piece, keeping nothing.
+# (RFC 8878, 3.1.1); zlib has no such headers and is inflated piece by piece, keeping nothing.
 
 #: LIMIT: blocks of zstd per byte stored. Compressors make blocks of 128 KiB, which take a few hundred bytes or more
-#: in device code; a stream of empty blocks of 3 bytes would keep us busy for a second per 3 MB.
+#: in device code; a stream of empty blocks of 3 bytes would take a second per 3 MB.
 _BYTES_PER_BLOCK = 32
 _LEAST_BLOCKS = 4096
 
-#: What zstd puts into a block, but for the last one: 128 KiB of zeros take 4 bytes.
+#: Content of every zstd block except the last one: 128 KiB of zeros take 4 bytes.
 _BLOCK_CONTENT = 128 << 10
 
 _ZLIB_STEP = 1 << 20
@@ -151,17 +152,17 @@ _ZLIB_STEP = 1 << 20
 def find_stream_end(data: View, method: str) -> int | None:
     """Return how many bytes the stream at the start of ``data`` takes, or None if it is damaged or cut short.
 
-    Raises LimitExceeded for one of zlib that inflates to more than it may. Of zstd, all frames that follow each other
-    are one stream, skippable ones too.
+    Raises LimitExceeded for a zlib stream that inflates to more than the limit. For zstd, consecutive frames, skippable
+    ones included, are one stream.
     """
     found = measure_stream(data, method)
     return None if found is None else found[0]
 
 
 def measure_stream(data: View, method: str) -> tuple[int, int | None] | None:
-    """Return where a stream ends as :func:`find_stream_end` does, and how many bytes it inflates to.
+    """Return the end of a stream, like :func:`find_stream_end`, and the size of its content.
 
-    The latter is what the frames of zstd say, which decompressors hold them to; None if one of them does not say.
+    The size is the sum of those in the headers of zstd frames, which decompressors check; None if a frame has none.
     """
     return _measure_zstd(data) if method == "zstd" else _measure_zlib(data)
 
@@ -195,9 +196,9 @@ def _block_budget(data: View) -> int:
 
 
 def measure_frame(data: View) -> tuple[int, int | None] | None:
-    """Return how many bytes the one zstd frame at the start of ``data`` takes, and how many it says it inflates to.
+    """Return how many bytes the one zstd frame at the start of ``data`` takes, and the content size in its header.
 
-    The latter is None where the frame does not say. None: there is no frame, or it is damaged or cut short.
+    The content size is None if the header has none. Returns None if there is no frame, or it is damaged or truncated.
     """
     return _frame(data, 0, [_block_budget(data)]) if data.head(0, 4) == magic_numbers.ZSTD else None
 
@@ -227,7 +228,7 @@ def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | N
 
 
 def inflates_beyond(data: View, size: int) -> bool:
-    """Return whether a zlib stream inflates to more than ``size`` bytes before it ends, or turns out to be damaged."""
+    """Return whether a zlib stream inflates to more than ``size`` bytes before it ends or turns out to be damaged."""
     return any(made > size for _, made in _zlib_steps(data))
 
 
@@ -236,7 +237,7 @@ def _measure_zlib(data: View) -> tuple[int, int | None] | None:
 
 
 def _zlib_steps(data: View) -> Iterator[tuple[int | None, int]]:
-    """Yield where a stream ends, as soon as that is met, and how many bytes were inflated so far."""
+    """Yield the end of a stream, None until it is reached, and the number of bytes inflated so far."""
     import zlib
 
     stream = zlib.decompressobj()
@@ -260,11 +261,11 @@ def _zlib_steps(data: View) -> Iterator[tuple[int | None, int]]:
         return
 
 
-#: Behind a stream that is shorter than the header says, another bundle is looked for within this many bytes.
+#: After a stream that is shorter than the header says, this many bytes are searched for another bundle.
 _ALIGNMENT = 4096
 
-#: A stream of zlib does not say where it ends. It is inflated to find out, so far at most: where it goes on then, the
-#: header is believed until somebody inflates all of it.
+#: A zlib stream does not state its size. At most this much is inflated to find its end; if it goes on after that, the
+#: header is trusted until all of it is inflated.
 _MEASURED = 16 << 20
 
 
@@ -291,7 +292,7 @@ def _read_header(rest: View) -> _CompressedHeader:
 
 
 def compressed_extent(view: View, at: int) -> int | None:
-    """Return the bytes that a compressed bundle takes by its header, or by its stream where that cannot be right."""
+    """Return the size of a compressed bundle by its header, or by its stream if that cannot be right."""
     rest = view.slice(at, len(view) - at)
     if int.from_bytes(rest.head(4, 2), "little") not in COMPRESSED_HEADERS:
         return None
@@ -309,9 +310,9 @@ def compressed_extent(view: View, at: int) -> int | None:
 
 
 class InflatedBundle(Record):
-    """A compressed bundle and what came out of it: ``stored`` is all of it, ``stream`` the compressed data in it.
+    """A compressed bundle and its content: ``stored`` are all its bytes, ``stream`` the compressed data in it.
 
-    ``body`` is what came out; ``size`` (None in version 1) and ``inflated_size`` are what the header says.
+    ``body`` is the content; ``size`` (None in version 1) and ``inflated_size`` are from the header.
     """
 
     stored: View
@@ -325,11 +326,11 @@ class InflatedBundle(Record):
 
 
 def inflate_bundle(rest: View, faults: FindingCollector) -> InflatedBundle:
-    """Return the compressed bundle at the start of ``rest``, whatever it turns out to hold.
+    """Return the compressed bundle at the start of ``rest``; its content may be anything.
 
-    Its body is inflated as it is read, which raises BadValue where the stream is damaged and LimitExceeded for a bomb;
-    one of up to ``limits.INFLATED_AT_ONCE`` bytes, or of unknown size, is inflated and checked here. Raises Unsupported
-    for a version or method we do not know, Truncated and BadValue for a stream that is cut short.
+    Its body is inflated on demand, which raises BadValue if the stream is damaged and LimitExceeded for a bomb; a body
+    of up to ``limits.INFLATED_AT_ONCE`` bytes, or of unknown size, is inflated and checked here. Raises Unsupported for
+    an unknown version or method, Truncated and BadValue for a truncated stream.
     """
     header = _read_header(rest)
     if header.method not in METHODS:
@@ -344,9 +345,9 @@ def inflate_bundle(rest: View, faults: FindingCollector) -> InflatedBundle:
 
 
 def parse_compressed(view: View, at: int, faults: FindingCollector) -> Container:
-    """Return the compressed bundle that starts at ``at``, its table inflated to list it.
+    """Return the compressed bundle that starts at ``at``, with its table inflated.
 
-    Raises what :func:`inflate_bundle` raises, and what the bundle inside does.
+    Raises the errors of :func:`inflate_bundle`, and of the bundle inside.
     """
     found = inflate_bundle(view.slice(at, len(view) - at), faults)
     stored, stream, body, method = found.stored, found.stream, found.body, found.method
@@ -375,7 +376,7 @@ def parse_compressed(view: View, at: int, faults: FindingCollector) -> Container
     )
     unknown += inside.unknown
     if body.source.is_streamed:
-        # A library has hundreds of bundles, and a stream that stands open has a window and tables.
+        # A library has hundreds of bundles, and an open stream has a window and tables.
         body.source.release_buffers()
     return Container(
         BUNDLE_FORMAT, found.version, images, stored.span(), attrs, tuple(unknown), tuple(faults.findings), record
@@ -385,8 +386,8 @@ def parse_compressed(view: View, at: int, faults: FindingCollector) -> Container
 def _delimit(
     rest: View, header: _CompressedHeader, method: str, faults: FindingCollector
 ) -> tuple[View, int, int | None]:
-    """Return the stream, the size of the whole container as stored unless the stream proves it wrong, and what it
-    inflates to, as far as the stream says so.
+    """Return the stream, the container's size (as stored unless the stream proves it wrong), and the content size if
+    the stream has it.
     """
     layout = COMPRESSED_HEADERS[header.version]
     front = layout.size
@@ -412,18 +413,18 @@ def _delimit(
 
 
 def _hides_bundle(data: View, start: int, end: int) -> bool:
-    """Return whether a container starts between the end of a stream and the end by the header, zeros before it."""
+    """Return whether a container starts between the end of a stream and the end by the header, after zeros."""
     head = data.head(start, min(end - start, _ALIGNMENT) + len(MAGIC))
     content = head.lstrip(b"\0")
     return start + len(head) - len(content) < end and format_by_magic(content) is not None
 
 
 def _inflate_stream(stream: View, method: str, size: int | None) -> View:
-    """Return the content of the stream, which is inflated as it is read; at once if it is small or of unknown size."""
+    """Return the content of the stream, inflated on demand; at once if it is small or of unknown size."""
     name = VirtualName(f"inflated {method} at {format_hex(stream.start)}")
     present, origin = min(len(stream), stream.source.present), stream.source
     source: InflatedSource
-    if size is None:  # nobody says it: counted, and nothing is kept meanwhile
+    if size is None:  # unknown: counted by inflating, without keeping anything
         size = sum(map(len, inflate_pieces(stream, method, None, format=BUNDLE_FORMAT)))
     if size > inflation_budget(stream):
         raise inflation_limit_error(stream, size, format=BUNDLE_FORMAT)
@@ -461,7 +462,7 @@ def _check(header: _CompressedHeader, stored: View, body: View, faults: FindingC
 
 
 def check_hash(stored: View, version: int, stored_hash: bytes, digest: bytes, faults: FindingCollector) -> None:
-    """Note a hash that is not that of the content, whose MD5 is ``digest``."""
+    """Report a stored hash that differs from the content's MD5, ``digest``."""
     real = digest[:HASH_SIZE]
     if stored_hash != real:
         span = stored.span(COMPRESSED_HEADERS[version].field_offset("hash"), HASH_SIZE)
@@ -476,11 +477,11 @@ def _parse_inside(body: View, faults: FindingCollector) -> Container:
     raise bundle_errors.magic(body, 0, "the compressed data is no bundle", MAGIC.decode(), repr(body.head(0, 24))[1:])
 
 
-# What only the whole content of a compressed bundle can tell, and its table cannot: the hash, and stray bytes.
+# Checks that need the whole content of a compressed bundle: the hash, and stray bytes.
 
 
 def is_hashed(container: Container) -> bool:
-    """Return whether a hash of its content is stored: in all compressed bundles."""
+    """Return whether a hash of its content is stored: true for all compressed bundles."""
     return isinstance(container.record, CompressedBundle)
 
 
@@ -491,10 +492,10 @@ def is_unchecked(container: Container) -> bool:
 
 
 def verify(container: Container) -> list[Finding]:
-    """Return what is wrong with the content of an unchecked container; nothing for any other.
+    """Return the findings about the content of an unchecked container; none for any other.
 
-    Inflates everything, in bounded memory, and shares nothing with other readers of the container but the file: it may
-    run in a thread of its own. Raises FormatError for a damaged stream.
+    Inflates everything, in bounded memory, and shares only the file with other readers of the container: it may run in
+    a thread of its own. Raises FormatError for a damaged stream.
     """
     record = container.record
     faults = FindingCollector()
@@ -508,7 +509,7 @@ def verify(container: Container) -> list[Finding]:
     for piece in inflate_pieces(record.stream, record.method, size, format=BUNDLE_FORMAT):
         digest.update(piece)
         stray_bytes.look(piece)
-    if record.method == "zlib":  # where that ends only inflating tells, too
+    if record.method == "zlib":  # its end is also known only after inflating
         _tail(record, faults)
     for start, end, owner in stray_bytes.found:
         note_stray_bytes(inside.stored, start, end, owner, faults)
@@ -517,7 +518,7 @@ def verify(container: Container) -> list[Finding]:
 
 
 def _tail(record: CompressedBundle, faults: FindingCollector) -> None:
-    """Note bytes behind a stream that its container counts as a part of it."""
+    """Report bytes after a stream that the container's size includes."""
     end = find_stream_end(record.stream, record.method)
     tail = None if end is None else record.stream.slice(end, len(record.stream) - end)
     if tail is not None and not tail.is_zero():
@@ -525,7 +526,7 @@ def _tail(record: CompressedBundle, faults: FindingCollector) -> None:
 
 
 class _StrayBytes:
-    """Finds the gaps that are not zero in content that passes by in pieces."""
+    """Finds gaps with non-zero bytes in content that comes in pieces."""
 
     def __init__(self, places: Iterator[tuple[int, int, str]]) -> None:
         self.found: list[tuple[int, int, str]] = []
@@ -534,7 +535,7 @@ class _StrayBytes:
         self._at = 0
 
     def look(self, piece: bytes) -> None:
-        """Look at the next piece of the content."""
+        """Check the next piece of the content."""
         end = self._at + len(piece)
         while self._gap is not None and self._gap[0] < end:
             start, stop, _ = self._gap

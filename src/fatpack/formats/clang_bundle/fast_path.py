@@ -1,7 +1,7 @@
-"""The quick way through a binary bundle in which nothing is unexpected: numbers are checked, the rest made on demand.
+"""Fast path for regular binary bundles: numbers are checked, images made on demand.
 
-A library has hundreds of bundles, and nearly all are as clang-offload-bundler writes them: images behind the table, in
-its order, zeros between them, and the next bundle or the end of the file behind. Whatever is unusual is left to
+A library has hundreds of bundles, and nearly all are as clang-offload-bundler writes them: images after the table, in
+its order, zeros between them, then the next bundle or the end of the file. Any other bundle is left to
 :mod:`fatpack.formats.clang_bundle.reader`, which reads such a bundle from its start.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fatpack.model import Container, Image
 
-    #: the ID of an image, where it lies, where its descriptor is, and its size
+    #: the ID of an image, its offset, its descriptor's offset, and its size
     EntryRow = tuple[bytes, int, int, int]
 
 
@@ -37,12 +37,12 @@ _header = HEADER.struct.unpack_from
 _descriptor = DESCRIPTOR.struct.unpack_from
 _FIRST, _STEP = HEADER.size, DESCRIPTOR.size
 
-#: How far behind a bundle the next one may start.
+#: Maximum distance from the end of a bundle to the next one.
 _PAGE = 4096
 
 
 def read_fast(view: View, at: int) -> Container | None:
-    """Return the bundle at a position, where the magic is, if nothing in it is unexpected, else None."""
+    """Return the bundle whose magic is at a position if it is regular, else None."""
     front = view.head(at, FRONT)
     if len(front) < _FIRST:
         return None
@@ -73,7 +73,7 @@ def read_fast(view: View, at: int) -> Container | None:
 
 
 def _rows(front: bytes, count: int, total: int) -> tuple[list[EntryRow], int] | None:
-    """Return the rows of a table and where it ends, if all of it is in the first bytes and every image is there."""
+    """Return the rows of a table and its end, if ``front`` has all of it and every image is inside the file."""
     rows: list[EntryRow] = []
     ids = set()
     place, room = _FIRST, len(front)
@@ -94,7 +94,7 @@ def _rows(front: bytes, count: int, total: int) -> tuple[list[EntryRow], int] | 
 
 
 def _ends(view: View, end: int) -> bool:
-    """Return whether the file ends at a position, or a container is behind it and the zeros there."""
+    """Return whether the file ends at a position, or a container follows it and zeros."""
     if end >= len(view):
         return True
     limit = min(end + _PAGE + 1, len(view))
@@ -112,9 +112,9 @@ def _record(
     return {"record": BinaryBundle(view.slice(at, size), images, attrs, len(images), table_end)}
 
 
-# The reader's part of the door: which flavour starts here, and the model of it.
+# Interface functions of the readers: detection of the flavour, and reading.
 #
-# The readers of the flavours are loaded when one is met: who makes bundles needs none, and who lists them mostly one.
+# A flavour's reader is imported on first use: writing needs none, and listing mostly one.
 
 
 def detect(view: View, at: int = 0) -> bool:
@@ -130,9 +130,9 @@ def detect(view: View, at: int = 0) -> bool:
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the bundle at ``at`` takes, or None when nobody knows.
+    """Return how many bytes the bundle at ``at`` takes, or None if that is unknown.
 
-    A binary bundle ends behind its last image; version 1 of the compressed one stores no size and is measured by its
+    A binary bundle ends after its last image; version 1 of the compressed one stores no size and is measured by its
     stream. A text bundle takes the rest of the view.
     """
     try:
@@ -153,11 +153,11 @@ def extent(view: View, at: int = 0) -> int | None:
 
 
 def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
-    """Return the bundle that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
+    """Return the bundle that starts at ``at``. Images are spans of the view; only compressed ones are copied.
 
-    Entries that are damaged are left out and reported as findings of severity ``error``; ``strict`` raises for the
-    first of them instead. Raises BadMagic, Unsupported, Truncated, BadValue, LimitExceeded where the bundle as a
-    whole cannot be read; offsets are absolute.
+    Damaged entries are omitted and reported as findings of severity ``error``; ``strict`` raises for the
+    first of them instead. Raises BadMagic, Unsupported, Truncated, BadValue, LimitExceeded if the bundle as a whole
+    cannot be read; offsets are absolute.
     """
     head = view.head(at, len(MAGIC))
     if head == MAGIC:

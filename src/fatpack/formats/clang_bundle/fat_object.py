@@ -1,4 +1,5 @@
-"""``.tgtsym``: the symbols that device code in an object defines, as clang-offload-bundler of DPC++ notes them.
+"""``.tgtsym``: the symbols that device code in an object defines, as clang-offload-bundler of DPC++ records them; and
+fat objects.
 
 One string per symbol, ``<bundle ID>.<symbol>`` and a NUL; linkers join the sections of all objects. clang-offload-deps
 reads them, to know which objects of an archive a device link needs (clang/lib/Driver/OffloadBundler.cpp of intel/llvm).
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-#: LIMIT: bytes of one section that are read, and no more symbols than there may be images. That of a library with 5204
-#: images has 1.2 MB and 5366 symbols.
+#: LIMIT: bytes of one section that are read; symbols are limited like images. A library with 5204 images has 1.2 MB and
+#: 5366 symbols.
 _LARGEST = 16 << 20
 
 
 class TargetSymbols(Record):
-    """The symbols that are noted in ``sections``, read when they are asked for.
+    """The symbols recorded in ``sections``, read on demand.
 
-    ``ids`` are the bundle IDs known from elsewhere. ``only`` is what a linked program calls a target, such as
-    ``sycl-spir64``: the symbols of longer names of it are meant then, ``sycl-spir64-unknown-unknown``; "" for all.
+    ``ids`` are the bundle IDs known from elsewhere. ``only`` is a linked program's name of a target, such as
+    ``sycl-spir64``: it selects the symbols of its longer names, ``sycl-spir64-unknown-unknown``; "" for all.
     """
 
     sections: tuple[View, ...] = ()
@@ -40,7 +41,7 @@ class TargetSymbols(Record):
     only: str = ""
 
     def by_target(self) -> dict[str, list[str]]:
-        """Return bundle ID → symbols, in stored order. Raises ``OSError`` when reading fails."""
+        """Return bundle ID → symbols, in stored order. Raises ``OSError`` if reading fails."""
         found: dict[str, list[str]] = {}
         for data in self.sections:
             for id, names in read_symbols(data, self.ids).items():
@@ -49,13 +50,13 @@ class TargetSymbols(Record):
         return found
 
     def unread(self) -> Iterator[Finding]:
-        """Yield a finding for every section of which symbols are left out."""
+        """Yield a finding for every section with symbols left out."""
         for data in self.sections:
             size, most = len(data), limits.IMAGES
             if size > _LARGEST:
                 text = f"{size} bytes of symbols are not read: more than {_LARGEST}"
                 yield finding("FP1005", data.span(), text)
-            # Every symbol takes two bytes or more, so that most sections need not be read for it.
+            # A symbol takes at least two bytes, so most sections need not be read to check this.
             elif size > 2 * most and (count := data.tobytes().count(b"\0")) > most:
                 text = f"{count} symbols; only the first {most} are listed"
                 yield finding("FP1005", data.span(), text, limits.advice("IMAGES"))
@@ -64,7 +65,7 @@ class TargetSymbols(Record):
 def read_symbols(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """Return bundle ID → the symbols in a section, in stored order; ``ids`` are those known from elsewhere.
 
-    An ID ends at the first point, unless a known one has points itself. Strings without one belong to the ID "".
+    An ID ends at the first dot, unless a known ID has dots itself. Strings without a dot belong to the ID "".
     """
     if len(data) > _LARGEST:
         return {}
@@ -79,7 +80,7 @@ def read_symbols(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
 
 
 def symbols_for_id(data: View, id: str) -> list[bytes]:
-    """Return the symbols that a section notes for one bundle ID, as they are stored and in that order.
+    """Return the symbols of a section for one bundle ID, as stored and in stored order.
 
     Raises HostError for a section that is too large to read.
     """
@@ -93,7 +94,7 @@ def symbols_for_id(data: View, id: str) -> list[bytes]:
 def without_ids(data: View, gone: Collection[str]) -> bytes | None:
     """Return a section without the symbols of some bundle IDs; None if it has none of them.
 
-    Raises HostError for one that is too large to read.
+    Raises HostError for a section that is too large to read.
     """
     if len(data) > _LARGEST:
         raise _too_large(data, "edited")
@@ -115,13 +116,13 @@ def _too_large(data: View, done: str) -> HostError:
 # Fat objects: a host object with one section per target, named ``__CLANG_OFFLOAD_BUNDLE__<ID>``.
 #
 # The object as a whole is the bundle, and each such section one entry of it: a device's section is the image itself,
-# the host's holds a single NUL byte and stands for the object without these sections. A host room finds the sections,
-# so this module makes a container of IDs and views, and reads no object.
+# the host's is a single NUL byte and represents the object without these sections. ``fatpack.binary`` finds the
+# sections; this module makes a container of IDs and views, and reads no object.
 #
-# QUIRK(every linker): ``ld -r`` joins sections of one name, so an object merged of N fat objects has N images glued
-# together per target and N NUL bytes for the host; clang-offload-bundler hands out the glued bytes.
+# QUIRK(every linker): ``ld -r`` joins sections of one name, so an object merged of N fat objects has N concatenated
+# images per target and N NUL bytes for the host; clang-offload-bundler extracts the concatenated bytes.
 
-#: LIMIT: fat objects that one is taken to be merged from; more zero bytes than that are something else.
+#: LIMIT: fat objects that one can be merged from; more zero bytes than that are something else.
 _MOST_MERGED = 1 << 16
 
 
@@ -140,14 +141,14 @@ class FatObjectImage(Record):
 
 
 def is_host_marker(image: Image) -> bool:
-    """Return whether an image is the mark that its object, without the sections of the bundle, is the host's image."""
+    """Return whether an image is the marker for the host's image: the object without the sections of the bundle."""
 
     entry = image.record
     return isinstance(entry, FatObjectEntry) and entry.merged_count > 0
 
 
 def split_by_sizes(data: View, sizes: View, order: ByteOrder) -> list[View]:
-    """Return the images that a section holds by the u64 sizes recorded beside it; none if these do not fit.
+    """Return the images in a section by the u64 sizes recorded in another section; none if these do not fit.
 
     DPC++ of 2019 and 2020 recorded them, one per object that was merged.
     """
@@ -167,10 +168,10 @@ def split_by_sizes(data: View, sizes: View, order: ByteOrder) -> list[View]:
 def fat_object_container(
     parts: Sequence[FatObjectImage], whole: View, symbols: TargetSymbols | None = None
 ) -> Container:
-    """Return the bundle that an object is; ``whole`` are its bytes, ``parts`` its images in section order.
+    """Return a fat object as a bundle; ``whole`` are its bytes, ``parts`` its images in section order.
 
-    ``symbols`` are those that its device code defines, as far as the bundler noted them. Nothing is read
-    but the bytes of host entries. Entries that share an ID are kept apart, and noted.
+    ``symbols`` are the symbols that its device code defines, if the bundler recorded them. Only the bytes of host
+    entries are read. Entries that share an ID stay separate, and are reported.
     """
     from fatpack.formats.diagnostics import FindingCollector
 
@@ -191,7 +192,7 @@ def fat_object_container(
     return Container(BUNDLE_FORMAT, 0, tuple(images), whole.span(), attrs, (), tuple(faults.findings), record)
 
 
-# What is kept of sections that are named after bundle IDs, as ``clang_bundle.stored`` does of bundles.
+# Stored records of sections that are named after bundle IDs.
 
 
 class FatObjectEntry(Record):
@@ -208,7 +209,7 @@ class FatObjectEntry(Record):
 class FatObject(Record):
     """A fat object as stored: ``stored`` is the whole object.
 
-    ``symbols`` are those that device code in it defines, as DPC++ notes them beside it.
+    ``symbols`` are the symbols that its device code defines, as DPC++ records them in the object.
     """
 
     stored: View
@@ -218,9 +219,9 @@ class FatObject(Record):
 
 
 class LinkedEntry(Record):
-    """An image of a linked program: the ID in its section's name, the section's number, and where it is in there.
+    """An image of a linked program: the ID in its section's name, the section's number, and its offset in the section.
 
-    ``size`` is what the program's table says, None if it has no row for the image.
+    ``size`` is from the program's table, None if it has no row for the image.
     """
 
     id: bytes
@@ -232,7 +233,7 @@ class LinkedEntry(Record):
 class LinkedImages(Record):
     """A section of linked images as stored; ``symbols`` as in :class:`FatObject`.
 
-    ``properties`` reads what the program says of images, by their offsets: facts that are described with an entry.
+    ``properties`` reads the program's facts about images, by their offsets; they are described with an entry.
     """
 
     stored: View

@@ -1,7 +1,7 @@
-"""Byte layouts of bundles, and the fixed words in them.
+"""Byte layouts of bundles, the fixed words in them, and the records of stored bundles.
 
 Offsets in a bundle count from the first byte of its magic. Everything is little-endian: producers write the byte order
-of the machine they run on, and none has ever run on another.
+of their machine, and all known ones were little-endian.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
 
-# What a bundle stores beyond the common model, kept so that a rewrite loses nothing.
+# Stored data of a bundle beyond the common model, kept so that a rewrite loses nothing.
 #
-# Every record of a container keeps ``stored``, all its bytes, and ``images`` and ``attrs`` as they were read: a
-# container in which these were not changed is written again as the same bytes, whatever lies between the images.
+# Every record of a container keeps ``stored``, all its bytes, and ``images`` and ``attrs`` as they were read: an
+# unchanged container is written as the same bytes, including those between the images.
 
 
 class BundleEntry(Record):
-    """An entry as stored: the bytes of its ID, and where its image lies, from the magic.
+    """An entry as stored: the bytes of its ID, and its image's position, from the magic.
 
-    ``at`` is where its descriptor starts. In a text bundle ``at`` is where the START marker does, with the newline
-    before it, and ``end`` where the END line ends.
+    ``at`` is the start of its descriptor. In a text bundle ``at`` is the start of the START marker, including the
+    newline before it, and ``end`` the end of the END line.
     """
 
     id: bytes
@@ -39,7 +39,7 @@ class BundleEntry(Record):
 
 
 def stored_bundle_entry(image: Image) -> BundleEntry:
-    """Return what was stored of an image. Raises UsageError for one that was not read from a bundle."""
+    """Return the stored record of an image. Raises UsageError for one that was not read from a bundle."""
     if isinstance(image.record, BundleEntry):
         return image.record
     from fatpack.formats.diagnostics import not_parsed_error
@@ -48,7 +48,7 @@ def stored_bundle_entry(image: Image) -> BundleEntry:
 
 
 class BinaryBundle(Record):
-    """A binary bundle as stored; ``entry_count`` is what the header says, ``table_end`` the end of the descriptors."""
+    """A binary bundle as stored; ``entry_count`` is from the header, ``table_end`` the end of the descriptors."""
 
     stored: View
     images: tuple[Image, ...]
@@ -58,7 +58,7 @@ class BinaryBundle(Record):
 
 
 class TextBundle(Record):
-    """A text bundle as stored: ``comment`` is what its marker lines start with."""
+    """A text bundle as stored: ``comment`` is the token at the start of its marker lines."""
 
     stored: View
     images: tuple[Image, ...]
@@ -69,8 +69,8 @@ class TextBundle(Record):
 class CompressedBundle(Record):
     """A compressed bundle as stored.
 
-    ``size`` (None in version 1) and ``inflated_size`` are what the header says, ``hash`` the 8 bytes stored in it;
-    ``stream`` is the compressed data, ``inside`` the record of the bundle that comes out of it.
+    ``size`` (None in version 1) and ``inflated_size`` are from the header, ``hash`` are the 8 bytes stored in it;
+    ``stream`` is the compressed data, ``inside`` the record of the bundle inside.
     """
 
     stored: View
@@ -86,7 +86,8 @@ class CompressedBundle(Record):
 
 
 def stored_bundle(container: Container) -> BinaryBundle | TextBundle:
-    """Return what was stored of a plain bundle. Raises UsageError for a container that is none, or was not read."""
+    """Return the stored record of a plain bundle. Raises UsageError for any other container, or one that was not
+    read."""
     if isinstance(container.record, BinaryBundle | TextBundle):
         return container.record
     from fatpack.formats.diagnostics import not_parsed_error
@@ -97,7 +98,7 @@ def stored_bundle(container: Container) -> BinaryBundle | TextBundle:
 BUNDLE_FORMAT = "clang-offload-bundle"
 MAGIC, COMPRESSED_MAGIC = magic_numbers.BUNDLE, magic_numbers.COMPRESSED_BUNDLE
 
-#: The versions of compressed bundles. A bundle that is not compressed has no version number; ours is 0.
+#: The versions of compressed bundles. An uncompressed bundle has no version number; 0 is used for it.
 COMPRESSED_VERSIONS = (1, 2, 3)
 
 #: stored number → compression method
@@ -159,11 +160,11 @@ COMPRESSED_HEADERS = {
 }
 
 
-# Damage inside a bundle: the errors for its fields, and what collects them.
+# Damage inside a bundle: the errors for its fields, and the class that collects them.
 
 __all__ = ["FindingCollector", "bundle_error", "bundle_errors"]
 
 bundle_errors = ErrorFactory(BUNDLE_FORMAT)
 
-#: the error for a field that holds what it must not
+#: the error for an invalid value of a field
 bundle_error = bundle_errors.value

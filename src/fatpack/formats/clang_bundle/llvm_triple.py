@@ -1,9 +1,8 @@
-"""Triples as LLVM 22 reads, normalises and compares them: the rules behind the IDs that its bundler stores.
+"""Triples as LLVM 22 reads, normalises and compares them: the rules for the IDs that its bundler stores.
 
 Source: ``Triple::normalize``, the parsers of its four parts and ``Triple::isCompatibleWith`` in
-llvm/lib/TargetParser/Triple.cpp, LLVM 22.1. The words are data in
-:mod:`~fatpack.formats.clang_bundle.llvm_triple`. Compared with clang-offload-bundler 22 on thousands of random
-triples (the reference tests of this room).
+llvm/lib/TargetParser/Triple.cpp, LLVM 22.1. Compared with clang-offload-bundler 22 on thousands of random triples (this
+format's reference tests).
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-# The words of bundle IDs, as LLVM 22 knows them: data for the triple rules and for the processors it keeps.
+# The words of bundle IDs that LLVM 22 knows: data for the rules of triples and for the processors it keeps.
 #
 # Facts: llvm/lib/TargetParser/Triple.cpp and clang/include/clang/Basic/OffloadArch.h of LLVM 22.1; every word was tried
 # with clang-offload-bundler 22 (section 2.3 and 2.4 of the notes on bundles).
 
-#: Offload kinds that clang-offload-bundler 22 takes; DPC++ adds sycl and fpga, old files carry hcc.
+#: Offload kinds that clang-offload-bundler 22 accepts; DPC++ adds sycl and fpga, old files have hcc.
 KINDS_LLVM22 = ("host", "openmp", "hip", "hipv4")
 
-#: kind of a bundle ID → our word for the programming model; ``host`` is the code beside the device code
+#: kind of a bundle ID → our word for the programming model; ``host`` is the host's code
 OFFLOADS = {
     "host": "host",
     "hip": "hip",
@@ -35,7 +34,7 @@ OFFLOADS = {
     "fpga": "sycl",
 }
 
-#: Groups of architecture words that are one architecture with one sub-architecture; a word beside them stands alone.
+#: Groups of words for one architecture and sub-architecture. Words in no group have no synonyms.
 ARCHITECTURE_GROUPS = tuple(
     tuple(group.split())
     for group in (
@@ -76,7 +75,7 @@ ARCHITECTURE_GROUPS = tuple(
     )
 )
 
-#: Architecture words that stand alone. Not known to LLVM 22: x86, amdgpu, spir64_gen, spir64_x86_64, spir64_fpga.
+#: Architecture words without synonyms. Not known to LLVM 22: x86, amdgpu, spir64_gen, spir64_x86_64, spir64_fpga.
 ARCHITECTURES = frozenset(word for group in ARCHITECTURE_GROUPS for word in group) | frozenset(
     """
     powerpcspe xscaleeb aarch64_be aarch64_lfi arc arm64e arm64ec avr m68k msp430 r600 amdgcn riscv32 riscv64
@@ -107,7 +106,7 @@ SYSTEM_ALIASES = {"win32": "windows", "visionos": "xros"}
 #: Operating systems of Apple, whose objects are Mach-O by default.
 DARWINS = frozenset("darwin macos ios tvos watchos bridgeos driverkit xros".split())
 
-#: Environments by prefix, in LLVM's order: a longer word stands before its own prefix.
+#: Environments by prefix, in LLVM's order: a longer word comes before its own prefix.
 ENVIRONMENTS = tuple(
     """
     eabihf eabi gnuabin32 gnuabi64 gnueabihft64 gnueabihf gnueabit64 gnueabi gnuf32 gnuf64 gnusf gnux32 gnu_ilp32
@@ -157,7 +156,7 @@ SRAMECC_ADDED_BY_LLVM23 = frozenset({"gfx1250", "gfx1251"})
 
 _SAME_ARCHITECTURE = {word: group[0] for group in ARCHITECTURE_GROUPS for word in group}
 
-#: Architectures whose objects are COFF or Mach-O where the operating system says so; all others are ELF by default.
+#: Architectures whose objects are COFF or Mach-O if the operating system says so; all others are ELF by default.
 _BY_SYSTEM = frozenset(
     _SAME_ARCHITECTURE.get(word, word)
     for word in ("aarch64", "arm64e", "arm64ec", "aarch64_32", "arm", "i386", "x86_64", "powerpc", "powerpc64")
@@ -165,8 +164,8 @@ _BY_SYSTEM = frozenset(
 
 
 def is_architecture(word: str) -> bool:
-    """Return whether LLVM 22 knows an architecture word; its bundler refuses targets with another one."""
-    # LIMIT: LLVM's parser of ARM names takes more spellings than are listed; no offload target has ever used one.
+    """Return whether LLVM 22 knows an architecture word; its bundler refuses targets with any other."""
+    # LIMIT: LLVM's parser of ARM names accepts more spellings than are listed; no offload target has ever used one.
     return word in ARCHITECTURES or word.startswith("kalimba")
 
 
@@ -194,7 +193,7 @@ def _is_cygwin(word: str) -> bool:
     return word.startswith(("cygwin", "msys"))
 
 
-#: position in a triple → whether a word may stand there by itself
+#: position in a triple → whether a word is valid there
 _FIXED: tuple[Callable[[str], bool], ...] = (
     is_architecture,
     lambda word: word in VENDORS,
@@ -214,7 +213,7 @@ _MOVABLE: tuple[Callable[[str], bool], ...] = (
 def normalize_triple(triple: str, count: int = 4) -> str:
     """Return the triple in LLVM 22's normal form, of exactly ``count`` parts (3 or 4)."""
     parts = triple.split("-")
-    # Position 0 always stays in a bundle ID: the bundler refuses architectures that it does not know.
+    # Position 0 of a bundle ID never changes: the bundler refuses architectures that it does not know.
     fixed = [True, *(len(parts) > at and _FIXED[at](parts[at]) for at in range(1, 4))]
     is_mingw = len(parts) > 2 and not fixed[2] and _is_mingw(parts[2])
     is_cygwin = len(parts) > 2 and not fixed[2] and _is_cygwin(parts[2])
@@ -240,7 +239,7 @@ def normalize_triple(triple: str, count: int = 4) -> str:
 
 
 def _move_left(parts: list[str], fixed: Sequence[bool], at: int, place: int) -> None:
-    """Take the part out of its place and push it in further left; the next empty part takes up the push."""
+    """Remove the part from its place and insert it further left; the next empty part absorbs the shift."""
     moved, parts[at] = parts[at], ""
     for position in range(place, len(parts)):
         if position < len(fixed) and fixed[position]:
@@ -251,7 +250,7 @@ def _move_left(parts: list[str], fixed: Sequence[bool], at: int, place: int) -> 
 
 
 def _move_right(parts: list[str], fixed: Sequence[bool], at: int, place: int) -> None:
-    """Insert empty parts before the part, each pushing to the right, until it has reached its place."""
+    """Insert empty parts before the part, shifting others right, until it is in its place."""
     while at < place:
         moved = ""
         position = at
@@ -285,7 +284,7 @@ def _special_cases(parts: list[str], is_mingw: bool, is_cygwin: bool) -> None:
 
 
 class LlvmTriple(Record):
-    """A triple as LLVM 22 understands it: equal words are one thing to it; "" is unknown."""
+    """A triple as LLVM 22 parses it, with one word for synonyms; "" is unknown."""
 
     architecture: str
     vendor: str
@@ -294,10 +293,11 @@ class LlvmTriple(Record):
     object_format: str
 
     def is_compatible(self, other: LlvmTriple) -> bool:
-        """Return whether code for one may be used for the other, as ``Triple::isCompatibleWith`` of LLVM 22 says."""
+        """Return whether code for one may be used for the other, by the rule of LLVM 22's
+        ``Triple::isCompatibleWith``."""
         if (self.architecture, self.system) != (other.architecture, other.system):
             return False
-        # QUIRK(LLVM): the vendor of MinGW differs between compilers (w64, pc), so it does not count there.
+        # QUIRK(LLVM): the vendor of MinGW differs between compilers (w64, pc), so it is ignored there.
         ignores_vendor = self.system == "windows" and self.environment == "gnu"
         if not ignores_vendor and self.vendor != other.vendor:
             return False
@@ -306,7 +306,7 @@ class LlvmTriple(Record):
 
 
 def parse_llvm_triple(triple: str) -> LlvmTriple:
-    """Return what LLVM 22 understands of a triple of up to four parts."""
+    """Return a triple of up to four parts as LLVM 22 parses it."""
     architecture, vendor, name, env = [*triple.split("-", 3), "", "", ""][:4]
     architecture = _SAME_ARCHITECTURE.get(architecture, architecture)
     architecture = "kalimba" if architecture.startswith("kalimba") else architecture
@@ -321,7 +321,7 @@ def parse_llvm_triple(triple: str) -> LlvmTriple:
     )
 
 
-#: (architecture, operating system) → the object format where neither the rules below nor ELF hold
+#: (architecture, operating system) → the object format, for exceptions to the rules below and to ELF
 _FORMATS = {("powerpc", "aix"): "xcoff", ("powerpc64", "aix"): "xcoff", ("s390x", "zos"): "goff"}
 
 

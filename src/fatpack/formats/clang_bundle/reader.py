@@ -1,13 +1,12 @@
-"""The table of a binary bundle: descriptors and IDs, read so that damage to one entry does not cost the others.
+"""Binary bundles: the table, read so that damage to one entry does not lose the others, and the images.
 
-LLVM stops at the first descriptor that is not right and then crashes (section 3.1 of the notes on bundles). Here the
-table is followed as long as it makes sense:
+LLVM stops at the first wrong descriptor and then crashes (section 3.1 of the notes on bundles). Here the table is read
+as long as it makes sense:
 
-1. A descriptor whose ID is sound and whose image is not is left out, and the next one is read. So it is with one whose
-   ID is text and its image in place, but longer than any that is read.
-2. The table ends before an image that is certain: where the next descriptor would reach into one or names an image
-   outside, and its ID is no text, the stored number of entries is wrong.
-3. An image that lies in the table is damaged, not the table.
+1. A descriptor with a valid ID and an invalid image is omitted, and the next one is read; also one with a valid image
+and an ID that is text, but longer than the limit. 2. The table ends before a certain image: if the next descriptor
+would overlap one or names an image outside, and its ID is not text, the stored number of entries is wrong. 3. If an
+image overlaps the table, the image is damaged, not the table.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ if TYPE_CHECKING:
     from fatpack.model import Target
 
 
-# What the entries of a bundle say: the text and target of an ID, the image, and how images are aligned.
+# Contents of entries: the text and target of an ID, the image, and the alignment of images.
 
-#: How much of a bundle is read at once, which is all of most tables.
+#: Bytes of a bundle that are read at once: the whole table of most.
 FRONT = 1024
 
-#: The targets of IDs met last: a library has hundreds of bundles with the same dozen IDs.
+#: Cache of the targets of IDs: a library has hundreds of bundles with the same dozen IDs.
 _TARGETS: dict[str, Target] = {}
 _MOST_TARGETS = 1000
 
@@ -67,14 +66,14 @@ def target_for_id(spelling: str) -> Target:
 
 
 def make_bundle_image(entry: BundleEntry, data: View) -> Image:
-    """Return the image of an entry; what its bytes are is not stored in a bundle."""
+    """Return the image of an entry; a bundle does not store the form of its bytes."""
     spelling = decode_id(entry.id)
     size = data.end - data.start
     return Image(target_for_id(spelling), "", data, size, size, data.span(), None, {"id": spelling}, entry)
 
 
 def find_alignment(places: Sequence[tuple[int, int]], table_end: int) -> int:
-    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does.
+    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest possible.
 
     ``places`` are the offset and the size of each image in the order of the table.
     """
@@ -82,7 +81,7 @@ def find_alignment(places: Sequence[tuple[int, int]], table_end: int) -> int:
     shared = 0
     for offset in offsets:
         rest = offset
-        while rest:  # math.gcd would load a library
+        while rest:  # importing math would load a shared library
             shared, rest = rest, shared % rest
     power_count = min((shared & -shared).bit_length(), 32)
     if _fits(places, table_end, 1):
@@ -103,14 +102,14 @@ def _fits(places: Sequence[tuple[int, int]], at: int, align: int) -> bool:
 
 
 class BundleTableRow(Record):
-    """An entry that can be read, and the size of its image."""
+    """A readable entry, and the size of its image."""
 
     entry: BundleEntry
     size: int
 
 
 class BundleTable(Record):
-    """The rows that can be read, in stored order; ``count`` is the stored number of entries, ``end`` the table's."""
+    """The readable rows, in stored order; ``count`` is the stored number of entries, ``end`` the end of the table."""
 
     rows: tuple[BundleTableRow, ...]
     count: int
@@ -118,7 +117,7 @@ class BundleTable(Record):
 
 
 def read_table(rest: View, faults: FindingCollector) -> BundleTable:
-    """Return the table of the bundle at the start of ``rest``. Raises Truncated when its header is cut."""
+    """Return the table of the bundle at the start of ``rest``. Raises Truncated if its header is cut."""
     front = _front(rest)
     (count,) = HEADER.struct.unpack_from(front)[1:]
     rows: list[BundleTableRow] = []
@@ -131,7 +130,7 @@ def read_table(rest: View, faults: FindingCollector) -> BundleTable:
             break
         if at + DESCRIPTOR.size > total:
             _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
-            # What is left of it belongs to the table all the same, unless it is the end of an image.
+            # The rest of it belongs to the table too, unless it is the end of an image.
             at = total if lowest == total else at
             break
         id_at = at + DESCRIPTOR.size
@@ -174,7 +173,7 @@ def read_table(rest: View, faults: FindingCollector) -> BundleTable:
 
 
 def _front(rest: View) -> bytes:
-    """Return the first bytes of a bundle. Raises Truncated when its header is cut."""
+    """Return the first bytes of a bundle. Raises Truncated if its header is cut."""
     if len(rest) < HEADER.size:
         raise bundle_errors.cut(rest, 0, "header", HEADER.size)
     return rest.head(0, FRONT)
@@ -183,7 +182,7 @@ def _front(rest: View) -> bytes:
 def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: bool) -> bool:
     """Return whether the bytes at ``at`` cannot be a descriptor, so that the next one cannot be found either.
 
-    ``is_doubtful``: the image is outside, or the descriptor reaches into the image of an earlier one.
+    ``is_doubtful``: the image is outside, or the descriptor overlaps an earlier descriptor's image.
     """
     id_at = at + DESCRIPTOR.size
     if id_at + id_size > len(rest):
@@ -206,7 +205,7 @@ def _end_of_table(rest: View, at: int, number: int, problem: str, faults: Findin
 
 
 def _row_span(rest: View, at: int) -> Span:
-    """Return where a descriptor is, as far as the bytes go."""
+    """Return the span of a descriptor, cut at the end of the bytes."""
     return rest.span(at, min(DESCRIPTOR.size, len(rest) - at))
 
 
@@ -234,17 +233,18 @@ def too_many_entries_error(view: View, at: int, problem: str) -> LimitExceeded:
     return bundle_errors.limit(view, at, "entry_count", problem, hint=limits.advice("BUNDLE_ENTRIES"))
 
 
-# Bytes → model for the binary bundle: magic, table of entries, images.
+# Reading of a binary bundle: magic, table of entries, images.
 
-#: How far behind a bundle the next one may start: linkers align bundles to this, and pad with zeros.
+#: Maximum distance from the end of a bundle to the next one: linkers align bundles to this, and pad with zeros.
 _ALIGNMENT = 4096
 
-#: QUIRK(HIP runtime): it reads this much of a bundle that is not compressed and looks for its entries there alone.
+#: QUIRK(HIP runtime): it reads this much of an uncompressed bundle and finds only entries in it.
 _HIP_READS = 4096
 
 
 def parse_binary(view: View, at: int, faults: FindingCollector, *, is_inflated: bool = False) -> Container:
-    """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it comes from another."""
+    """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it is the content of a
+    compressed bundle."""
     total = len(view) - at
     rest = view.slice(at, total)
     table = read_table(rest, faults)
@@ -273,7 +273,7 @@ def parse_binary(view: View, at: int, faults: FindingCollector, *, is_inflated: 
 
 
 def binary_extent(view: View, at: int) -> int:
-    """Return the bytes that a binary bundle takes, damage included. Raises Truncated when its header is cut."""
+    """Return the size of a binary bundle, damage included. Raises Truncated if its header is cut."""
     rest = view.slice(at, len(view) - at)
     return _end(rest, _without_swallowed(rest, read_table(rest, FindingCollector()), FindingCollector()))
 
@@ -283,7 +283,7 @@ def _end(rest: View, table: BundleTable) -> int:
 
 
 def _stated_end(rest: View, table: BundleTable) -> int:
-    """Return where a bundle ends by its table, which may be behind what is there."""
+    """Return the end of a bundle by its table, which may be after the end of the bytes."""
     end = max([table.end, *(row.entry.offset + row.size for row in table.rows if row.size)])
     last = max([0, *(row.entry.offset for row in table.rows if not row.size)])
     # LLVM 19 and newer fill the file up to the offset of an empty last image; older ones leave it short.
@@ -293,11 +293,11 @@ def _stated_end(rest: View, table: BundleTable) -> int:
 
 
 def _without_swallowed(rest: View, table: BundleTable, faults: FindingCollector) -> BundleTable:
-    """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
+    """Remove the last image if its offset or size is so wrong that it overlaps the next bundle.
 
-    A magic inside an image is no container of ours: an image may be a bundle, or a part of one. So this is only
-    believed where that bundle reaches further than the image, and what is behind the image is neither padding nor a
-    container; before zeros it must end where the file does.
+    A magic inside an image does not prove that: an image may be a bundle, or a part of one. So that bundle must end
+    after the image, and neither padding nor a container may follow the image; if zeros follow, the bundle must end with
+    the file.
     """
     rows = sorted((row for row in table.rows if row.size), key=lambda row: row.entry.offset + row.size)
     if not rows:
@@ -326,17 +326,17 @@ def _without_swallowed(rest: View, table: BundleTable, faults: FindingCollector)
 
 
 def _next_content(rest: View, at: int) -> int:
-    """Return where the zeros end that start at ``at``: the end of the view if they go on for more than a page."""
+    """Return the end of the zeros that start at ``at``: the end of the view if there is more than a page of them."""
     end = min(at + _ALIGNMENT + 1, len(rest))
     found = rest.skip_zeros(at, end)
     return found if found < end else len(rest)
 
 
 def _remarks(record: BinaryBundle, rest: View, faults: FindingCollector) -> None:
-    """Note what is unexpected about the entries without being damage."""
+    """Report unexpected facts about the entries that are not damage."""
     seen: dict[bytes, int] = {}
     size = len(record.stored)
-    # Of what is cut short, offsets past the end are no quirk of an old producer.
+    # In a truncated bundle, offsets past the end are not the quirk of an old producer.
     is_whole = not any(item.severity == "error" for item in faults.findings)
     for number, image in enumerate(record.images):
         entry = stored_bundle_entry(image)

@@ -1,11 +1,10 @@
-"""Linked images: the sections in which a SYCL program carries its device code, one after the other and without headers.
+"""Linked images: the sections of a SYCL program with device images, one after the other and without headers.
 
 clang-offload-wrapper (DPC++) puts every image into a section named ``__CLANG_OFFLOAD_BUNDLE__<kind>-<target>``, newer
-releases into ``OFFLOAD_DEVICE_CODE``, each image at a multiple of 16. Where they are and how long, a table in the
-program says (``fatpack.registration.sycl_images``); this module makes a container of a section and the table's rows
-for it.
+releases into ``OFFLOAD_DEVICE_CODE``, each image at a multiple of 16. A table in the program has their positions and
+sizes (``fatpack.registration.sycl_images``); this module makes a container of a section and the table's rows for it.
 
-QUIRK(DPC++ 2024 and newer): a compressed image is one zstd frame, and the table has the size it inflates to, so that
+QUIRK(DPC++ 2024 and newer): a compressed image is one zstd frame, and the table has its inflated size, so that
 clang-offload-extract fails on such programs.
 """
 
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: What wrappers align images to; fewer bytes than this between two of them are padding.
+#: Alignment of images by wrappers; fewer bytes than this between two images are padding.
 _ALIGN = 16
 
 
 class LinkedImageRange(Record):
-    """Where an image is in its section, and its size as the table says it; None: the table says nothing.
+    """An image's offset in its section, and its size in the table; None if the table has no row for it.
 
-    ``target`` is what it is for, where the section's name does not say it.
+    ``target`` is its target, if the section's name does not have it.
     """
 
     at: int
@@ -55,10 +54,10 @@ class _ImageBuilder:
         self.faults = FindingCollector()
 
     def image(self, extent: LinkedImageRange, following: int) -> Image:
-        """Return the image at a place, inflated when it is read; what is wrong with it is a finding.
+        """Return the image at a place, inflated on demand; its faults become findings.
 
-        ``following`` is where the next image starts: a frame that goes on there is damaged, and walking over every
-        frame takes no longer than the section is.
+        ``following`` is the start of the next image: a frame that goes on after it is damaged, so the frames of a
+        section are walked once.
         """
         data = self._data
         rest = data.slice(extent.at, len(data) - extent.at)
@@ -110,11 +109,11 @@ def linked_container(
     symbols: TargetSymbols | None = None,
     properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None,
 ) -> Container:
-    """Return the container that a section of linked images is, its images in the order of their bytes.
+    """Return the container for a section of linked images, which are in the order of their bytes.
 
-    ``id`` is what its name has behind the bundler's prefix, "" where the name says nothing of the target. ``symbols``
-    are those that the program's bundles define, ``properties`` reads what it says of the images. Nothing is read here
-    but the header of every compressed image.
+    ``id`` is the part of its name after the bundler's prefix, "" if the name has no target. ``symbols`` are those that
+    the program's bundles define; ``properties`` reads the program's facts about images. Only the header of every
+    compressed image is read here.
     """
     builder = _ImageBuilder(data, id, section)
     ordered = sorted(extents, key=lambda extent: extent.at)
@@ -144,7 +143,7 @@ def linked_container(
 
 
 def split_by_frames(data: View) -> list[LinkedImageRange]:
-    """Return where images are in a section that no table describes: zstd frames in turn, then the rest as one."""
+    """Return the places of images in a section that no table describes: zstd frames in turn, then the rest as one."""
     extents = []
     at = 0
     while at < len(data) and (found := measure_frame(data.slice(at, len(data) - at))):
@@ -158,7 +157,7 @@ def split_by_frames(data: View) -> list[LinkedImageRange]:
 
 
 def label_linked_images(record: LinkedImages) -> Iterator[Label]:
-    """Yield a label for every byte of the section: its images, and what is between them."""
+    """Yield a label for every byte of the section: its images, and the gaps between them."""
     data = record.stored
     reached = data.start
     for number, image in enumerate(record.images):

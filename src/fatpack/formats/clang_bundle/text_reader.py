@@ -6,9 +6,9 @@
     <text>
     \n// __CLANG_OFFLOAD_BUNDLE____END__ <ID>\n
 
-LLVM ends an entry at the next END line, whatever ID it names, and reads past the end of the file where there is none
-(section 5 of the notes on bundles). Here an entry ends at its own END line where it has one, so that text which holds
-marker lines itself comes out whole.
+LLVM ends an entry at the next END line, with any ID, and reads past the end of the file if there is none (section 5 of
+the notes on bundles). Here an entry ends at its own END line if it has one, so that text that contains marker lines is
+read whole.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from fatpack.io.source import Span, View
 
 
-# The order in which clang-offload-bundler lists and hands out the entries of a binary bundle.
+# The order in which clang-offload-bundler lists and extracts the entries of a binary bundle.
 #
-# The tool keeps entries in an LLVM ``StringMap`` keyed by ID: later duplicates overwrite earlier ones, and everything
-# it does goes through the map's buckets instead of the file. Byte and message identity with it need the map's hash
-# (XXH3 of 64 bits, no seed, the low half) and its probing. Only the stand-in for that tool uses this order.
+# The tool keeps entries in an LLVM ``StringMap`` keyed by ID: later duplicates overwrite earlier ones, and it iterates
+# over the map's buckets, not over the file. The same bytes and messages need the map's hash (XXH3 of 64 bits, no seed,
+# the low half) and its probing. Only our replacement of that tool uses this order.
 #
-# Facts: llvm/lib/Support/StringMap.cpp of LLVM 19 to 22, and 23.1, whose map looks for a free bucket in steps of one;
-# the orders are compared with the tools.
+# Facts: llvm/lib/Support/StringMap.cpp of LLVM 19 to 22, and 23.1, whose map probes in steps of one; the orders are
+# compared with the tools.
 
 
 def llvm_order(ids: Iterable[bytes], llvm: str = "22") -> list[bytes]:
-    """Return IDs, duplicates once, in the order in which that version of LLVM walks them."""
+    """Return IDs, duplicates once, in the order in which that version of LLVM iterates over them."""
     growth = 0 if llvm == "23" else 1
     buckets: list[bytes | None] = [None] * 16
     for count, key in enumerate(dict.fromkeys(ids), 1):
@@ -62,7 +62,7 @@ def llvm_order(ids: Iterable[bytes], llvm: str = "22") -> list[bytes]:
 
 
 def _place(buckets: list[bytes | None], key: bytes, growth: int) -> None:
-    """Put a key into the first free bucket from that of its hash on; every step is longer by ``growth``."""
+    """Put a key into the first free bucket, starting at its hash's; every step is longer by ``growth``."""
     at, step = xxh3(key) % len(buckets), 1
     while buckets[at] is not None:
         at = (at + step) % len(buckets)
@@ -79,13 +79,13 @@ def positions_in_llvm_order(ids: Sequence[bytes], llvm: str = "22") -> list[int]
 START = b"__START__ "
 END = b"__END__ "
 
-#: LIMIT: how far into a file the first marker is looked for. The bundler writes it after one newline; editors and
-#: scripts put a licence or a comment in front.
+#: LIMIT: bytes at the start of a file that are searched for the first marker. The bundler writes it after one newline;
+#: editors and scripts put a licence or a comment in front.
 _HEAD = 4096
 
 
 class _Marker(Record):
-    """A marker line: ``at`` is the newline in front of it, ``end`` the position behind the newline that closes it."""
+    """A marker line: ``at`` is the newline before it, ``end`` the position after the newline that ends it."""
 
     at: int
     end: int
@@ -106,7 +106,7 @@ def _line_start(comment: str, word: bytes = b"") -> bytes:
 
 
 def parse_text(view: View, at: int, faults: FindingCollector) -> Container:
-    """Return the text bundle in ``view`` from ``at`` to its end. Raises BadMagic where no entry starts."""
+    """Return the text bundle in ``view`` from ``at`` to its end. Raises BadMagic if no entry starts."""
     stored = view.slice(at, len(view) - at)
     comment = find_comment(stored)
     if comment is None:
@@ -115,7 +115,7 @@ def parse_text(view: View, at: int, faults: FindingCollector) -> Container:
     unknown: list[Span] = []
     reached = 0
     rows = list(read_text_entries(stored, comment, faults))
-    # An entry that was not read because of a limit is no stray text.
+    # An entry that was not read because of a limit is not stray text.
     is_stray = not any(item.code == "FP1005" for item in faults.findings)
     for entry, end in rows:
         _check_gap(stored, reached, entry.at, unknown, faults if is_stray else None)
@@ -148,7 +148,7 @@ def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: 
 def _markers(stored: View, comment: str, faults: FindingCollector) -> Iterator[_Marker]:
     """Yield the marker lines in order. The first may be the first line of all, with no newline before it.
 
-    Lines with an ID that is longer than any that is read are no markers; of START lines that is noted.
+    Lines with an ID above the limit are not markers; such START lines are reported.
     """
     needle = _line_start(comment)
     is_first_line = stored.head(0, len(needle) - 1) == needle[1:]
@@ -176,7 +176,7 @@ def _markers(stored: View, comment: str, faults: FindingCollector) -> Iterator[_
 
 
 def read_text_entries(stored: View, comment: str, faults: FindingCollector) -> Iterator[tuple[BundleEntry, int]]:
-    """Yield every entry between marker lines with that comment token, and where its text ends."""
+    """Yield every entry between marker lines with that comment token, and the end of its text."""
     markers = list(_markers(stored, comment, faults))
     if any(marker.is_crlf for marker in markers):
         faults.unexpected("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")

@@ -1,8 +1,8 @@
 """Model → bytes for bundles, byte-identical to clang-offload-bundler 22 for the same input.
 
-Two things are deliberately not copied from it: where two targets come out as one ID it puts images at wrong offsets
-(trap T4 of the notes on bundles), and a processor that it does not know it drops (T3). Compressed bytes are equal where
-the zstd library is the same; its output changed with zstd 1.5.7.
+Two things are deliberately not copied from it: if two targets become one ID, it puts images at wrong offsets (trap T4
+of the notes on bundles); and it drops a processor that it does not know (T3). Compressed bytes are equal with the same
+zstd library; its output changed with zstd 1.5.7.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ _ZSTD_LEVEL, _ZLIB_LEVEL = 3, 6
 
 
 def write(container: Container, options: BundleOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of a bundle; images are passed on as they are, without reading them unless they are compressed.
+    """Yield the pieces of a bundle; images are copied without reading them unless they are compressed.
 
-    ``options`` state what is made of the images. Without them it is what the ``attrs`` say the container is:
-    ``flavour`` (``binary``, ``compressed``, ``text``), ``align`` (what every image's offset is a multiple of, default
-    1), ``comment`` of a text bundle (``//``, ``#``, ``;``), ``compression`` of a compressed one (``zstd``, ``zlib``),
-    its ``level`` and ``inside`` (``binary``, ``text``). ``container.version`` of a compressed one is 1, 2 or 3, of
-    others 0.
+    ``options`` set the form of the bundle; without them the container's ``attrs`` do:
+    ``flavour`` (``binary``, ``compressed``, ``text``), ``align`` (alignment of images' offsets, default 1), ``comment``
+    of a text bundle (``//``, ``#``, ``;``), ``compression`` of a compressed one (``zstd``, ``zlib``), its ``level`` and
+    ``inside`` (``binary``, ``text``). ``container.version`` of a compressed one is 1, 2 or 3, of others 0.
 
-    A container that was parsed and not changed comes out as it was stored; one of which only the version was changed
-    keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
-    of each other so often that a small file would become a huge one.
+    A container that was parsed and not changed is written as it was stored; if only the version was changed, it keeps
+    its compressed data. Raises UsageError for contents that the format cannot store, Unsupported for images that
+    overlap so often that a small file would become a huge one.
     """
     record = None if container.record is None else _stored(container.record)
     if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
@@ -68,7 +67,7 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
 
 def _stored(record: object) -> BinaryBundle | TextBundle | CompressedBundle | FatObject | LinkedImages | None:
-    """Return what was stored of a bundle, None where the record is that of another format."""
+    """Return the stored record of a bundle, None if the record is of another format."""
     from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
     from fatpack.formats.clang_bundle.layout import BinaryBundle, CompressedBundle, TextBundle
 
@@ -76,10 +75,10 @@ def _stored(record: object) -> BinaryBundle | TextBundle | CompressedBundle | Fa
 
 
 class _BundleStyle(Record):
-    """What is written: text with ``comment`` tokens, or where that is None, images at multiples of ``align`` bytes.
+    """The form of the output: text with ``comment`` tokens, or if that is None, images at multiples of ``align`` bytes.
 
-    ``method`` and ``level`` are those of the compressor; None for a bundle that is not compressed, and for the level
-    that LLVM takes.
+    ``method`` and ``level`` are those of the compressor; ``method`` is None for an uncompressed bundle, ``level`` None
+    for LLVM's level.
     """
 
     comment: str | None
@@ -95,7 +94,7 @@ def _style_for(options: BundleOptions) -> _BundleStyle:
 
 
 def _style_of(container: Container) -> _BundleStyle:
-    """Return how a container was laid out, as its attributes have it. Raises UsageError for what is not written."""
+    """Return the form of a container by its attributes. Raises UsageError for a form that cannot be written."""
     attrs = container.attrs
     flavour = attrs.get("flavour", "compressed" if "compression" in attrs else "binary")
     if flavour == "object":
@@ -124,7 +123,7 @@ def _style_of(container: Container) -> _BundleStyle:
 
 
 def _level(attrs: Mapping[str, str]) -> int | None:
-    """Return the level that attributes state; no stored bundle has one."""
+    """Return the level in the attributes; no stored bundle has one."""
     level = attrs.get("level")
     if level is not None and not level.isdecimal():
         raise UsageError(f"level {level!r} is no whole number")
@@ -145,7 +144,7 @@ def _plain(images: Sequence[Image], style: _BundleStyle) -> Iterator[Piece]:
 
 
 def entry_id(image: Image) -> bytes:
-    """Return the ID to store for an image: the given or stored one, else the one LLVM 22 would make of its target.
+    """Return the ID to store for an image: the given or stored one, else the one LLVM 22 would use for its target.
 
     Raises UsageError for a target that a bundle cannot name.
     """
@@ -206,7 +205,7 @@ def _binary(images: Sequence[Image], align: int) -> Iterator[Piece]:
 
 
 def _zeros(count: int) -> Iterator[bytes]:
-    # One block however many are needed: the pieces are kept in a list, and an alignment can be 4 GiB.
+    # One block that is repeated: the pieces are kept in a list, and an alignment can be 4 GiB.
     block = bytes(min(max(count, 0), limits.CHUNK))
     while count > 0:
         yield block[:count]
@@ -255,7 +254,7 @@ def _compressed(container: Container, style: _BundleStyle, method: str) -> Itera
 
 
 def compressed_header(version: int, method: str, stream_size: int, inflated_size: int, content_hash: bytes) -> bytes:
-    """Return the header in front of a compressed stream. Raises UsageError for sizes that the version cannot say."""
+    """Return the header in front of a compressed stream. Raises UsageError for sizes that the version cannot store."""
     if version not in COMPRESSED_HEADERS:
         raise UsageError(f"compressed bundle version {version}", hint="choose from 1, 2 and 3")
     layout = COMPRESSED_HEADERS[version]

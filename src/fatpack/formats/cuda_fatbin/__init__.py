@@ -5,18 +5,19 @@
     0x00  magic 50 ED 55 BA, version u16, header size u16 (16), bytes of all entries u64
     0x10  entries, each a multiple of 8 bytes:
           0x00  kind u16 … flags u64 … inflated size u64: 64 bytes
-          0x40  identifier and options, as far as there are any
-          ....  the image, as it is or compressed on its own: zlib, LZ4 or zstd; zeros to a multiple of 8
+          0x40  identifier and options, if there are any
+          ....  the image, uncompressed or compressed on its own: zlib, LZ4 or zstd; zeros to a multiple of 8
 
 An entry of kind 0x100 is a group: entries without images, then all their images compressed as one. Several fat binaries
 follow each other in a section, with zeros between them in Windows programs.
 
-How we know: fatbinary 11.2 to 13.5 and the library nvFatbin 12.4 to 13.5 with one option varied at a time, every
-decoded image compared with what cuobjdump extracts. NVIDIA documents nothing of it. The writer is byte-compared with
-fatbinary 13.0 in the reference tests of this room. Kinds 4, 0x10 and 0x20 were seen in other people's tables only.
+How we know: fatbinary 11.2 to 13.5 and the library nvFatbin 12.4 to 13.5 with one option varied at a time, and every
+decoded image compared with cuobjdump's. NVIDIA does not document the format. The writer is byte-compared with fatbinary
+13.0 in this format's reference tests. Kinds 4, 0x10 and 0x20 are only known from other people's tables.
 
-QUIRK(NVIDIA): the variants ``a`` and ``f`` are what the producer was told; they may differ from what the cubin says.
-QUIRK(LTO-IR since CUDA 12.4): compressed, then obfuscated with a key. It is named, copied as it is, and never decoded.
+QUIRK(NVIDIA): the variants ``a`` and ``f`` are those given to the producer; the cubin may have others.
+QUIRK(LTO-IR since CUDA 12.4): compressed, then obfuscated with a key. It is listed, copied as stored, and never
+decoded.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what the common model does not say: the stored numbers of every entry, and which are in one group.
+    """Return facts beyond the common model: the stored numbers of every entry, and the groups.
 
     Raises UsageError for a container that was not read from bytes.
     """
@@ -138,7 +139,7 @@ def describe(container: Container) -> Mapping[str, object]:
 
 
 def _read(container: Container) -> Fatbin:
-    """Return what was stored of a container. Raises UsageError for one that was not read from bytes."""
+    """Return the stored record of a container. Raises UsageError for one that was not read from bytes."""
     if isinstance(container.record, Fatbin):
         return container.record
     from fatpack.formats.diagnostics import not_parsed_error

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: Bytes of a string that its label shows.
+#: Bytes of a string shown in its label.
 _SHOWN = 200
 
 
@@ -41,7 +41,7 @@ def label_fatbin(record: Fatbin) -> Iterator[Label]:
 
 
 def _with_members(record: Fatbin) -> Iterator[tuple[CudaEntry | CudaGroup, Sequence[CudaEntry]]]:
-    """Yield what lies in a fat binary as such, every group with its members."""
+    """Yield the parts of a fat binary, every group followed by its members."""
     members: dict[int, list[CudaEntry]] = {}
     for part in record.parts:
         if isinstance(part, CudaEntry) and part.group is not None:
@@ -75,7 +75,7 @@ def _part_labels(part: CudaEntry | CudaGroup, members: Sequence[CudaEntry], name
 
 
 def _area_labels(entry: CudaEntry, stored: View, name: str) -> Iterator[Label]:
-    """Yield labels for the strings of an entry that were read."""
+    """Yield labels for the strings of an entry that could be read."""
     head, area = entry.head, entry.area
     if area.identifier:
         at, size = head.identifier_offset, len(area.identifier)

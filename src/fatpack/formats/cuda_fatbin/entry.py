@@ -1,7 +1,7 @@
-"""From the stored bytes of an image to what they mean: inflated when they are asked for, without padding or NUL.
+"""Entries: their strings and numbers, and their images, inflated on demand and without padding or NUL.
 
-Listing inflates nothing. What is wrong all the same can be told from the header and the first bytes of the stream: a
-size out of proportion, another method than the flags say, another size than the stream itself says.
+Listing inflates nothing. Some damage shows in the header and the first bytes of the stream: a size out of proportion, a
+method that differs from the flags, a size that differs from the stream's own.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ if TYPE_CHECKING:
 #     options      at options_offset: a descriptor, then the bytes, NUL, zeros to a multiple of 8
 #     compat       the same descriptor, then one zero byte (the empty options), the section, zeros to a multiple of 8
 #
-# QUIRK(fatbinary 8): what fills a multiple of 8 is not always zero.
+# QUIRK(fatbinary 8): the padding to a multiple of 8 is not always zero.
 # QUIRK(fatbinary 11 and older): options come first, and are eight zero bytes if there are none.
-# QUIRK(fatbinary 12.4): an identifier that is empty takes eight zero bytes, and its offset is 0 all the same.
+# QUIRK(fatbinary 12.4): an identifier that is empty takes eight zero bytes, and its offset is still 0.
 # QUIRK(fatbinary 13): the size of ``compat`` does not count the zero byte in front of it.
 
-#: of an entry without strings
+#: the variable area of an entry without strings
 NO_STRINGS = CudaEntryStrings()
 
 
 def read_entry_strings(entry: View, head: CudaEntryHeader, faults: FindingCollector) -> CudaEntryStrings:
-    """Return the strings of an entry; ``entry`` starts with it and ends where strings must have ended.
+    """Return the strings of an entry; ``entry`` starts with the entry and ends at the limit for its strings.
 
-    A string that lies elsewhere is a fault and read as empty.
+    A string outside of ``entry`` is a fault and read as empty.
     """
     identifier, end = b"", ENTRY.size
     if head.identifier_offset and _is_inside(
@@ -116,7 +116,7 @@ def _is_inside(entry: View, at: int, size: int, what: str, field: str, faults: F
 
 
 def write_entry_strings(kind: int, area: CudaEntryStrings) -> tuple[bytes, int, int]:
-    """Return a variable area as CUDA 12.5 and later lay it out, with identifier_offset and options_offset.
+    """Return a variable area in the layout of CUDA 12.5 and later, with identifier_offset and options_offset.
 
     Kinds with options have their block even if they are empty.
     """
@@ -137,16 +137,16 @@ def _field(text: bytes) -> bytes:
     return text + bytes(padded_string_size(len(text)) - len(text))
 
 
-# What compressed bytes say of themselves in their first bytes: whether they are of a method, and how long inside.
+# Headers of compressed data: the method, and the size of the content.
 #
-# Nothing is inflated for it. RFC 8878 (zstd), RFC 1950 (zlib), ``lz4_Frame_format.md`` of LZ4 1.10.
+# Nothing is inflated for them. RFC 8878 (zstd), RFC 1950 (zlib), ``lz4_Frame_format.md`` of LZ4 1.10.
 
-#: The longest beginning that is looked at: magic, descriptor, window, dictionary and content size of a zstd frame.
+#: The longest header that is read: magic, descriptor, window, dictionary and content size of a zstd frame.
 FRAME_HEAD_SIZE = 18
 
 
 def has_method(method: str, head: bytes) -> bool:
-    """Return whether a stream of that method may start with these bytes. An LZ4 block has no mark of its own."""
+    """Return whether a stream of that method may start with these bytes. An LZ4 block has no magic."""
     if method == "zlib":
         return len(head) >= 2 and head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0
     magic = {"zstd": magic_numbers.ZSTD, "lz4-frame": magic_numbers.LZ4}.get(method)
@@ -158,7 +158,7 @@ def _is_skippable(head: bytes) -> bool:
 
 
 def frame_content_size(method: str, head: bytes) -> int | None:
-    """Return how many bytes the first frame says it inflates to; None where it says nothing."""
+    """Return the content size in the first frame's header; None if it has none."""
     reader = _SIZES.get(method)
     return reader(head) if reader and not _is_skippable(head) else None
 
@@ -181,7 +181,7 @@ def _lz4_size(head: bytes) -> int | None:
 _SIZES: Mapping[str, Callable[[bytes], int | None]] = {"zstd": _zstd_size, "lz4-frame": _lz4_size}
 
 
-#: What inflating takes: as far as matches go back, with zstd at level 19. LZ4 makes smaller blocks at once, and copies
+#: Memory for inflating: the distance of matches, for zstd at level 19. LZ4 inflates smaller blocks at once, and copies
 #: them.
 _WINDOW = 8 << 20
 
@@ -189,7 +189,7 @@ _SIZE_AT = ENTRY.field_offset("inflated_size")
 
 
 def inflation_problem(entry: View, packed: View, head: CudaEntryHeader) -> FormatError | None:
-    """Return why the image of an entry cannot be had, as far as that shows without inflating it."""
+    """Return the reason why the image of an entry cannot be read, if that shows without inflating it."""
     if not head.padded_size:
         return fatbin_error(entry, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
     method = compression_method(head.flags)
@@ -229,7 +229,7 @@ def _problem_of_stream(entry: View, packed: View, head: CudaEntryHeader, method:
             packed, 0, "compressed data", f"the flags say {method}, and it starts with {start[:4].hex(' ')}"
         )
     size = frame_content_size(method, start)
-    # Several frames may follow each other, so the first may be smaller than all.
+    # Several frames may follow each other, so the first may be smaller than the total.
     if size is not None and size > head.inflated_size:
         problem = f"it is {head.inflated_size}, and the {method} frame holds {size} bytes"
         return fatbin_error(entry, _SIZE_AT, "inflated_size", problem)
@@ -237,7 +237,7 @@ def _problem_of_stream(entry: View, packed: View, head: CudaEntryHeader, method:
 
 
 def image_data(packed: View, head: CudaEntryHeader) -> View:
-    """Return the image of an entry: an inflated one is inflated when it is read. The entry has no problem."""
+    """Return the image of a valid entry: a compressed one is inflated on demand."""
     method = compression_method(head.flags)
     if head.flags & FLAG_OBFUSCATED:
         return refused_view(packed, head.inflated_size if method else len(packed), PicklableCall(_obfuscated, packed))
@@ -247,7 +247,7 @@ def image_data(packed: View, head: CudaEntryHeader) -> View:
 
 
 def inflated_image(packed: View, head: CudaEntryHeader, has_nul: bool) -> View:
-    """Return the compressed image of an entry, which is inflated when it is read; ``has_nul``: a text with its NUL."""
+    """Return the compressed image of an entry, inflated on demand; ``has_nul``: a text with its NUL."""
     method = compression_method(head.flags) or ""
     inflate = PicklableCall(_inflated, packed, method, head.inflated_size, has_nul)
     stream = PicklableCall(_pieces, packed, method, head.inflated_size, has_nul)
@@ -261,20 +261,20 @@ def _start(packed: View, method: str, size: int) -> bytes:
 
 
 def _inflated(packed: View, method: str, size: int, has_nul: bool) -> memoryview:
-    """Return what an image inflates to, without the NUL of a text."""
+    """Return the inflated image, without the NUL of a text."""
     data = memoryview(decompress(packed, method, size, format=FATBIN_FORMAT))
     return _without_nul(packed, data) if has_nul else data
 
 
 def _without_nul(packed: View, data: memoryview) -> memoryview:
-    """Return the end of a text without its NUL. Raises BadValue where there is none."""
+    """Return the end of a text without its NUL. Raises BadValue if there is none."""
     if data[-1]:
         raise fatbin_error(packed, 0, "compressed data", "the text in it does not end in NUL")
     return data[:-1]
 
 
 def _pieces(packed: View, method: str, size: int, has_nul: bool) -> Iterator[bytes | bytearray | memoryview]:
-    """Yield what an image inflates to: in one piece if that takes no more memory than several."""
+    """Yield the inflated image: in one piece if that takes no more memory than several."""
     if size <= _WINDOW:
         yield _inflated(packed, method, size, has_nul)
         return
@@ -284,14 +284,14 @@ def _pieces(packed: View, method: str, size: int, has_nul: bool) -> Iterator[byt
 
 
 def inflated_group_pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray | memoryview]:
-    """Yield what the images of a group inflate to."""
+    """Yield the inflated images of a group."""
     return _pieces(packed, method, size, False)
 
 
 def ends_in_nul(view: View, last: int, method: str) -> bool:
-    """Return whether a compressed text, whose ``last`` byte is there, ends in NUL, without inflating it.
+    """Return whether a compressed text whose last byte is at ``last`` ends in NUL, without inflating it.
 
-    QUIRK(fatbinary 8): there is no NUL. It compressed with LZ4 alone, and the end of an LZ4 block are always literals.
+    QUIRK(fatbinary 8): there is no NUL. It only compressed with LZ4, whose blocks always end with literals.
     """
     return method != "lz4" or view.read(last, 1) == b"\0"
 
@@ -304,9 +304,9 @@ def lazy_inflated_view(
     stream: Callable[[], Iterator[bytes | bytearray | memoryview]],
     start: Callable[[int], bytes] | None = None,
 ) -> View:
-    """Return ``size`` bytes that a function makes of stored ones when they are read, and that come in a stream too.
+    """Return ``size`` bytes that a function makes from stored ones on demand, at once or as a stream.
 
-    ``start`` makes so many first ones alone.
+    ``start`` makes only the given number of first bytes.
     """
     name = VirtualName(f"inflated {method} at {format_hex(packed.start)}")
     present = min(len(packed), packed.source.present)
@@ -318,7 +318,7 @@ def lazy_inflated_view(
 
 
 class _RefusedSource(Source):
-    """Bytes that cannot be had: reading them says why."""
+    """Bytes that cannot be read: reading them raises the error."""
 
     is_at_hand = False
     is_refused = True
@@ -339,14 +339,14 @@ class _RefusedSource(Source):
 
 
 def refused_view(packed: View, size: int, error: Callable[[], FatpackError]) -> View:
-    """Return a view of ``size`` bytes, of which every read raises an error; also where there are none."""
+    """Return a view of ``size`` bytes whose every read raises an error, even of no bytes."""
     name = VirtualName(f"image at {format_hex(packed.start)}")
     source = _RefusedSource(name, size, packed.source.present, error)
     return View(source, 0, size, (*packed.chain, name))
 
 
 def refused_size(error: FormatError, stated: int) -> int:
-    """Return the size of an image that cannot be had: the stated one if only a limit forbids it, else 0."""
+    """Return the size of an image that cannot be read: the stated one if only a limit forbids it, else 0."""
     return min(stated, sys.maxsize) if isinstance(error, LimitExceeded) else 0  # no view is longer
 
 
@@ -359,9 +359,9 @@ def _obfuscated(packed: View) -> Unsupported:
 
 
 def without_padding(data: View, kind: int) -> View:
-    """Return an image that is not compressed without the zeros behind it, as far as its form tells its length.
+    """Return an uncompressed image without the zeros after it, if its form has a length.
 
-    A text ends at its NUL, an ELF where its own headers say. LTO-IR and unknown kinds keep up to 7 zero bytes.
+    A text ends at its NUL, an ELF at the end of its last part. LTO-IR and unknown kinds keep up to 7 zero bytes.
     """
     if kind in TEXTS:
         start = max(len(data) - ALIGN, 0)
@@ -369,7 +369,7 @@ def without_padding(data: View, kind: int) -> View:
     elf = elf_header(data, data.head(0, 64))
     if elf is None:
         return data
-    # ptxas writes one of the two tables last: mostly the header is all that has to be read.
+    # ptxas writes one of the two tables last: mostly only the header has to be read.
     end = max(elf.shoff + elf.shnum * elf.shentsize, elf.phoff + elf.phnum * elf.phentsize)
     if end != len(data):
         end = elf.extent()[0] or len(data)
@@ -377,17 +377,17 @@ def without_padding(data: View, kind: int) -> View:
 
 
 def is_refused(view: View) -> bool:
-    """Return whether the bytes of a view cannot be had."""
+    """Return whether the bytes of a view cannot be read."""
     return view.source.is_refused
 
 
-# One entry: from its bytes to its record, and from the record to the image.
+# Reading an entry: its bytes → its record → its image.
 
 _VARIANTS = {0: "", FLAG_ACCELERATED: "a", FLAG_FAMILY: "f", FLAG_ACCELERATED | FLAG_FAMILY: "af"}
 
 
 def read_entry(stored: View, head: CudaEntryHeader, faults: FindingCollector) -> CudaEntry:
-    """Return the entry that ``stored`` holds, all its bytes; what is wrong inside becomes a finding."""
+    """Return the entry whose bytes are ``stored``; faults inside become findings."""
     area = NO_STRINGS
     if head.options_offset or head.identifier_offset:
         area = read_entry_strings(stored.slice(0, head.place), head, faults)
@@ -405,7 +405,7 @@ def read_entry(stored: View, head: CudaEntryHeader, faults: FindingCollector) ->
 
 
 def check_entry(entry: View, head: CudaEntryHeader, faults: FindingCollector) -> None:
-    """Report unexpected numbers of an entry, which is read all the same."""
+    """Report unexpected numbers of an entry that can still be read."""
     flags = head.flags
     if head.kind not in KINDS or head.version != ENTRY_VERSION:
         what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
@@ -423,24 +423,24 @@ def check_entry(entry: View, head: CudaEntryHeader, faults: FindingCollector) ->
     elif flags & COMPRESSED not in METHODS:
         text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {compression_method(flags)}"
         faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
-    # QUIRK(fatbinary 8): what fills a multiple of 8 is padded all the same.
+    # QUIRK(fatbinary 8): it adds padding even to a multiple of 8.
     elif head.compressed_size and padded_size(head.compressed_size) + ALIGN < head.padded_size:
         text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
         faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
 
 
 def unknown_kind_message(kind: int) -> str:
-    """Return the message about an entry of a kind that nobody is known to write."""
+    """Return the message about an entry of a kind that no producer is known to write."""
     return f"an entry of kind {kind_words(kind)}, which no known producer writes and no driver takes"
 
 
-#: The targets met last: a library has thousands of images for a dozen of them.
+#: Cache of targets: a library has thousands of images for a dozen of them.
 _TARGETS: dict[tuple[int, int], Target] = {}
 _MOST_TARGETS = 1000
 
 
 def entry_target(sm: int, flags: int) -> Target:
-    """Return what an image was made for by the number and the flags of its entry."""
+    """Return the target of an image by the number and the flags of its entry."""
     place = (sm, flags & (FLAG_64_BIT | FLAG_ACCELERATED | FLAG_FAMILY))
     known = _TARGETS.get(place)
     if known is None:
@@ -453,7 +453,8 @@ def entry_target(sm: int, flags: int) -> Target:
 
 
 def entry_attrs(head: CudaEntryHeader, identifier: bytes, options: bytes) -> Mapping[str, str]:
-    """Return what an entry says beyond the common model; 64-bit code for a Linux host goes without saying."""
+    """Return the attributes of an entry beyond the common model; the default, 64-bit code for a Linux host, is
+    omitted."""
     attrs = {}
     if identifier:
         attrs["identifier"] = _text(identifier)
@@ -477,7 +478,7 @@ def _text(stored: bytes) -> str:
 def entry_image(entry: CudaEntry) -> Image:
     """Return the image of an entry."""
     head, data, packed = entry.head, entry.data, entry.packed
-    # The bytes of a member are none of the file's: they lie in what the whole group inflates to.
+    # A member has no span in the file: its bytes are in the inflated bytes of the group.
     is_member = entry.group is not None
     method = compression_method((entry.group.head if entry.group is not None else head).flags)
     where = packed if method and not is_member else data

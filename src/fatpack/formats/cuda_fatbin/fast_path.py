@@ -1,8 +1,8 @@
-"""The quick way through a fat binary in which nothing is unexpected: its numbers are checked, images made on demand.
+"""Fast path for regular fat binaries: numbers are checked, images made on demand; and resynchronisation after damage.
 
-A library has thousands of fat binaries, and nearly all are as the producers write them. Of these an entry takes one
-read and a dozen comparisons. Whatever is unusual (a group, obfuscated code, any number that does not hold) is left to
-the walk over entries (:mod:`fatpack.formats.cuda_fatbin.reader`), which reads such a container from its start.
+A library has thousands of fat binaries, and nearly all are regular: an entry takes one read and a dozen comparisons.
+Others (with a group, obfuscated code, or any invalid number) are left to the walk over entries
+(:mod:`fatpack.formats.cuda_fatbin.reader`), which reads such a container from its start.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
 
 
-# Where reading goes on behind an entry that is damaged: nothing but the entry itself says where the next one starts.
+# Resynchronisation after a damaged entry: only the entry itself states where the next one starts.
 #
-# Entries start at multiples of 8 from the first. What passes for one must hold in every field that is bounded; a fat
-# binary that starts inside means that the size of this one is wrong.
+# Entries start at multiples of 8 from the first. A candidate must be valid in every bounded field; a fat binary that
+# starts inside means that the size of this one is wrong.
 
-#: kind and version, as the first bytes of an entry
+#: kind and version, the first bytes of an entry
 ENTRY_STARTS = tuple((kind | ENTRY_VERSION << 16).to_bytes(4, "little") for kind in KINDS)
 
 _FATBIN = HEADER.pack(MAGIC, VERSION, HEADER.size, 0)[:8]
@@ -68,12 +68,13 @@ _FATBIN = HEADER.pack(MAGIC, VERSION, HEADER.size, 0)[:8]
 #: LIMIT: the header of an entry; the longest known to us has 3952 bytes.
 _MAX_ENTRY_HEADER = 1 << 16
 
-#: LIMIT: places that only start like an entry, per fat binary. Code and data of real images have none.
+#: LIMIT: false candidates for an entry, per fat binary. Code and data of real images have none.
 _FALSE_HITS = 1000
 
 
 class Resynchronizer:
-    """Finds the next entry of a fat binary; every search goes on where the last one ended, so all cost one."""
+    """Finds the next entry of a fat binary; every search continues where the last one ended, so together they cost
+    one."""
 
     def __init__(self, stored: View) -> None:
         self._stored = stored
@@ -92,10 +93,10 @@ class Resynchronizer:
         return len(self._stored)
 
     def _candidate(self, at: int) -> int:
-        """Return where something next starts like an entry or a fat binary.
+        """Return the next position with the first bytes of an entry or a fat binary.
 
         Each start is searched for up to the nearest other: hundreds of fat binaries that all claim the rest of a file
-        would else search it as often. What is not found up to there is noted as if it were there.
+        would otherwise search it as often. If nothing is found up to there, that position is recorded as the next.
         """
         nearest = len(self._stored)
         for start, place in self._next.items():
@@ -105,7 +106,7 @@ class Resynchronizer:
         return nearest
 
     def _aligned(self, start: bytes, at: int, end: int) -> int:
-        """Return where ``start`` is at a multiple of 8 from ``at`` on, or ``end``."""
+        """Return the next position of ``start`` at a multiple of 8 from ``at`` on, or ``end``."""
         stored = self._stored.slice(0, end)
         while (at := stored.find(start, at)) >= 0:
             if at % ALIGN == 0:
@@ -123,7 +124,7 @@ def starts_fatbin(stored: View, at: int) -> bool:
 
 
 def is_entry(stored: View, at: int) -> bool:
-    """Return whether what is at a position holds as an entry in all that is bounded."""
+    """Return whether every bounded field is valid for an entry at a position."""
     numbers = stored.head(at, ENTRY.size)
     if numbers[:4] not in ENTRY_STARTS or len(numbers) < ENTRY.size:
         return False
@@ -131,7 +132,7 @@ def is_entry(stored: View, at: int) -> bool:
 
 
 def is_plausible(head: CudaEntryHeader, left: int) -> bool:
-    """Return whether the numbers of an entry hold in all that is bounded, with ``left`` bytes from its start on."""
+    """Return whether the bounded numbers of an entry are valid, with ``left`` bytes from its start on."""
     has_sizes = bool(head.compressed_size and head.inflated_size)
     is_packed = has_sizes and head.padded_size - padded_size(head.compressed_size) in (0, ALIGN)
     return (
@@ -145,7 +146,7 @@ def is_plausible(head: CudaEntryHeader, left: int) -> bool:
 
 
 def range_problem(head: CudaEntryHeader, left: int) -> tuple[str, str] | None:
-    """Return the field and what is wrong with it if an entry does not fit into the bytes that are left."""
+    """Return the field and the problem if an entry does not fit into the remaining bytes."""
     if head.place < ENTRY.size or head.place % ALIGN or head.place > left:
         return "header_size", f"it is {head.place:#x}, with {left:#x} bytes left"
     if head.padded_size % ALIGN or head.padded_size > left - head.place:
@@ -156,7 +157,7 @@ def range_problem(head: CudaEntryHeader, left: int) -> tuple[str, str] | None:
 #: Bytes read at once: header and area of most entries, and the beginning of their image.
 _BLOCK = 256
 
-#: Longer headers of entries have strings of some kilobytes, and are rare.
+#: The longest header read here: entries with kilobytes of strings are rare.
 _MOST = 4096
 
 _header = HEADER.struct.unpack_from
@@ -168,7 +169,7 @@ _ZSTD = magic_numbers.ZSTD
 
 
 def read_fast(view: View, at: int) -> Container | None:
-    """Return the fat binary at a position if nothing in it is unexpected, else None."""
+    """Return the fat binary at a position if it is regular, else None."""
     block = view.head(at, _BLOCK)
     if len(block) < _FATBIN_HEADER_SIZE or view.source.budget.inflated is not None:
         return None
@@ -177,7 +178,7 @@ def read_fast(view: View, at: int) -> Container | None:
     if magic != MAGIC or version != VERSION or header_size != _FATBIN_HEADER_SIZE or end > len(view):
         return None
     images: list[Image] = []
-    place, behind = at + _FATBIN_HEADER_SIZE, _FATBIN_HEADER_SIZE  # the entry is so far behind the start of the block
+    place, behind = at + _FATBIN_HEADER_SIZE, _FATBIN_HEADER_SIZE  # the entry's offset in the block
     while place < end:
         if behind + _LEAST > len(block):
             block, behind = view.head(place, _BLOCK), 0
@@ -196,7 +197,8 @@ def read_fast(view: View, at: int) -> Container | None:
 
 
 def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tuple[Image, int] | None:
-    """Return the image of an entry, so far behind the start of a block, and where the next one is; None if unusual."""
+    """Return the image of an entry at an offset in a block, and the next entry's position; None if it is not
+    regular."""
     if behind + _LEAST > len(block):
         return None
     numbers = _entry(block, behind)
@@ -242,7 +244,7 @@ def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tup
 
 
 def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_size: int, view: View) -> bool:
-    """Return whether the sizes of a compressed image fit to each other, and to the start of its stream."""
+    """Return whether the sizes of a compressed image are consistent, also with the start of its stream."""
     start = start[:size]
     if (
         not 0 < size <= padded_size < size + 2 * ALIGN
@@ -255,7 +257,7 @@ def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_s
 
 
 def _holds_area(head: bytes, kind: int, identifier_at: int, identifier_size: int, options_at: int) -> bool:
-    """Return whether the strings of an entry lie in its header."""
+    """Return whether the strings of an entry are inside its header."""
     place = len(head)
     if identifier_at and not _LEAST <= identifier_at <= place - identifier_size:
         return False
@@ -269,9 +271,9 @@ def _holds_area(head: bytes, kind: int, identifier_at: int, identifier_size: int
 
 
 def _parts(view: View, at: int, head: bytes, known: View | int) -> Mapping[str, object]:
-    """Return what was not made yet of an image, from the header of its entry; nothing of the file is read.
+    """Return the deferred fields of an image, from the header of its entry; the file is not read.
 
-    ``known`` is the image, or of a compressed one what it inflates to.
+    ``known`` is the image, inflated if it is compressed.
     """
     numbers = CudaEntryHeader(*_entry(head))
     area = NO_STRINGS

@@ -1,4 +1,4 @@
-"""Byte layouts of CUDA fat binaries, and the numbers with names in them.
+"""Byte layouts of CUDA fat binaries, their named numbers, and the records of stored ones.
 
 NVIDIA documents none of this. Names are ours; the facts were measured by varying one option of the producers at a time.
 Everything is little-endian. Offsets in an entry count from its first byte, and its image follows its header.
@@ -27,10 +27,10 @@ ENTRY_VERSION = 0x0101
 #: Entries, and the strings in their headers, are padded with zeros to a multiple of this.
 ALIGN = 8
 
-#: The kinds of entries that are more than a number to us.
+#: Kinds of entries with a known meaning.
 PTX, ELF, LTOIR, RELOCATABLE_PTX, TILE_IR, GROUP = 0x01, 0x02, 0x08, 0x40, 0x80, 0x100
 
-#: kind → word, as ``attrs["kind"]`` has it where the form of the image does not say the kind
+#: kind → word for ``attrs["kind"]``, used if the form of the image does not imply the kind
 KINDS = {
     PTX: "ptx",
     ELF: "elf",
@@ -43,10 +43,10 @@ KINDS = {
     GROUP: "concat",
 }
 
-#: kind → our word for the form of the image; the others say nothing about their bytes
+#: kind → our word for the form of the image; other kinds do not imply one
 FORMS = {PTX: "ptx", ELF: "cubin", LTOIR: "ltoir", RELOCATABLE_PTX: "ptx", TILE_IR: "tileir"}
 
-#: Kinds that stand in other people's tables only: no producer is known to write them, and no driver takes them.
+#: Kinds known only from other people's tables: no producer is known to write them, and no driver accepts them.
 UNKNOWN_KINDS = frozenset((0x04, 0x10, 0x20))
 
 #: form → kind of the entry that is written for it
@@ -64,11 +64,11 @@ FLAG_ACCELERATED = 0x100000
 FLAG_FAMILY = 0x200000
 FLAG_FINALIZABLE = 0x1000000
 
-#: bit → operating system of the host, in the order in which cuobjdump looks at them
+#: bit → operating system of the host, in the order in which cuobjdump checks them
 HOSTS = {FLAG_LINUX: "linux", 0x20: "mac", 0x40: "windows"}
 HOST_MASK = 0xF0
 
-#: bit → how the image is compressed, in the order in which decoders look at them: the first one counts
+#: bit → compression method, in the order in which decoders check them: the first one counts
 METHODS = {0x1000: "zlib", 0x2000: "lz4", 0x4000: "lz4-frame", 0x8000: "zstd"}
 COMPRESSED = 0xF000
 
@@ -87,19 +87,19 @@ FLAGS = {
 }
 
 
-#: the bits of compression → method; of several the first counts
+#: the compression bits → method; of several the first counts
 _METHOD_OF = {
     bits: next((method for bit, method in METHODS.items() if bits & bit), None) for bits in range(0, 0x10000, 0x1000)
 }
 
 
 def compression_method(flags: int) -> str | None:
-    """Return how an entry with these flags is compressed, None if it is not."""
+    """Return the compression method of an entry with these flags, None if it is not compressed."""
     return _METHOD_OF[flags & COMPRESSED]
 
 
 def kind_words(kind: int) -> str:
-    """Return a kind as people read it: ``2 (elf)``."""
+    """Return a kind for messages: ``2 (elf)``."""
     return f"{kind:#x} ({KINDS.get(kind, 'unknown')})"
 
 
@@ -151,7 +151,7 @@ ENTRY = Layout(
     ],
 )
 
-#: QUIRK(fatbinary 13.4): in a group the number that is a header's size elsewhere is a place.
+#: QUIRK(fatbinary 13.4): in a group this number is an offset instead of a header's size.
 MEMBER = Layout(
     FATBIN_FORMAT,
     "member of a group",
@@ -187,7 +187,7 @@ DESCRIPTOR = Layout(
 
 
 def padded_size(size: int) -> int:
-    """Return a size with its padding."""
+    """Return a size rounded up to the alignment."""
     return size + -size % ALIGN
 
 
@@ -196,26 +196,26 @@ def padded_string_size(size: int) -> int:
     return padded_size(size + 1)
 
 
-# Damage inside a fat binary: the errors for its fields, and what collects them.
+# Damage inside a fat binary: the errors for its fields, and the class that collects them.
 
 __all__ = ["FindingCollector", "fatbin_error", "fatbin_errors"]
 
 fatbin_errors = ErrorFactory(FATBIN_FORMAT)
 
-#: the error for a field that holds what it must not
+#: the error for an invalid value of a field
 fatbin_error = fatbin_errors.value
 
 
-# What a fat binary stores beyond the common model, kept so that a rewrite loses nothing.
+# Stored data of a fat binary beyond the common model, kept so that a rewrite loses nothing.
 #
-# A container of which nothing was changed is written again as the same bytes, and an entry whose image was not changed
-# as the bytes of that entry, also into another fat binary: compressed, obfuscated or of an unknown kind as it may be.
+# An unchanged container is written as the same bytes, and an entry with an unchanged image as the bytes of that entry,
+# also into another fat binary: compressed, obfuscated or of an unknown kind.
 
 
 class CudaEntryHeader(Record):
     """The numbers of an entry as stored, named as in the layout.
 
-    ``place`` is the size of the header, or in a member of a group where its image is in the inflated bytes.
+    ``place`` is the size of the header, or for a member of a group the offset of its image in the inflated bytes.
     """
 
     kind: int
@@ -235,9 +235,9 @@ class CudaEntryHeader(Record):
 
 
 class CudaEntryStrings(Record):
-    """The variable area of an entry: its strings, and where it ends, from the start of the entry.
+    """The variable area of an entry: its strings, and its end, from the start of the entry.
 
-    ``compat`` is the copy of the section ``.nv.compat``, which a cubin has in place of ``options``.
+    ``compat`` is the copy of the section ``.nv.compat``, which entries of cubins have in place of ``options``.
     """
 
     identifier: bytes = b""
@@ -261,9 +261,9 @@ class CudaGroup(Record):
 class CudaEntry(Record):
     """An entry as stored.
 
-    ``stored`` are all its bytes: header, image and padding; of a member of a group its header. ``packed`` are the
-    bytes of the image without padding, compressed if they are, ``data`` what they inflate to. A member knows its
-    ``group``, and its ``number`` in there.
+    ``stored`` are all its bytes: header, image and padding; for a member of a group its header. ``packed`` are the
+    stored bytes of the image without padding, ``data`` the inflated ones. A member has its ``group``, and its
+    ``number`` in it.
     """
 
     head: CudaEntryHeader
@@ -293,7 +293,7 @@ class Fatbin(LazyRecord):
         attrs: Mapping[str, str],
         parts: tuple[CudaEntry | CudaGroup, ...] | None = None,
     ) -> None:
-        """Take the fields; without ``parts`` they are the records of the images, made when they are asked for."""
+        """Set the fields; without ``parts`` these are the records of the images, made on demand."""
         _put_stored(self, stored)
         _put_images(self, images)
         _put_attrs(self, attrs)
@@ -305,7 +305,7 @@ class Fatbin(LazyRecord):
 
 
 _put_stored, _put_images, _put_attrs, _put_parts = Fatbin._setters
-_put_late = LazyRecord._late.__set__  # the slot, not its value
+_put_late = LazyRecord._late.__set__  # reads the slot, not its value
 
 
 def _records(images: tuple[Image, ...]) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""An image on its way into a fat binary: what its entry says, and its bytes as they are stored."""
+"""New entries of fat binaries: the header for an image, and its stored bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-# What a cubin says of itself that fatbinary copies into its entry.
+# Facts of a cubin that fatbinary copies into its entry.
 
 #: EI_OSABI of cubins since CUDA 12.8 (for SM 100 and later) and 13.0 (for all)
 _NEW_OSABI = 0x41
@@ -63,7 +63,7 @@ _COMPAT_SIZE = 1 << 16
 class CubinFacts(Record):
     """Facts of a cubin: SM number, word size, EI_VERSION and EI_ABIVERSION, whether it can be finalized.
 
-    ``compat`` is the content of ``.nv.compat``, which is copied if it can.
+    ``compat`` is the content of ``.nv.compat``, empty if the cubin cannot be finalized.
     """
 
     sm: int
@@ -92,16 +92,16 @@ def read_cubin_facts(view: View) -> CubinFacts:
     return CubinFacts(sm, elf.shape.bits, head[6], head[8], is_finalizable, compat)
 
 
-# PTX as fatbinary stores it: its version, and the text without comments and blanks.
+# PTX in fatbinary's form: its version, and the text without comments and blanks.
 #
-# How we know: fatbinary 13.0 to 13.5 with random texts; the rules below give its bytes.
+# How we know: random texts through fatbinary 13.0 to 13.5; the rules below give the same bytes.
 
 _BLANKS = b" \t\n\r\v\f"
 _DIGITS = b"0123456789"
 
 
 def ptx_version(text: bytes) -> tuple[int, int]:
-    """Return the PTX version: the number behind the first ``.version``, in a comment or not, as fatbinary takes it.
+    """Return the PTX version: the number after the first ``.version``, in a comment or not, like fatbinary.
 
     QUIRK(fatbinary 13): after the dot it reads one digit. Raises UsageError for a text without a version.
     """
@@ -115,14 +115,16 @@ def ptx_version(text: bytes) -> tuple[int, int]:
 
 
 def minify_ptx(text: bytes) -> bytes:
-    """Return a text as fatbinary 13 stores it: lines stay, comments go, and blanks at the start of lines and in runs.
+    """Return a text as fatbinary 13 stores it: without comments and blanks at the start of lines, runs of blanks as
+    one.
 
-    Strings stay as they are. A ``"`` behind a backslash neither starts nor ends one, whatever is before the backslash.
+    Strings stay as they are. A ``"`` after a backslash neither starts nor ends one, regardless of the text before the
+    backslash.
     """
     import re
 
     pattern = re.compile(
-        rb"""((?<!\\)"(?:[^"]|(?<=\\)")*"?)"""  # a string, to its end or that of the text
+        rb"""((?<!\\)"(?:[^"]|(?<=\\)")*"?)"""  # a string, to its end or the end of the text
         rb"""|//[^\n\r]*"""
         rb"""|/\*(?:/|.*?\*/|.*)"""  # QUIRK(fatbinary 13): /*/ is a whole comment
         rb"""|(?<=[ \t\n\r\v\f])[ \t]+""",
@@ -131,11 +133,11 @@ def minify_ptx(text: bytes) -> bytes:
     return pattern.sub(lambda match: match[1] or b"", text)
 
 
-# What the bytes of a new image decide about its entry: the code version, and what is copied out of a cubin.
+# Fields of a new entry that depend on the image's bytes: the code version, and facts copied from a cubin.
 
 
 class NewEntryContents(Record):
-    """The bytes to store and what the entry says of them; ``code_version`` is (minor, major), None if unknown."""
+    """The bytes to store and the fields for them; ``code_version`` is (minor, major), None if unknown."""
 
     data: tuple[Piece, ...]
     code_version: tuple[int, int] | None = None
@@ -144,10 +146,11 @@ class NewEntryContents(Record):
 
 
 def new_entry_contents(image: Image, kind: int, sm: int, *, is_64_bit: bool, minifies: bool) -> NewEntryContents:
-    """Return what a new entry of that kind takes from its image. Raises UsageError if the image is something else."""
+    """Return the contents of a new entry of that kind for an image. Raises UsageError if the image is of another
+    kind."""
     data = image.data
     if kind in TEXTS:
-        # What NVRTC hands out ends in a NUL, and fatbinary compresses that of a file along with its own.
+        # NVRTC's output ends in a NUL, and fatbinary compresses a file's NUL along with its own.
         text = data.tobytes().rstrip(b"\0")
         if b"\0" in text:
             raise UsageError("this PTX contains a NUL byte, where readers would end it", chain=data.chain)
@@ -180,10 +183,10 @@ def _check(head: bytes, magic: bytes, what: str, data: View) -> None:
         raise UsageError(f"this is no {what}", hint="other images need another form", chain=data.chain)
 
 
-#: The flags that a target and attributes decide.
+#: The flags that depend on target and attributes.
 _LABEL = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | FLAG_ACCELERATED | FLAG_FAMILY
 
-#: held while one thread reads what cannot be read by several
+#: held while a thread reads a source that several threads cannot read
 _ONE_READER = allocate_lock()
 
 _WIDTHS = {"nvptx64": FLAG_64_BIT, "nvptx": 0, "": FLAG_64_BIT}
@@ -194,12 +197,13 @@ METHOD_BITS = {method: bit for bit, method in METHODS.items()}
 
 
 class EntryDraft(Record):
-    """An entry that is not laid out yet.
+    """An entry before layout.
 
-    ``copied`` are all bytes of an entry that is taken over, ``packed`` the compressed ones of an image that gets a new
-    header, with the sizes and the key of the old; else ``data`` is the image. ``was_grouped`` says that it was a member
-    of a group, where it was compressed, so that files do not grow when other members are taken out. ``like`` is how the
-    image was compressed in whose place this one comes: None if it was not, and "" for an image that has no such place.
+    ``copied`` are all bytes of an entry that is copied, ``packed`` the compressed ones of an image that gets a new
+    header, with the sizes and the key of the old; else ``data`` is the image. ``was_grouped``: it was a member of a
+    group, where it was compressed; it is compressed again, so that files do not grow when other members are removed.
+    ``like`` is the compression method of the image that this one replaces: None if that was uncompressed, "" if it
+    replaces none.
     """
 
     kind: int = 0
@@ -217,31 +221,31 @@ class EntryDraft(Record):
 
     @property
     def is_new(self) -> bool:
-        """True if its image is to be stored as the style says."""
+        """True if its image is stored according to the style."""
         return self.copied is None and self.packed is None
 
     @property
     def is_debug(self) -> bool:
-        """True if it is of a debug compile."""
+        """True if the image is from a debug compile."""
         return bool(self.flags & FLAG_DEBUG)
 
     def is_compressed(self, style: ProducerStyle) -> bool:
-        """Return whether a new image is compressed in a style."""
+        """Return whether a style compresses a new image."""
         if self.like != "":
             return self.like is not None
         return style.method is not None and (self.was_grouped or style.compresses(self.kind, self.is_debug))
 
     @property
     def size(self) -> int:
-        """The bytes of the image."""
+        """The size of the image in bytes."""
         return sum(map(len, self.data))
 
 
 def draft_entry(image: Image, style: ProducerStyle) -> EntryDraft:
-    """Return the entry for an image. Raises UsageError for what an entry cannot say."""
+    """Return the entry for an image. Raises UsageError for values that an entry cannot store."""
     old = image.record if isinstance(image.record, CudaEntry) and image.record.data == image.data else None
     is_kept = old is not None and old.group is None and (not style.recompresses or is_refused(old.data))
-    # An entry whose sizes were mended gets a header that is right.
+    # An entry whose sizes were corrected gets a correct header.
     if (
         old is not None
         and is_kept
@@ -268,7 +272,7 @@ def draft_entry(image: Image, style: ProducerStyle) -> EntryDraft:
     else:
         flags, version, area = label, (0, 0), CudaEntryStrings(identifier, options)
     like: str | None = ""
-    if old is None and isinstance(image.record, CudaEntry):  # other bytes in the place of an entry
+    if old is None and isinstance(image.record, CudaEntry):  # other bytes in place of an entry's
         like = "" if style.recompresses else image.compression
     if flags & FLAG_OBFUSCATED or image.attrs.get("obfuscated"):
         raise UsageError("nothing but NVIDIA's tools can obfuscate an image", hint="leave out the attr obfuscated")
@@ -315,7 +319,7 @@ def _architecture(image: Image) -> tuple[int, int]:
 
 
 def _label(image: Image) -> int:
-    """Return the flags for what is stated about an image."""
+    """Return the flags for the attributes of an image."""
     target, attrs = image.target, image.attrs
     if target.offload not in ("cuda", "none"):
         raise UsageError(f"a fat binary cannot say offload model {target.offload!r}", hint="it is for CUDA alone")
@@ -339,7 +343,7 @@ def _stored(image: Image, name: str) -> bytes:
 
 
 def finish_entry(draft: EntryDraft, style: ProducerStyle) -> Sequence[Piece]:
-    """Return the bytes of an entry: its header, its image, compressed if the style says so, and padding."""
+    """Return the bytes of an entry: its header, its image (compressed if the style says so), and padding."""
     if draft.copied is not None:
         return [draft.copied]
     if draft.packed is not None:
@@ -353,14 +357,14 @@ def finish_entry(draft: EntryDraft, style: ProducerStyle) -> Sequence[Piece]:
 
 
 def compress_image(pieces: Sequence[Piece], style: ProducerStyle) -> bytes:
-    """Return pieces as one compressed stream of a style. Raises UsageError for more than an entry can say."""
+    """Return pieces as one compressed stream of a style. Raises UsageError for a size that an entry cannot store."""
     from fatpack.codecs.compress import compress
 
     parts = _parts(pieces)
     try:
         stream = compress(parts, style.method or "", sum(map(len, pieces)), style.level, one_shot=True)
     finally:
-        parts.close()  # the traceback of an error keeps it, and with it the lock that other threads wait for
+        parts.close()  # otherwise the traceback of an error keeps it, and with it the lock that other threads wait for
     if len(stream) >= 1 << 32:
         raise UsageError(f"{len(stream)} compressed bytes in one entry", hint="use compress_mode none")
     return stream
@@ -378,7 +382,7 @@ def _parts(pieces: Iterable[Piece]) -> Generator[bytes | bytearray | memoryview]
         elif source.is_concurrent:
             yield from piece.pieces()
         else:
-            # Threads that take pieces of one stream in turn would each inflate it from its beginning again.
+            # Threads that read pieces of one stream in turn would each inflate it from its beginning again.
             with _ONE_READER:
                 yield from piece.pieces()
 
@@ -392,7 +396,7 @@ def _laid_out(draft: EntryDraft, flags: int, pieces: Sequence[Piece], sizes: tup
 def entry_header(
     draft: EntryDraft, flags: int, place: int | None, padded_size: int, sizes: tuple[int, int] = (0, 0)
 ) -> bytes:
-    """Return the header of an entry with its variable area; ``place`` is that of a member in its group."""
+    """Return the header of an entry with its variable area; ``place`` is the offset of a member in its group."""
     area, identifier_at, options_at = write_entry_strings(draft.kind, draft.area)
     minor, major = draft.code_version
     compressed_size, inflated_size = sizes

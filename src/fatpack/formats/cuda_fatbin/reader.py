@@ -1,4 +1,4 @@
-"""The walk over the entries of a fat binary: each is read, or named with what is wrong, and the next one is found."""
+"""Reader of fat binaries: walks over the entries, reports damaged ones, and finds the next one after them."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ if TYPE_CHECKING:
 #
 # ::
 #
-#     0x00  an entry of kind 0x100 whose flags say how the images are compressed
+#     0x00  an entry of kind 0x100 whose flags have the compression method
 #     0x40  number of members u32, bytes of this table u32
-#     0x48  the members: entries without images, each with its variable area behind it
-#     ....  the compressed images of all members, one behind the other
+#     0x48  the members: entries without images, each with its variable area after it
+#     ....  the compressed images of all members, one after the other
 #
-# A member has no size of its own: it ends with its last string. Listing a group inflates nothing unless it holds texts,
-# whose length nothing else tells.
+# A member has no size of its own: it ends with its last string. Listing a group inflates nothing unless it has texts,
+# whose length is not stored.
 
 
 def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) -> list[CudaEntry | CudaGroup]:
-    """Return the group that ``stored`` holds, all its bytes, and its members; what is wrong becomes a finding."""
+    """Return the group whose bytes are ``stored``, and its members; faults become findings."""
     packed = stored.slice(head.place, min(head.compressed_size, head.padded_size))
     problem = _not_compressed(stored, head) or inflation_problem(stored, packed, head)
     if problem is None:
@@ -106,7 +106,7 @@ def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) ->
             check_entry(row, member, faults)
             try:
                 data = without_padding(packed, member.kind) if member.kind in TEXTS else packed
-            except FormatError as error:  # the first text of a group inflates it
+            except FormatError as error:  # the first text of a group requires inflating it
                 problem = error
                 faults.unreadable("FP1403", error, stored.span())
                 data = packed = _refused(inside, error, member.padded_size)
@@ -162,14 +162,14 @@ def _rows(
 
 
 def _misplaced(row: View, member: CudaEntryHeader, inside: View, expected: int) -> FormatError | None:
-    """Return why a member has no image in the inflated bytes of its group; ``expected`` is where it should be."""
+    """Return why a member has no image in the inflated bytes of its group; ``expected`` is its expected offset."""
     if member.kind == GROUP:
         return fatbin_error(row, 0, "kind", "a group in a group")
     if not member.padded_size:
         return fatbin_error(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
     if member.place + member.padded_size <= len(inside):
         return None
-    # Images follow each other: of the two numbers, the place is wrong if the image fits behind the one before.
+    # Images follow each other: if the image fits after the previous one, its offset is wrong, not its size.
     is_place = member.place >= len(inside) or expected + member.padded_size <= len(inside)
     field, number = ("image_offset", member.place) if is_place else ("padded_size", member.padded_size)
     room = format_hex(expected if is_place else len(inside) - member.place)
@@ -185,18 +185,18 @@ def _refused(packed: View, error: FormatError, size: int) -> View:
     return refused_view(packed, refused_size(error, size), PicklableCall(error.with_traceback, None))
 
 
-# The sizes of an entry whose stored ones are wrong, where the image is whole all the same.
+# Recovery of an entry's sizes if the stored ones are wrong and the image is whole.
 #
-# Several numbers say the same thing: a compressed image has a size of its own, an ELF says how long it is, a text ends
-# in NUL, the strings of an entry say where its header ends, and behind an entry the next one starts. One wrong number
-# takes no image away as long as the others agree.
+# The sizes are redundant: compressed data and an ELF have a size of their own, a text ends in NUL, the strings of an
+# entry end with its header, and the next entry starts after this one. One wrong number loses no image if the others
+# agree.
 
-#: LIMIT: how far behind the start of an entry that its neighbour reached over it is looked for.
+#: LIMIT: bytes searched backwards for the start of an entry that the previous one overlapped.
 _REACH = 4096
 
 
 def find_entry_before(stored: View, start: int, at: int) -> int | None:
-    """Return where the last entry starts between two positions, at most ``_REACH`` before the second; None if none."""
+    """Return the start of the last entry between two positions, at most ``_REACH`` before the second; None if none."""
     first = max(start, at - _REACH)
     window = stored.head(first, at - first)
     places = sorted((first + window.rfind(kind) for kind in ENTRY_STARTS if kind in window), reverse=True)
@@ -206,15 +206,15 @@ def find_entry_before(stored: View, start: int, at: int) -> int | None:
 def recover_sizes(entry: View, head: CudaEntryHeader) -> CudaEntryHeader | None:
     """Return the numbers of an entry with sizes that fit into its bytes; None if its image is not whole there.
 
-    ``entry`` reaches up to what follows it.
+    ``entry`` ends at the start of the next part.
     """
     if head.kind == GROUP:
         return None
     strings_end = _end_of_strings(entry, head)
-    # The size that fits together with the end of the strings is right, and the other one wrong.
+    # The size that agrees with the end of the strings is right, the other one wrong.
     is_header_wrong = strings_end + head.padded_size == len(entry)
     places = (strings_end, head.place) if is_header_wrong else (head.place, strings_end)
-    # QUIRK(fatbinary 8): what fills a multiple of 8 is padded all the same.
+    # QUIRK(fatbinary 8): it adds padding even to a multiple of 8.
     for padding in (0, ALIGN):
         for place in places:
             room = len(entry) - place
@@ -224,21 +224,21 @@ def recover_sizes(entry: View, head: CudaEntryHeader) -> CudaEntryHeader | None:
 
 
 def _end_of_strings(entry: View, head: CudaEntryHeader) -> int:
-    """Return where the header of an entry ends by the strings in it."""
+    """Return the end of an entry's header by the strings in it."""
     faults = FindingCollector()
     end = read_entry_strings(entry, head, faults).end
     return -1 if faults.findings else end
 
 
 def _is_whole(entry: View, place: int, head: CudaEntryHeader, padding: int) -> bool:
-    """Return whether the bytes from a place on hold all of an image, and nothing else but its padding."""
+    """Return whether the bytes from a place on are a whole image and its padding."""
     image = entry.slice(place, len(entry) - place)
     size = _size(image, head)
     return size is not None and padded_size(size) + padding == len(image)
 
 
 def _size(image: View, head: CudaEntryHeader) -> int | None:
-    """Return how long an image is by what is in it, or by what its entry says of it; None if nothing says it."""
+    """Return the size of an image by its contents, or by its entry; None if neither has it."""
     method = compression_method(head.flags)
     if method is not None:
         return (
@@ -254,7 +254,7 @@ def _size(image: View, head: CudaEntryHeader) -> int | None:
 
 
 def _cut_image(head: CudaEntryHeader, room: int) -> str:
-    """Return what an image was that is not all there, "" if its header is wrong even for the ``room`` it once had."""
+    """Return the form of a truncated image, "" if its header is invalid even for the ``room`` it originally had."""
     if not is_plausible(head, room):
         return ""
     what = FORMS.get(head.kind, KINDS[head.kind])
@@ -265,7 +265,7 @@ def _cut_image(head: CudaEntryHeader, room: int) -> str:
     )
 
 
-#: advice for an entry that is listed with sizes of which one is wrong
+#: advice for an entry that is listed with a corrected size
 _WHOLE = "the image is whole: it is listed by what its other numbers and the next entry say"
 
 
@@ -280,7 +280,8 @@ def _size_of(head: CudaEntryHeader, field: str) -> int:
 class EntryWalk:
     """The entries of a fat binary, from the first to the last.
 
-    ``rest`` are all bytes from its first on, ``size`` its own as its header has them, ``stored`` those that it has.
+    ``rest`` are all bytes from the fat binary's first on, ``size`` is its size by the header, ``stored`` its actual
+    bytes.
     """
 
     def __init__(self, rest: View, size: int, faults: FindingCollector) -> None:
@@ -290,7 +291,7 @@ class EntryWalk:
         self._rest = rest
         self._size = size
         self._faults = faults
-        #: what is wrong with the last entry, which may be read anew
+        #: faults of the last entry, which may be read again
         self._of_last = faults.fresh()
         self._resumption: Resynchronizer | None = None
         self._is_extended_already = False
@@ -314,7 +315,7 @@ class EntryWalk:
         self._keep()
 
     def _parts_at(self, at: int) -> tuple[Sequence[CudaEntry | CudaGroup], int]:
-        """Return the entry or group at a position, with its members, and where the next one is."""
+        """Return the entry or group at a position, with its members, and the next one's position."""
         stored, left = self.stored, len(self.stored) - at
         numbers = stored.head(at, ENTRY.size)
         if numbers.startswith(MAGIC) and starts_fatbin(stored, at):
@@ -331,7 +332,7 @@ class EntryWalk:
         return self._read(at, head)
 
     def _no_entry(self, at: int, left: int) -> tuple[Sequence[CudaEntry | CudaGroup], int] | None:
-        """Return what follows where zeros are, or too few bytes for an entry; None if it may be one all the same."""
+        """Return the parts and next position for zeros or too few bytes; None if there may be an entry."""
         stored, following = self.stored, self._after(at)
         gap = stored.slice(at, following - at)
         if gap.is_zero():
@@ -351,7 +352,7 @@ class EntryWalk:
         return before or ((), len(stored))
 
     def _last_ends_early(self, at: int) -> bool:
-        """Return whether the last entry does not hold all of its image, so that the zeros behind it may be its own."""
+        """Return whether the last entry's image is not whole, so that the zeros after it may belong to it."""
         if self._last is None:
             return False
 
@@ -359,7 +360,7 @@ class EntryWalk:
         return recover_sizes(self.stored.slice(start, at - start), head) is None
 
     def _read(self, at: int, head: CudaEntryHeader) -> tuple[Sequence[CudaEntry | CudaGroup], int]:
-        """Return the entry or group at a position, whose sizes hold, and where the next one is."""
+        """Return the entry or group at a position, whose sizes are valid, and the next one's position."""
         entry = self.stored.slice(at, head.place + head.padded_size)
         self._last = None
         if head.kind == GROUP:
@@ -371,7 +372,7 @@ class EntryWalk:
     def _misplaced(
         self, at: int, head: CudaEntryHeader, problem: tuple[str, str]
     ) -> tuple[Sequence[CudaEntry | CudaGroup], int]:
-        """Return what can be had where the sizes of an entry do not hold, and where the next one is."""
+        """Return the readable part of an entry with invalid sizes, and the next one's position."""
         before = self._before(at)
         if before is not None:
             return before
@@ -391,7 +392,7 @@ class EntryWalk:
         return (), following
 
     def _before(self, at: int) -> tuple[Sequence[CudaEntry | CudaGroup], int] | None:
-        """Return the entry before a position where none is, if it is whole up to where the next one really starts."""
+        """Return the entry before a position without one, if it is whole up to the real start of the next one."""
         if self._last is None:
             return None
 
@@ -419,13 +420,13 @@ class EntryWalk:
         return self._faults
 
     def _keep(self) -> None:
-        """Let what is wrong with the last entry stand."""
+        """Keep the faults of the last entry."""
         if self._of_last:
             self._faults.take(self._of_last)
             self._of_last = self._faults.fresh()
 
     def _take_back(self) -> None:
-        """Forget the last entry, and what is wrong with it."""
+        """Discard the last entry, and its faults."""
         del self.parts[-1]
         self._of_last = self._faults.fresh()
 
@@ -434,12 +435,12 @@ class EntryWalk:
         self._noted.unreadable("FP1401", error, self.stored.span(start, following - start))
 
     def _fault(self, at: int, field: str, text: str, hint: str) -> BadValue:
-        """Return the error for a field of the entry that comes next, which starts at a position."""
+        """Return the error for a field of the next entry, which starts at a position."""
         name = f"entry[{len(self.parts)}].{field}"
         return fatbin_error(self.stored, at + ENTRY.field_offset(field), name, text, hint=hint)
 
     def _goes_on(self, at: int) -> bool:
-        """Return whether an entry follows where a fat binary ends by its size, which is wrong then."""
+        """Return whether an entry follows the end of a fat binary by its size, which is then wrong."""
         rest = self._rest
         if at != len(self.stored) or at >= len(rest) or not is_entry(rest, at):
             return False
@@ -448,7 +449,7 @@ class EntryWalk:
         return True
 
     def _is_extended(self, at: int, head: CudaEntryHeader) -> bool:
-        """Return whether an entry reaches over the end because the size of the fat binary is too small."""
+        """Return whether an entry extends past the end because the size of the fat binary is too small."""
         end = at + head.place + head.padded_size
         rest = self._rest
         if self._size > len(self.stored) or not is_plausible(head, len(rest) - at):
@@ -459,7 +460,7 @@ class EntryWalk:
         return True
 
     def _extend(self, end: int) -> None:
-        """Take bytes in that are behind the end which the header states."""
+        """Add bytes after the end that the header states."""
         if not self._is_extended_already:
             where, text = HEADER.field_offset("entries_size"), f"it is {self._size - HEADER.size}, and entries follow"
             error = fatbin_error(
@@ -476,7 +477,7 @@ class EntryWalk:
         return self._resumption.after(at + 8 & ~7)
 
     def _swallows(self, at: int) -> None:
-        """Note that another fat binary starts inside of this one; the walk over the file goes on with it."""
+        """Report that another fat binary starts inside of this one; the scan of the file continues with it."""
         stored = self.stored
         error = fatbin_error(
             stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside"
@@ -493,16 +494,16 @@ class EntryWalk:
         )
 
 
-# Bytes → model for CUDA fat binaries: the header, then entry by entry.
+# Reading of fat binaries: the header, then entry by entry.
 #
-# cuobjdump gives a whole file up for one wrong number. Here an entry that cannot be read is a finding, and reading goes
-# on with the next one: by the sizes of the entry if they hold, else where the next entry shows itself. A size that is
-# wrong takes no image away that is whole: of the container's own, entries behind it still belong to it; of an entry,
-# its image is as long as its other numbers and what follows it say (:mod:`fatpack.formats.cuda_fatbin.reader`).
+# cuobjdump rejects a whole file for one wrong number. Here an unreadable entry is a finding, and reading continues with
+# the next one: by the sizes of the entry if they are valid, else by searching for the next entry. A wrong size loses no
+# whole image: if it is the container's, entries after its end still belong to it; if it is an entry's, the size is
+# recovered from its other numbers and the next part.
 
 
 def detect(view: View, at: int = 0) -> bool:
-    """Return whether a fat binary starts at ``at``: its magic, and a header size of 16, or else an entry behind it."""
+    """Return whether a fat binary starts at ``at``: its magic, and a header size of 16 or an entry after it."""
     head = view.head(at, HEADER.size)
     if not head.startswith(MAGIC) or len(head) < HEADER.size:
         return False
@@ -510,7 +511,7 @@ def detect(view: View, at: int = 0) -> bool:
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the fat binary at ``at`` takes by its header, or None when that cannot be right."""
+    """Return how many bytes the fat binary at ``at`` takes by its header, or None if that cannot be right."""
     if not detect(view, at):
         return None
     size = HEADER.size + int(HEADER.read(view, at)[3])
@@ -518,10 +519,10 @@ def extent(view: View, at: int = 0) -> int | None:
 
 
 def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
-    """Return the fat binary that starts at ``at``. Images are spans of the view, inflated when they are read.
+    """Return the fat binary that starts at ``at``. Images are spans of the view, inflated on demand.
 
-    Entries that are damaged are reported as findings of severity ``error``, and listed if their place is known;
-    ``strict`` raises for the first of them instead. Raises BadMagic, Truncated, BadValue where there is no header;
+    Damaged entries are reported as findings of severity ``error``, and listed if their place is known;
+    ``strict`` raises for the first of them instead. Raises BadMagic, Truncated, BadValue if there is no header;
     offsets are absolute.
     """
     container = fast_path.read_fast(view, at)
@@ -546,9 +547,9 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
 def read_parts(
     view: View, at: int, faults: FindingCollector
 ) -> tuple[int, View, list[CudaEntry | CudaGroup], list[Span]]:
-    """Return the version, the bytes, the parts and the unknown spans of a fat binary: all but its images.
+    """Return the version, the bytes, the parts and the unknown spans of a fat binary: everything except its images.
 
-    This is what listing a library of thousands of fat binaries needs. Raises what :func:`parse` does.
+    Listing a library of thousands of fat binaries needs only this. Raises the same errors as :func:`parse`.
     """
     version, size = _read_header(view, at, faults)
     left = len(view) - at

@@ -1,9 +1,9 @@
 """Model → bytes for fat binaries, byte-identical to fatbinary for the same input where the compressors are the same.
 
-Images of other fat binaries are copied as they are stored: compressed or obfuscated, with their flags. One whose target
+Images of other fat binaries are copied as stored: compressed or obfuscated, with their flags. One whose target
 or attributes were changed keeps its compressed bytes under a new header.
 
-What makes new entries is imported when there are some to be made: readers import this face of the room, too.
+The module for new entries is imported on demand: readers import this one, too.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     Drafts = TypeVar("Drafts")
 
 
-# Groups as fatbinary 13.4 and later write them (``-concat``).
+# Groups of fatbinary 13.4 and later (``-concat``).
 
 _SHARED = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK
 
 
 def group_entries(drafts: Sequence[EntryDraft], style: ProducerStyle) -> Iterator[Callable[[], Sequence[Piece]]]:
-    """Yield what makes entries and groups: PTX, cubins, and cubins that can be finalized make a group each.
+    """Yield the drafts of each entry or group: PTX, cubins, and cubins that can be finalized are a group each.
 
-    What is alone in its class is no group, and comes first with all that is of no class.
+    A draft that is alone in its class is not a group, and comes first with all drafts of no class.
     """
     classes: dict[int, list[EntryDraft]] = {number: [] for number in range(4)}
     for draft in drafts:
@@ -90,9 +90,9 @@ def _group(members: Sequence[EntryDraft], style: ProducerStyle) -> Sequence[Piec
     return [head + table, stream, bytes(-len(stream) % 8)]
 
 
-# Producers and their modes of compression: the knowledge behind ``-compress-mode`` of fatbinary.
+# Producers and their modes of compression, for ``-compress-mode`` of fatbinary.
 #
-# What each version does was found by inflating its output and compressing it again with every level.
+# How we know: the output of each version was inflated and compressed again with every level.
 
 #: method and level; LZ4's levels are those of its high-compression form
 _ZSTD, _SMALLEST = ("zstd", 5), ("zstd", 19)
@@ -110,10 +110,10 @@ DEFAULT_PRODUCER = "13.0"
 
 
 class ProducerStyle(Record):
-    """How new entries are written: ``method`` and ``level`` of compression, None to leave all as they are.
+    """Style of new entries: ``method`` and ``level`` of compression, None to compress nothing.
 
-    ``compresses_all`` includes cubins. ``groups`` writes groups (``-concat``), ``minifies`` takes comments and blanks
-    out of PTX, ``recompresses`` treats images of other fat binaries as if they were new.
+    ``compresses_all`` includes cubins. ``groups`` writes groups (``-concat``), ``minifies`` removes comments and blanks
+    from PTX, ``recompresses`` treats images of other fat binaries as if they were new.
     """
 
     method: str | None
@@ -124,7 +124,7 @@ class ProducerStyle(Record):
     recompresses: bool
 
     def like(self, method: str) -> ProducerStyle:
-        """Return the style that compresses by another method, at the level that a producer takes for that one."""
+        """Return the style with another method, at the level that a producer uses for that one."""
         if method == self.method:
             return self
         level = next((level for modes in _MODES.values() for name, level in modes.values() if name == method), None)
@@ -133,12 +133,12 @@ class ProducerStyle(Record):
         return self.replace(method=method, level=level)
 
     def compresses(self, kind: int, is_debug: bool) -> bool:
-        """Return whether an image of that kind is compressed: text and the like always, cubins on request."""
+        """Return whether an image of that kind is compressed: text and debug code always, cubins on request."""
         return self.method is not None and (self.compresses_all or is_debug or kind in WITH_OPTIONS)
 
 
 def producer_style(options: FatbinOptions) -> ProducerStyle:
-    """Return how new entries are written. Raises UsageError for what no producer does."""
+    """Return the style of new entries. Raises UsageError for a combination that no producer has."""
     producer = options.producer or DEFAULT_PRODUCER
     mode = options.compress_mode or "default"
     _check("producer", producer, PRODUCERS)
@@ -164,18 +164,18 @@ def _check(name: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def write(container: Container, options: FatbinOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of a fat binary; images that are not compressed are passed on without reading them whole.
+    """Yield the pieces of a fat binary; uncompressed images are copied without reading them whole.
 
-    ``options`` decide how new images are written, and whether images of other fat binaries count as new; but for
-    ``include_ptx``, by which images are chosen before.
+    ``options`` set the style of new images, and whether images of other fat binaries count as new; ``include_ptx`` is
+    not used here, it selects images before.
 
     The attrs of an image are ``identifier``, ``options`` (not of cubins), ``debug`` (``yes``), ``host`` (``linux``,
-    ``windows``, ``mac``, ``none``) and ``kind`` (a word or number, where the form does not tell it). A container that
-    was parsed and not changed comes out as it was stored. Raises UsageError for what the format cannot hold,
+    ``windows``, ``mac``, ``none``) and ``kind`` (a word or number, if the form does not imply it). A container that was
+    parsed and not changed is written as it was stored. Raises UsageError for contents that the format cannot store,
     Unsupported for another version.
     """
     record = container.record if isinstance(container.record, Fatbin) else None
-    # Comparing images makes what was not made of them yet, so their number comes first.
+    # Comparing images loads their deferred fields, so their number is compared first.
     is_as_read = record is not None and options is None and len(container.images) == len(record.images)
     if record and is_as_read and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         yield record.stored
@@ -196,9 +196,9 @@ def write(container: Container, options: FatbinOptions | None = None) -> Iterato
 
 
 def _parts(images: Sequence[Image], style: ProducerStyle) -> list[Sequence[Piece]]:
-    """Return the pieces of every entry. All sizes are known then, which the header needs.
+    """Return the pieces of every entry. Then all sizes are known, which the header needs.
 
-    What is to be compressed is compressed on all cores, so that one image for each of them is in memory.
+    Compression runs on all cores, so one image per core is in memory.
     """
     from fatpack.concurrency.threads import ThreadTasks
     from fatpack.formats.cuda_fatbin.new_entry import draft_entry, finish_entry
@@ -240,12 +240,13 @@ def _task(
 
 
 def is_as_stored(image: Image) -> bool:
-    """Return whether an image is one that was read from a fat binary, and nothing of it was changed."""
+    """Return whether an image was read from a fat binary, and not changed."""
     return isinstance(image.record, CudaEntry) and image == entry_image(image.record)
 
 
 def _group_at(images: Sequence[Image], number: int) -> int:
-    """Return how many images from here on are all the members of one group, unchanged and in order; 0 if not."""
+    """Return the number of images from here on if they are all the members of one group, unchanged and in order; else
+    0."""
     first = images[number].record
     if not isinstance(first, CudaEntry) or first.group is None or first.number:
         return 0

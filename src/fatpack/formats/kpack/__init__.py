@@ -1,17 +1,17 @@
-"""kpack archive: the file in which ROCm's packages keep the device code that was taken out of their libraries.
+"""kpack archive: the file in which ROCm's packages keep the device code of their libraries.
 
 ::
 
     0x00  magic "KPAK", version u32 = 1, toc_offset u64, zeros up to 0x40
-    0x40  none:             the code objects, one behind the other; the table says where each is
+    0x40  none:             the code objects, one after the other; the table has their places
           zstd-per-kernel:  count u32, then for each its size u32 and a zstd frame
     ....  one MessagePack map: format_version, group_name, gfx_arch_family, gfx_arches, toc, compression_scheme and
           blobs [{offset, size}] or zstd_offset and zstd_size; to the end of the archive
           toc: {"lib/libx.so#0": {"gfx1100": {type, ordinal, original_size}}}
 
-All of it is little-endian but MessagePack. A library whose code was taken out has a marker (``HIPK``) in the place of
-its bundle (:mod:`fatpack.registration.kpack_marker`); what follows ``#`` in a key is the number of the code object
-that the marker asks for. Manifests beside archives are :mod:`fatpack.formats.kpack.manifest`.
+Everything except MessagePack is little-endian. A library without its code has a marker (``HIPK``) in place of its
+bundle (:mod:`fatpack.registration.kpack_marker`); the number after ``#`` in a key is that of the code object in the
+marker. :mod:`fatpack.formats.kpack.manifest` reads the manifests of archives.
 
 How we know: rocm_kpack of 2026 (``python/rocm_kpack/kpack.py``, ``compression.py``, ``runtime/src/toc_parser.cpp``,
 ``compression.cpp``); its two test archives are read and written to the same bytes.
@@ -87,7 +87,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what the common model does not say: group, family, the listed architectures, the blob of each image."""
+    """Return facts beyond the common model: group, family, the listed architectures, the blob of each image."""
     header = _header(container)
     return {
         "group": container.attrs.get("group", ""),

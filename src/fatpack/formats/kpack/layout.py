@@ -1,4 +1,4 @@
-"""Byte layouts of kpack archives, and the words of their table of contents."""
+"""Byte layouts of kpack archives, the words of their table of contents, and the records of stored ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KPACK_FORMAT = "rocm-kpack"
 MAGIC = magic_numbers.KPACK
 VERSION = 1
 
-#: What every code object in an archive is for; the table of contents names the processor alone.
+#: The target of every code object in an archive; the table of contents has only the processor.
 TRIPLE = "amdgcn-amd-amdhsa"
 
 HEADER = Layout(
@@ -31,20 +31,20 @@ HEADER = Layout(
     ],
 )
 
-#: Of ``zstd-per-kernel``: what the frames begin with, and what stands before each.
+#: For ``zstd-per-kernel``: the header before all frames, and the header of each.
 COUNT = Layout(KPACK_FORMAT, "frame count", [Field("frame_count", "u32", "number of frames that follow")])
 FRAME = Layout(KPACK_FORMAT, "frame", [Field("frame_size", "u32", "bytes of the zstd frame that follows")])
 
-#: The images begin here, behind the header and zeros.
+#: The images begin here, after the header and zeros.
 DATA_OFFSET = 64
 
-#: value of ``compression_scheme`` → what the model calls it
+#: value of ``compression_scheme`` → name in the model
 SCHEMES = {b"none": None, b"zstd-per-kernel": "zstd"}
 
-#: What the entry of a code object has as its ``type``.
+#: The ``type`` of a code object's entry.
 TYPE = "hsaco"
 
-#: that type → the form of the image. What its archive names so is listed without inflating it.
+#: that type → the form of the image. Images with this type are listed without inflating them.
 FORMS = {TYPE: "code-object"}
 
 
@@ -55,16 +55,15 @@ __all__ = ["kpack_errors"]
 kpack_errors = ErrorFactory(KPACK_FORMAT)
 
 
-# What a kpack archive stores beyond the common model, kept so that a rewrite loses nothing.
+# Stored data of a kpack archive beyond the common model, kept so that a rewrite loses nothing.
 
 
 class KpackHeader(Record):
-    """What header and table of contents say of the whole archive; kept in ``Container.record``.
+    """The archive's fields from header and table of contents; kept in ``Container.record``.
 
-    ``toc_offset`` is where the table is, from the magic, and ``size`` the bytes of the archive. ``archs`` are the
-    architectures that the table lists, and ``served`` those that it had images for, which may be others. ``further``
-    are pairs that no field of this version names: keys, and values as they are stored. ``data_offset`` is where zstd
-    frames begin, 0 if there are none.
+    ``toc_offset`` is the offset of the table, from the magic, and ``size`` the size of the archive. ``archs`` are the
+    architectures that the table lists, ``served`` those of its images, which may differ. ``further`` are unknown pairs:
+    keys, and values as stored. ``data_offset`` is the start of zstd frames, 0 if there are none.
     """
 
     version: int
@@ -77,10 +76,10 @@ class KpackHeader(Record):
 
 
 class KpackEntry(Record):
-    """One code object as the table has it: which blob it is, the bytes as they are stored, its further pairs.
+    """One code object of the table: its blob's number, the bytes as stored, its further pairs.
 
-    ``ordinal`` is below zero for an image that comes from elsewhere. ``at`` and ``end`` are where its key and value
-    stand in the archive, from the magic.
+    ``ordinal`` is negative for an image that was not read from an archive. ``at`` and ``end`` are the span of its key
+    and value in the archive, from the magic.
     """
 
     ordinal: int

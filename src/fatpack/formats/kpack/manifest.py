@@ -1,14 +1,14 @@
-"""Manifests (``.kpm``), which lie beside kpack archives and say which there are: MessagePack, without a magic.
+"""Manifests (``.kpm``): lists of the kpack archives in a folder, as MessagePack without a magic.
 
 ::
 
     {"format_version": 1, "component_name": "blas_lib", "prefix": "lib",
      "kpack_files": {"gfx1100": {"file": "blas_lib_gfx1100.kpack", "size": 903, "kernel_count": 2}, …}}
 
-``file`` is a name in the folder of the manifest, ``size`` the bytes of that archive, ``kernel_count`` how many code
-objects it has for the architecture. Until February of 2026 programs named a manifest instead of archives; the runtime
-read one of at most 1 MiB and took the first entry of an architecture. Today tools alone write and read it. (rocm_kpack
-before 46b857b, ``artifact_splitter.py`` and ``loader.cpp``; ``runtime/tests`` keeps three of them.)
+``file`` is a name in the manifest's folder, ``size`` the bytes of that archive, ``kernel_count`` the number of code
+objects for the architecture. Until February 2026 programs named a manifest instead of archives; the runtime read one of
+at most 1 MiB and used the first entry of an architecture. Now only tools write and read it. (rocm_kpack before 46b857b,
+``artifact_splitter.py`` and ``loader.cpp``; ``runtime/tests`` keeps three of them.)
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ FORMAT = "rocm-kpack-manifest"
 
 manifest_errors = ErrorFactory(FORMAT)
 
-#: LIMIT: bytes of a manifest that are read, as the runtime had it.
+#: LIMIT: bytes of a manifest that are read; the runtime had the same limit.
 _SIZE = 1 << 20
 
-#: LIMIT: architectures of one manifest. There are some hundred; an entry of 8 bytes costs far more once it is read.
+#: LIMIT: architectures of one manifest. There are about a hundred; an entry of 8 bytes costs far more once it is read.
 _MOST_FILES = 10_000
 
-#: Bytes in front of which the key of the files stands.
+#: The key of the files must start within this many bytes.
 _FRONT = 4096
 
 _VERSION = 1
 
-#: First bytes of a map, and the key that tells a manifest from other maps, with its length in front.
+#: First bytes of a map, and the key that distinguishes a manifest from other maps, after its length.
 _MAPS = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
 _KEY = b"\xabkpack_files"
 
 
 class ManifestFile(Record):
-    """What a manifest says of an architecture: the archive, its bytes and code objects (None: not stated)."""
+    """An architecture's entry: the archive, its bytes and number of code objects (None: not stated)."""
 
     arch: str
     file: str
@@ -55,7 +55,7 @@ class ManifestFile(Record):
 
 
 class KpackManifest(Record):
-    """A manifest: which component it is for, where that is installed, and its archives by architecture."""
+    """A manifest: its component, where that is installed, and its archives by architecture."""
 
     component: str
     prefix: str
@@ -72,9 +72,9 @@ def detect_manifest(view: View) -> bool:
 
 
 def parse_manifest(view: View) -> KpackManifest:
-    """Return the manifest that the bytes are. Raises Truncated, BadValue, and LimitExceeded for one that is too long.
+    """Parse a manifest. Raises Truncated, BadValue, and LimitExceeded for one that is too long.
 
-    An entry that is wrong is a finding, and the others are read.
+    A damaged entry is a finding, and the others are read.
     """
     if len(view) > _SIZE:
         raise manifest_errors.limit(view, 0, "manifest", f"it has {len(view)} bytes", f"at most {_SIZE}")
@@ -107,7 +107,7 @@ def parse_manifest(view: View) -> KpackManifest:
 def _read_files(
     view: View, reader: MessagePackReader, files: dict[str, ManifestFile], faults: FindingCollector
 ) -> None:
-    """Take up the files of the map that the reader is at; the runtime took the first entry of an architecture."""
+    """Add the files of the map at the reader's position; the runtime used the first entry of an architecture."""
     archs = reader.map_of_strings()
     while True:
         at = reader.at
@@ -133,7 +133,7 @@ def _read_files(
 
 
 def _file(view: View, arch: str, reader: MessagePackReader, at: int) -> ManifestFile:
-    """Return the entry that the reader is at, which starts at ``at``."""
+    """Return the entry at the reader's position, which starts at ``at``."""
     name: str | None = None
     numbers: dict[bytes, int | None] = {b"size": None, b"kernel_count": None}
     for key in reader.map_of_strings():

@@ -1,7 +1,7 @@
-"""Bytes → model for kpack archives.
+"""Reader of kpack archives.
 
-Every offset and size is checked before it is used. A code object that the table names and the archive does not hold is
-a finding, and all others are listed.
+Every offset and size is checked before it is used. A code object in the table but not in the archive is a finding, and
+all others are listed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fatpack.formats.kpack.toc import TocRow
 
 
-# Which byte of a kpack archive is what.
+# Byte labels.
 
 
 def label_kpack(body: View, header: KpackHeader, container: Container) -> Iterator[Label]:
@@ -71,11 +71,11 @@ def _entry(body: View, number: int, image: Image) -> Label | None:
 
 
 def _table(body: View, header: KpackHeader, entries: Sequence[Label]) -> Iterator[Label]:
-    """Yield labels for the pairs of the table; of the pair that names the code objects, for each of its entries."""
+    """Yield labels for the pairs of the table; in the pair of the code objects, for each entry."""
     toc = KpackToc(body.slice(header.toc_offset, len(body) - header.toc_offset))
     yield Label(toc.view.span(0, 1), "toc", "", "the head of the table: how many pairs it has")
     ends = [at for at, _ in toc.pairs[1:]] + [toc.size]
-    for (at, key), end in zip(toc.pairs, ends, strict=False):  # an empty map has an end, and no pair
+    for (at, key), end in zip(toc.pairs, ends, strict=False):  # an empty map has an end, but no pair
         pair = Label(toc.view.span(at, end - at), f"toc.{decode_text(key)}", "", "a pair of the table")
         yield from _divided(pair, entries) if key == b"toc" else (pair,)
 
@@ -91,12 +91,12 @@ def _divided(pair: Label, entries: Sequence[Label]) -> Iterator[Label]:
         yield pair.replace(span=pair.span.replace(start=reached))
 
 
-#: A table that can be read so far is one.
+#: Bytes of a damaged table that must be readable for it to count as a table.
 _BELIEVED = 64
 
 
 def detect(view: View, at: int = 0) -> bool:
-    """Return whether a kpack archive seems to start at ``at``: its magic is there, and room for a version."""
+    """Return whether a kpack archive seems to start at ``at``: there are its magic and bytes for a version."""
     head = view.head(at, 8)
     return head[:4] == MAGIC and len(head) == 8
 
@@ -104,8 +104,8 @@ def detect(view: View, at: int = 0) -> bool:
 def extent(view: View, at: int = 0) -> int | None:
     """Return how many bytes the archive at ``at`` takes: its table of contents is last.
 
-    Of a table that cannot be read they are those in front of what is wrong, so that nobody reads them again; None if
-    that is near its start, and nothing says that it is a table.
+    If the table is damaged, the bytes before the damage count, so that they are not read again; None if the damage is
+    so near its start that it may not be a table.
     """
     try:
         _, toc = _tables(view, at)
@@ -119,14 +119,14 @@ def extent(view: View, at: int = 0) -> int | None:
 
 
 def _reached(error: FormatError, view: View, at: int) -> int:
-    """Return how many bytes from ``at`` are in front of what an error is about."""
+    """Return the number of bytes between ``at`` and the position of an error."""
     return 0 if error.offset is None else error.offset - view.offset(at)
 
 
 def parse(view: View, at: int = 0) -> Container:
     """Return the archive that starts at ``at``; its images in the order of their ordinals. Nothing is inflated.
 
-    Raises BadMagic, Unsupported (a version or a compression scheme that is not known), Truncated, BadValue and
+    Raises BadMagic, Unsupported (an unknown version or compression scheme), Truncated, BadValue and
     LimitExceeded; offsets are absolute.
     """
     toc_offset, toc = _tables(view, at)
@@ -169,7 +169,7 @@ def parse(view: View, at: int = 0) -> Container:
 
 
 def _tables(view: View, at: int) -> tuple[int, KpackToc]:
-    """Return where the table of contents is, from the magic, and the table."""
+    """Return the offset of the table of contents, from the magic, and the table."""
     head = view.head(at, HEADER.size)
     if not head or not MAGIC.startswith(head[:4]):
         raise kpack_errors.magic(view, at, "not a kpack archive", MAGIC.hex(" "))
@@ -190,12 +190,12 @@ def _tables(view: View, at: int) -> tuple[int, KpackToc]:
 
 
 def _blob(body: View, offset: int, size: int, toc_offset: int) -> View | None:
-    """Return the bytes of a blob, None where the archive does not have them."""
+    """Return the bytes of a blob, None if the archive does not have them."""
     return body.slice(offset, size) if HEADER.size <= offset and offset + size <= toc_offset else None
 
 
 def _frames(body: View, toc: KpackToc, start: int, size: int, faults: FindingCollector) -> Iterator[View]:
-    """Yield the zstd frames of the archive, one behind the other as each says how long it is."""
+    """Yield the zstd frames of the archive, one after the other by their stored sizes."""
     end = start + size
     if start < HEADER.size or end > toc.view.start - body.start or size < COUNT.size:
         problem = f"the frames at {format_hex(start)} take {size} bytes"
@@ -256,7 +256,7 @@ def _image(
 
 
 def _inflated(stored: View, method: str, size: int | None) -> View:
-    """Return what a frame inflates to when it is read; its size is what the table says, or else the frame itself."""
+    """Return a frame inflated on demand; its size is from the table, or else from the frame itself."""
     from fatpack.io.inflated import InflatedSource, PicklableCall
 
     stated = _stated_size(stored) if size is None else size
@@ -292,12 +292,12 @@ def _pieces(stored: View, method: str, size: int) -> Iterator[bytes]:
     return inflate_pieces(stored, method, size, format=KPACK_FORMAT)
 
 
-#: Bytes at the start of a frame that say how long its content is; RFC 8878, 3.1.1.1.
+#: Bytes at the start of a frame that have its content's size; RFC 8878, 3.1.1.1.
 _FRAME_HEADER = 18
 
 
 def _stated_size(stored: View) -> int:
-    """Return the size that a zstd frame states, 0 if it states none: reading the image then says what is wrong."""
+    """Return the content size in a zstd frame, 0 if it has none: reading the image then raises the error."""
     import zstandard
 
     try:
@@ -307,7 +307,8 @@ def _stated_size(stored: View) -> int:
 
 
 def _check_archs(toc: KpackToc, archs: Sequence[str], served: frozenset[str], faults: FindingCollector) -> None:
-    """Note where the list of architectures, by which the runtime chooses an archive, is not that of the images."""
+    """Report differences between the list of architectures, by which the runtime chooses an archive, and the
+    images'."""
     span = _place(toc, b"gfx_arches")
     for arch in dict.fromkeys(archs):
         if arch not in served:
@@ -324,7 +325,7 @@ def _place(toc: KpackToc, key: bytes) -> Span:
 
 
 def _unknown(body: View, header: KpackHeader, data_size: int, blobs: Sequence[View | None]) -> list[View]:
-    """Return the bytes in front of the table that are neither zeros nor described by it."""
+    """Return the bytes before the table that are neither zeros nor described by it."""
     parts = [(HEADER.size, HEADER.size), (header.toc_offset, header.toc_offset)]
     if header.data_offset:
         parts.append((header.data_offset, header.data_offset + data_size))

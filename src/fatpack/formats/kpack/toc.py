@@ -1,7 +1,7 @@
-"""The table of contents of a kpack archive: one MessagePack map, read without building what nobody asks for.
+"""The table of contents of a kpack archive: one MessagePack map, of which only the requested values are decoded.
 
-Keys as rocm_kpack's ``kpack.py`` writes them; the runtime (``toc_parser.cpp``) takes the first of two equal keys and
-passes over those it does not know.
+Keys as rocm_kpack's ``kpack.py`` writes them; the runtime (``toc_parser.cpp``) uses the first of two equal keys and
+ignores unknown ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.errors import LimitExceeded
     from fatpack.io.source import View
 
-#: What this version knows of the map, in the order in which it is written.
+#: The known keys of the map, in the order in which they are written.
 KEYS = (
     b"format_version",
     b"group_name",
@@ -33,14 +33,14 @@ KEYS = (
 )
 
 
-#: Bytes of a table that are read first, and how many times as many if it is longer.
+#: Bytes of a table that are read first, and the factor by which this grows if it is longer.
 _FIRST, _STEP = 4096, 8
 
 
 class TocRow(Record):
-    """A row of ``toc``: the code object of one ``binary`` for one ``arch``; ``size`` is None where it is not stated.
+    """A row of ``toc``: the code object of one ``binary`` for one ``arch``; ``size`` is None if it is not stated.
 
-    ``at`` and ``end`` are where architecture and entry stand in the table.
+    ``at`` and ``end`` are the span of architecture and entry in the table.
     """
 
     binary: str
@@ -54,10 +54,10 @@ class TocRow(Record):
 
 
 class KpackToc:
-    """The map, with the place of every value; values are read when they are asked for."""
+    """The map, with the place of every value; values are decoded on demand."""
 
     def __init__(self, view: View) -> None:
-        """Find the values of the map that a view starts with. Raises Truncated, BadValue, LimitExceeded."""
+        """Find the values of the map at the start of a view. Raises Truncated, BadValue, LimitExceeded."""
         self.view = view
         room = _FIRST
         while True:
@@ -68,7 +68,8 @@ class KpackToc:
                 self._find(reader)
                 break
             except Truncated as error:
-                # Magics may stand side by side, each with a table that reaches far: no more is read than is there.
+                # A file may have many magics, each with a table that claims many bytes: no more is read than the file
+                # has.
                 reached = reader.at if error.offset is None else error.offset - view.offset(0)
                 room = max(_STEP * room, reached + error.needed)
                 if len(reader.view) == len(view) or reached + error.needed > len(view):
@@ -81,7 +82,7 @@ class KpackToc:
 
     def _find(self, reader: MessagePackReader) -> None:
         self._places: dict[bytes, int] = {}
-        #: where each pair of the map starts, with its key, in stored order
+        #: the start of each pair of the map, with its key, in stored order
         self.pairs: list[tuple[int, bytes]] = []
         self.further: list[tuple[bytes, bytes]] = []
         self.repeated: dict[str, None] = {}
@@ -107,7 +108,7 @@ class KpackToc:
         return kpack_errors.limit(self.view, 0, "table of contents", "it is too long", most, limits.advice("KPACK_TOC"))
 
     def place(self, key: bytes) -> int | None:
-        """Return where the value of a key is in the table, None if there is none."""
+        """Return the position of a key's value in the table, None if there is none."""
         return self._places.get(key)
 
     def text(self, key: bytes) -> str:
@@ -125,9 +126,9 @@ class KpackToc:
         return tuple(decode_text(self._reader.string()) for _ in self._reader.array())
 
     def scheme(self) -> bytes:
-        """Return how the code objects are stored. Raises Unsupported for a scheme that is not known."""
+        """Return the compression scheme. Raises Unsupported for an unknown one."""
         if not self._go(b"compression_scheme"):
-            return b"none"  # as rocm_kpack reads it
+            return b"none"  # rocm_kpack's default
         at = self._reader.at
         name = self._reader.string()
         if name not in SCHEMES:
@@ -138,9 +139,9 @@ class KpackToc:
         return name
 
     def blobs(self) -> Iterator[tuple[int, int]]:
-        """Yield offset and size of each blob, as they are stored; none if there is no such array.
+        """Yield offset and size of each blob, as stored; none if there is no such array.
 
-        Raises LimitExceeded where there are too many.
+        Raises LimitExceeded if there are too many.
         """
         if not self._go(b"blobs"):
             return
@@ -158,9 +159,9 @@ class KpackToc:
             yield offset, size
 
     def kernels(self) -> Iterator[TocRow | BadValue]:
-        """Yield the code objects in stored order, and in the place of a damaged entry what is wrong with it.
+        """Yield the code objects in stored order, and for a damaged entry its error.
 
-        Raises LimitExceeded where there are too many.
+        Raises LimitExceeded if there are too many.
         """
         if not self._go(b"toc"):
             return
@@ -178,7 +179,7 @@ class KpackToc:
                 yield self._kernel(decode_text(binary), decode_text(arch), at)
 
     def _kernel(self, binary: str, arch: str, at: int) -> TocRow | BadValue:
-        """Return the entry that the reader is at, and move behind it, whatever it holds."""
+        """Return the entry at the reader's position, and move after it, even if it is damaged."""
         reader = self._reader
         start = reader.at
         reader.skip()
@@ -203,7 +204,7 @@ class KpackToc:
                 kind = decode_text(reader.string())
             else:
                 further.append((key, reader.stored()))
-        # The runtime takes the first blob where no ordinal is stated.
+        # The runtime uses the first blob if no ordinal is stated.
         return TocRow(binary, arch, ordinal or 0, kind, size, tuple(further), at, reader.at)
 
     def _go(self, key: bytes) -> bool:
@@ -232,10 +233,10 @@ def too_many_code_objects(view: View, at: int, field: str) -> LimitExceeded:
 
 
 def decode_text(text: bytes) -> str:
-    """Return a string of the table; bytes that are no UTF-8 stay as they are when it is written again."""
+    """Return a string of the table; bytes that are not UTF-8 are written again unchanged."""
     return text.decode("utf-8", "surrogateescape")
 
 
 def encode_text(text: str) -> bytes:
-    """Return what is stored for a string."""
+    """Return the stored bytes of a string."""
     return text.encode("utf-8", "surrogateescape")

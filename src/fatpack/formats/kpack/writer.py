@@ -1,6 +1,6 @@
-"""Model → bytes for kpack archives, as rocm_kpack's ``kpack.py`` and ``compression.py`` lay them out.
+"""Writer of kpack archives, in the layout of rocm_kpack's ``kpack.py`` and ``compression.py``.
 
-Header, zeros up to 64, the code objects one behind the other (``none``), or their count and each frame behind its size
+Header, zeros up to 64, the code objects one after the other (``none``), or their count and each frame after its size
 (``zstd-per-kernel``), then the table of contents.
 """
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image
     from fatpack.options import KpackOptions
 
-#: What rocm_kpack compresses with.
+#: The compression level of rocm_kpack.
 LEVEL = 3
 
 
 def write(container: Container, options: KpackOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of an archive. Images of another archive that are stored as wanted are copied as they are.
+    """Yield the pieces of an archive. Images of another archive with the right compression are copied as stored.
 
-    ``options`` state the compression; without them it is as ``attrs["compression"]`` has it. The binaries that the
-    images belong to are their ``attrs["binary"]``. Raises UsageError for two images of one binary and architecture,
-    or one without a binary; Unsupported for images of an archive that share their bytes.
+    ``options`` set the compression, by default ``attrs["compression"]``. The binary of an image is its
+    ``attrs["binary"]``. Raises UsageError for two images of one binary and architecture, or one without a binary;
+    Unsupported for images of an archive that share their bytes.
     """
     stored = container.record if isinstance(container.record, KpackHeader) else None
     method = options.compression if options else container.attrs.get("compression")
@@ -94,7 +94,8 @@ def _check(container: Container, stored: KpackHeader | None) -> None:
 
 
 def _blobs(images: Sequence[Image], method: str | None, level: int | None) -> tuple[list[Piece], list[int]]:
-    """Return the stored code objects, and which of them each image is: what shared one in its archive still does."""
+    """Return the stored code objects, and the number of each image's: images that shared one in their archive still
+    do."""
     blobs: list[Piece] = []
     ordinals: list[int] = []
     shared: dict[tuple[int, int, int], int] = {}
@@ -153,7 +154,8 @@ def _table(
 
 
 def _archs(container: Container, stored: KpackHeader | None) -> list[str]:
-    """Return the architectures to list. What was listed without an image stays, what had images goes with them."""
+    """Return the architectures to list. Architectures listed without an image stay; those whose images were removed
+    go."""
     now = dict.fromkeys(image.target.arch for image in container.images)
     if stored is None:
         return list(now)

@@ -12,9 +12,9 @@
 Version 1 holds one image, so several binaries follow each other; 2 and 3 hold any number.
 
 How we know: version 1 is byte-compared with llvm-offload-binary 22 and yaml2obj 22 in the reference tests, version 2
-with llvm-offload-binary 23.1, which refuses version 3. That follows LLVM main's ``OffloadBinary.h`` and
+with llvm-offload-binary 23.1, which refuses version 3. Version 3 follows LLVM main's ``OffloadBinary.h`` and
 ``OffloadBinary.cpp`` of 2026 (llvm#169425, llvm#222774). The order of keys in an entry and the image kind of ``.spv``
-files differ between LLVM 22 and 23: they follow the version that is written.
+files differ between LLVM 22 and 23: they depend on the version that is written.
 
 QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4; the code says 4 and 8 since LLVM 21.
 """
@@ -91,20 +91,20 @@ LAYOUTS = (*_TABLES.header.values(), _TABLES.entry, _TABLES.strings[1], _TABLES.
 
 
 def detect(view: View, at: int = 0) -> bool:
-    """Return whether an offload binary seems to start at ``at``: its magic is there, and room for a version."""
+    """Return whether an offload binary seems to start at ``at``: there are its magic and bytes for a version."""
     head = view.head(at, 8)
     return head[:4] == MAGIC and len(head) == 8
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the binary at ``at`` takes by its header, or None when that cannot be right."""
+    """Return how many bytes the binary at ``at`` takes by its header, or None if that cannot be right."""
     from fatpack.formats.offload_binary.reader import extent
 
     return extent(view, at)
 
 
 def parse(view: View, at: int = 0) -> Container:
-    """Return the binary that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
+    """Return the binary that starts at ``at``. Images are spans of the view; only compressed ones are copied.
 
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
@@ -124,7 +124,7 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
-    """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
+    """Yield a label for every byte of a parsed container; for a compressed one, header and stream only."""
     header = stored_header(container)
     tables = layouts_for_order(header.order)
     if not header.inflated_size:
@@ -142,7 +142,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what the common model does not say: byte order, compression, the stored numbers of every entry."""
+    """Return facts beyond the common model: byte order, compression, the stored numbers of every entry."""
     header = stored_header(container)
     return {
         "order": header.order,

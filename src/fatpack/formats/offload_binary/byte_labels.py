@@ -1,4 +1,4 @@
-"""Ranges of an offload binary: overlaps, bytes without a description, and an annotation for every byte."""
+"""Ranges of an offload binary: overlaps, bytes that belong to no part, and a label for every byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     BodyPart = tuple[int, int, str, bool]
     """(start, end, name, whether others of its kind may share its bytes), from the magic"""
 
-#: Bytes that pad an image to a multiple of eight, at most.
+#: Maximum padding of an image to a multiple of eight.
 _PADDING = 7
 
 #: Bytes of a string that a label shows.
@@ -30,7 +30,7 @@ def _parts(
     images: Sequence[Image],
     strings: Sequence[tuple[int, int]],
 ) -> list[BodyPart]:
-    """Return all parts in the order of their positions. Shared string entries and tails of strings overlap freely."""
+    """Return all parts in the order of their positions. Shared string entries and tails of strings may overlap."""
     parts = [(0, tables.header[header.version].size, "header", False)]
     if images:
         table_end = header.entry_offset + len(images) * tables.entry.size
@@ -57,7 +57,7 @@ def check_places(
 ) -> list[View]:
     """Add findings for overlapping parts and for bytes that no part covers; return the latter as views.
 
-    Where the binary is inflated as it is read, what pads its images is taken for zeros.
+    If the binary is inflated on demand, the padding of its images is assumed to be zeros.
     """
     body, gaps = header.body, []
     least = _PADDING if body.source.is_streamed else 0
@@ -81,11 +81,11 @@ def check_places(
 def keep_unknown(
     header: OffloadBinaryHeader, tables: OffloadBinaryLayouts, gaps: Sequence[View]
 ) -> OffloadBinaryHeader:
-    """Return the header with the unknown bytes that a rewrite can put back: right behind the header, and at the end."""
+    """Return the header with the unknown bytes that a rewrite can put back: right after the header, and at the end."""
     body = header.body
     for gap in gaps:
         is_behind_header = gap.start - body.start == tables.header[header.version].size
-        # Without entries nothing tells a longer header from what follows it.
+        # Without entries a longer header cannot be told from the bytes after it.
         if is_behind_header and gap.end - body.start == header.entry_offset and header.entry_count:
             header = header.replace(extension=gap)
         elif gap.end == body.end:
@@ -97,7 +97,7 @@ def label_offload_binary(
     header: OffloadBinaryHeader, tables: OffloadBinaryLayouts, images: Sequence[Image]
 ) -> Iterator[Label]:
     """Return a label for every byte of the body, once, in order; a part that overlaps an earlier one is cut."""
-    # Without labels, as in a listing, nothing of this is loaded.
+    # A listing makes no labels and loads none of this.
     from fatpack.model import fill_gaps
 
     return fill_gaps(header.body, _raw_labels(header, tables, images))

@@ -1,7 +1,7 @@
-"""The quick way through an offload binary in which nothing is unexpected: numbers are checked, the rest made on demand.
+"""Fast path for regular offload binaries: numbers are checked, images made on demand.
 
-A library has thousands of them, and nearly all are as LLVM's writer lays them out: header, entries, string entries,
-strings, images, zeros between them, little-endian. Whatever is unusual is left to
+A library has thousands of them, and nearly all have the layout of LLVM's writer: header, entries, string entries,
+strings, images, zeros between them, little-endian. Any other binary is left to
 :mod:`fatpack.formats.offload_binary.reader`, which reads such a binary from its start.
 """
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
     Pairs = tuple[tuple[bytes, bytes], ...]
 
-#: Bytes read at once: all but the images, in what compilers write.
+#: Bytes read at once: everything before the images, in binaries of compilers.
 _BLOCK = 1024
 
 _LAYOUTS = layouts_for_order("little")
 _ENTRY_SIZE = _LAYOUTS.entry.size
 
-#: Entries may share their strings: of more pairs than this all that is decoded is counted.
+#: Entries may share their strings: for more pairs than this, the decoded bytes are counted.
 _MOST_PAIRS = 64
 
-#: The targets met last: a library has thousands of images for a dozen of them.
+#: Cache of targets: a library has thousands of images for a dozen of them.
 _TARGETS: dict[tuple[str, str, str], Target] = {}
 _MOST_TARGETS = 1000
 
 
 def read_fast(view: View, at: int) -> Container | None:
-    """Return the binary at a position if nothing in it is unexpected, else None."""
+    """Return the binary at a position if it is regular, else None."""
     block = view.head(at, _BLOCK)
     version = int.from_bytes(block[4:8], "little")
     layout = _LAYOUTS.header.get(version)
@@ -70,7 +70,7 @@ def read_fast(view: View, at: int) -> Container | None:
 
 
 def _images(view: View, at: int, size: int, block: bytes, version: int, table: bytes) -> tuple[Image, ...] | None:
-    """Return the images of a binary, of which the block is the beginning, if all parts follow each other."""
+    """Return the images of a binary that starts with ``block``, if all parts follow each other."""
     source, chain, start = view.source, view.chain, view.start + at
     images: list[Image] = []
     places: list[tuple[int, int]] = []
@@ -97,9 +97,9 @@ def _images(view: View, at: int, size: int, block: bytes, version: int, table: b
 
 
 def _end_of_strings(block: bytes, reached: int, ranges: list[tuple[int, int]]) -> int:
-    """Return where string entries and strings end, 0 if they share bytes or if there is more between them than zeros.
+    """Return the end of string entries and strings, 0 if they share bytes or have non-zero bytes between them.
 
-    Strings that are ends of others share bytes too; what they decode to is counted where everything is read.
+    Strings that are tails of others share bytes too; the full reader counts their decoded bytes.
     """
     for low, high in sorted(ranges):
         if low < reached or high > len(block) or any(block[reached:low]):
@@ -109,7 +109,7 @@ def _end_of_strings(block: bytes, reached: int, ranges: list[tuple[int, int]]) -
 
 
 def _follow(view: View, at: int, block: bytes, reached: int, places: list[tuple[int, int]]) -> bool:
-    """Return whether images follow each other, with nothing but zeros between them."""
+    """Return whether images follow each other, with only zeros between them."""
     for low, high in places:
         if low < reached:
             return False
@@ -123,7 +123,7 @@ def _follow(view: View, at: int, block: bytes, reached: int, places: list[tuple[
 
 
 def _pairs(block: bytes, version: int, at: int, count: int, ranges: list[tuple[int, int]]) -> Pairs | None:
-    """Return keys and values of an entry if all of them are in the block, and add where they lie."""
+    """Return keys and values of an entry if all of them are in the block, and add their ranges."""
     layout = _LAYOUTS.strings[version]
     end = at + count * layout.size
     if not count:

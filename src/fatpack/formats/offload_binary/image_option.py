@@ -1,4 +1,4 @@
-"""The ``--image=key=value,…`` of llvm-offload-binary: how it is taken apart, and which entry it makes."""
+"""The ``--image=key=value,…`` of llvm-offload-binary: parsing it, and making the entry."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 # The order in which llvm-offload-binary stores the keys of an image.
 #
 # The tool keeps the keys of one ``--image`` in a hash map and writes them in the map's order, so byte identity needs
-# its hash and its probing. LLVM 23 has another hash than LLVM 19 to 22, and looks for a free slot in steps of one.
+# its hash and its probing. LLVM 23 has another hash than LLVM 19 to 22, and probes in steps of one.
 #
 # Facts: llvm/include/llvm/ADT/DenseMap.h and Hashing.h of LLVM 19 to 22 and of main in 2026; the orders are compared
 # with llvm-offload-binary 22 and 23.1 on thousands of command lines.
 
-#: What LLVM 23 combines the hash of a key with, the low half.
+#: The constant that LLVM 23 combines with the hash of a key, low half.
 _SEED_23 = 0xED558CCD
 
 
 def llvm_key_order(keys: Sequence[bytes], version: int) -> list[bytes]:
     """Return keys (first appearances, ``file`` and ``kind`` included) in the order in which LLVM stores them in that
-    container version: LLVM 22 in version 1, LLVM 23 in those after it.
+    container version: LLVM 22 for version 1, LLVM 23 for later ones.
     """
     hash_key, growth = (_hash_22, 1) if version == 1 else (_hash_23, 0)
     slots: list[bytes | None] = [None] * 64
@@ -64,7 +64,7 @@ def _hash_23(key: bytes) -> int:
 
 
 def _place(slots: list[bytes | None], key: bytes, hash_key: Callable[[bytes], int], growth: int) -> None:
-    """Put a key into the first free slot from that of its hash on; every step is longer by ``growth``."""
+    """Put a key into the first free slot, starting at its hash's; every step is longer by ``growth``."""
     at, step = hash_key(key) % len(slots), 1
     while slots[at] is not None:
         at = (at + step) % len(slots)
@@ -81,8 +81,8 @@ _BITCODE_MAGICS = (magic_numbers.BITCODE, magic_numbers.WRAPPED_BITCODE)
 class ImageOption(Record):
     """One ``--image=`` of the command line: keys in order of first appearance, with their values joined by commas.
 
-    ``files`` are the values of ``file``, each an image of its own with the same metadata; ``text`` is what
-    messages call it: the option as it was given, or the image where there was no option.
+    ``files`` are the values of ``file``, each an image of its own with the same metadata; ``text`` is its name in
+    messages: the option as typed, or the image if there was no option.
     """
 
     files: tuple[str, ...]
@@ -91,7 +91,7 @@ class ImageOption(Record):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The metadata that the option states for its images: all keys except ``file``, with their values."""
+        """The metadata of the option's images: all keys except ``file``, with their values."""
         return {key: value for key, value in self.pairs if key != "file"}
 
     def get(self, key: str) -> str | None:
@@ -100,7 +100,7 @@ class ImageOption(Record):
 
 
 def parse_image_option(text: str) -> ImageOption:
-    """Return ``file=F,triple=T[,arch=A][,kind=K][,key=value…]`` taken apart as llvm-offload-binary does.
+    """Parse ``file=F,triple=T[,arch=A][,kind=K][,key=value…]`` like llvm-offload-binary.
 
     Parts are split at every comma and each at its first ``=``; a repeated key joins its values with commas, a key
     without ``=`` has an empty value.
@@ -114,7 +114,7 @@ def parse_image_option(text: str) -> ImageOption:
 
 
 def check_file_key(option: ImageOption) -> None:
-    """Raise UsageError for an option that names no file; a path without ``file=`` in front is what people try first."""
+    """Raise UsageError for an option that names no file; people often try a path without ``file=`` first."""
     if not option.files:
         first = option.text.removeprefix("--image=").partition(",")[0]
         path = first if first and "=" not in first else "PATH"
@@ -122,8 +122,8 @@ def check_file_key(option: ImageOption) -> None:
 
 
 def llvm_image_kind(name: str, is_bitcode: bool, version: int) -> int:
-    """Return the image kind that LLVM stores in that container version: bitcode is known by its magic, which
-    ``is_bitcode`` says, and all else by the file's extension.
+    """Return the image kind that LLVM stores in that container version: that of bitcode by its magic (``is_bitcode``),
+    that of any other by the file's extension.
     """
     if is_bitcode:
         return BITCODE
@@ -132,7 +132,7 @@ def llvm_image_kind(name: str, is_bitcode: bool, version: int) -> int:
 
 
 def lay_out_entry(new: NewOffloadBinaryEntry, version: int) -> OffloadBinaryEntry:
-    """Return an entry as the LLVM that writes that container version stores it."""
+    """Return an entry as stored by the LLVM that writes that container version."""
     pairs = dict(new.pairs)
     order = llvm_key_order(list(pairs), version)
     strings = tuple((key, pairs[key]) for key in order if key not in (b"file", b"kind"))
@@ -147,9 +147,9 @@ def _stored(text: str) -> bytes:
 
 
 def image_from(option: ImageOption, name: str, data: View) -> Image:
-    """Return the image that one file of an option makes; its entry is laid out when it is written.
+    """Return the image for one file of an option; its entry is laid out when it is written.
 
-    Raises UsageError for text that no file can hold.
+    Raises UsageError for text that cannot be stored.
     """
     pairs = tuple((_stored(key), _stored(value)) for key, value in option.pairs)
     offload = OFFLOAD_WORDS.get(option.get("kind") or "", 0)

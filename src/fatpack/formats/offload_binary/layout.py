@@ -1,7 +1,7 @@
-"""Byte layouts of the LLVM offload binary, and the numbers with names in them.
+"""Byte layouts of the LLVM offload binary, their named numbers, and the records of stored ones.
 
-Offsets inside a binary are relative to the first byte of its magic. Producers write the byte order of the machine
-they run on, without a marker; :func:`layouts_for_order` returns the tables for either.
+Offsets inside a binary are relative to the first byte of its magic. Producers write the byte order of their machine,
+without a marker; :func:`layouts_for_order` returns the tables for either.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ VERSIONS = (1, 2, 3)
 FLAG_METADATA_ONLY = 1
 
 
-#: LLVM's ImageKind: what the bytes of an image are (llvm/include/llvm/Object/OffloadBinary.h). 7 is DPC++'s; builds of
-#: it from before LLVM took 6 for SPIR-V write 6 for SYCLBIN.
+#: LLVM's ImageKind: the form of an image (llvm/include/llvm/Object/OffloadBinary.h). 7 is DPC++'s; its builds from
+#: before LLVM used 6 for SPIR-V write 6 for SYCLBIN.
 IMAGE_KINDS = {0: "none", 1: "object", 2: "bitcode", 3: "cubin", 4: "fatbin", 5: "ptx", 6: "spirv", 7: "syclbin"}
 
 #: LLVM's OffloadKind since LLVM 21, where it became a bit mask without a new container version.
 OFFLOAD_KINDS = {0: "none", 1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
 
-#: image kind → our word for the form of the image; 0 says nothing
+#: image kind → our word for the form of the image; 0 has none
 FORMS = {number: name for number, name in IMAGE_KINDS.items() if number}
 
-#: text after the last dot of a file name → image kind, as llvm-offload-binary 22 decides it (case-sensitive)
+#: text after the last dot of a file name → image kind, for llvm-offload-binary 22 (case-sensitive)
 KIND_BY_EXTENSION = {"o": 1, "bc": 2, "cubin": 3, "fatbin": 4, "s": 5}
 BITCODE, SPIRV = 2, 6
 
 
 def kinds_by_extension(version: int) -> dict[str, int]:
-    """Return image kinds by extension as the LLVM that writes that container version has them: 23 knows SPIR-V."""
+    """Return image kinds by extension, for the LLVM that writes that container version: 23 knows SPIR-V."""
     return KIND_BY_EXTENSION if version == 1 else {**KIND_BY_EXTENSION, "spv": SPIRV}
 
 
@@ -52,7 +52,7 @@ EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} 
 
 #: QUIRK(LLVM 15-20): HIP was 3 before the kinds became bits (llvm#135809).
 LEGACY_HIP = 3
-#: QUIRK(DPC++ before it took llvm#135809): SYCL was 4, which is HIP now.
+#: QUIRK(DPC++ before it merged llvm#135809): SYCL was 4, which is HIP now.
 LEGACY_SYCL = 4
 #: QUIRK(DPC++'s runtime, sycl/source/detail/syclbin.cpp of 2026): SYCL is 5 around the SYCLBIN files that it writes.
 RUNTIME_SYCL, SYCLBIN = 5, 7
@@ -150,15 +150,15 @@ def layouts_for_order(order: ByteOrder = "little") -> OffloadBinaryLayouts:
     return _CACHE[order]
 
 
-# What an offload binary stores beyond the common model, kept so that a rewrite loses nothing.
+# Stored data of an offload binary beyond the common model, kept so that a rewrite loses nothing.
 
 
 class OffloadBinaryHeader(Record):
-    """What the header says, and how the binary was stored; kept in ``Container.record`` for lossless rewriting.
+    """The header, and the stored form of the binary; kept in ``Container.record`` for lossless rewriting.
 
-    ``size`` is the stored size in bytes, ``body`` the binary itself, or its inflated form when ``inflated_size`` is
-    not 0. ``extension`` are bytes between header and entries (a longer header from the future), ``tail`` bytes
-    behind the last part that are not zero padding: a rewrite keeps both.
+    ``size`` is the stored size in bytes, ``body`` the binary itself, or its inflated form if ``inflated_size`` is not
+    0. ``extension`` are bytes between header and entries (a longer header from the future), ``tail`` non-zero bytes
+    after the last part: a rewrite keeps both.
     """
 
     version: int
@@ -174,9 +174,9 @@ class OffloadBinaryHeader(Record):
 
 
 class OffloadBinaryEntry(Record):
-    """One entry as stored: numbers as numbers, strings in stored order, even twice or no text.
+    """One entry as stored: numbers, and strings in stored order, including duplicates and invalid text.
 
-    ``image_offset`` is below zero for an image that comes from elsewhere.
+    ``image_offset`` is negative for an image that was not read from an offload binary.
     """
 
     image_kind: int
@@ -188,10 +188,10 @@ class OffloadBinaryEntry(Record):
 
 
 class NewOffloadBinaryEntry(Record):
-    """An entry that was asked for and not laid out yet: image kind and order of strings follow the version written.
+    """A new entry before layout: image kind and order of strings depend on the version written.
 
-    ``name`` is the file's name and ``is_bitcode`` says what its first bytes are. ``pairs`` are all keys of the option
-    with their values in order of first appearance; ``file`` and ``kind`` take part in the order and are not stored.
+    ``name`` is the file's name; ``is_bitcode`` is true if it has the magic of bitcode. ``pairs`` are all keys of the
+    option with their values in order of first appearance; ``file`` and ``kind`` affect the order and are not stored.
     """
 
     name: str
@@ -201,7 +201,7 @@ class NewOffloadBinaryEntry(Record):
 
 
 def stored_header(container: Container) -> OffloadBinaryHeader:
-    """Return what was stored of a container. Raises UsageError for one that was not read from a file."""
+    """Return the stored record of a container. Raises UsageError for one that was not read from a file."""
     if isinstance(container.record, OffloadBinaryHeader):
         return container.record
     from fatpack.formats.diagnostics import not_parsed_error
@@ -210,7 +210,7 @@ def stored_header(container: Container) -> OffloadBinaryHeader:
 
 
 def stored_offload_entry(image: Image) -> OffloadBinaryEntry:
-    """Return what was stored of an image. Raises UsageError for one that was not read from an offload binary."""
+    """Return the stored record of an image. Raises UsageError for one that was not read from an offload binary."""
     if isinstance(image.record, OffloadBinaryEntry):
         return image.record
     from fatpack.formats.diagnostics import not_parsed_error

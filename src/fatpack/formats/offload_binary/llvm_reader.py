@@ -1,8 +1,8 @@
-"""The order of checks and the messages of LLVM's reader, for the stand-in tools.
+"""LLVM's reader of offload binaries: its order of checks and its messages, for the replacement tools.
 
 Source: ``OffloadBinary::create`` and ``extractOffloadFiles`` in llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1, and those
-of main in 2026 compared with LLVM 23.1. What LLVM does not check (it reads outside the buffer then) is refused by our
-own parser, in its own words.
+of main in 2026 compared with LLVM 23.1. Faults that LLVM does not check (it then reads outside the buffer) are refused
+by our own parser, with its messages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ END = "The end of the file was unexpectedly encountered"
 
 
 class LlvmError(Exception):
-    """The error of LLVM for a damaged buffer: INVALID or END."""
+    """LLVM's error for a damaged buffer: INVALID or END."""
 
 
 def read_all(view: View, llvm: str) -> list[Image]:
-    """Return the images of all binaries in a buffer, back to back and nothing else. Raises LlvmError, FormatError."""
+    """Return the images of all binaries in a buffer, which must be back to back. Raises LlvmError, FormatError."""
     images: list[Image] = []
     at = 0
     while at < len(view):
@@ -38,7 +38,7 @@ def read_all(view: View, llvm: str) -> list[Image]:
 
 
 def _check(rest: View, llvm: str) -> None:
-    """Raise LlvmError for what LLVM refuses; versions that are newer than it are left to our own parser."""
+    """Raise LlvmError if LLVM refuses the binary; newer versions are left to our own parser."""
     tables = layouts_for_order()
     header, entry = tables.header[1], tables.entry
     if len(rest) < header.size + entry.size or rest.head(0, 4) != MAGIC:

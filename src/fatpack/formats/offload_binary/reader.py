@@ -1,4 +1,4 @@
-"""Bytes → model for any LLVM offload binary; ``regular`` is the quick way through those with nothing unexpected.
+"""Reader of any LLVM offload binary; ``fast_path`` reads regular ones.
 
 LLVM 22 checks the buffer, the header and two offsets, and crashes on the rest (image size, string counts, string
 offsets). Every range is checked here before it is used, with exact integers, so counts of 2**63
@@ -40,7 +40,7 @@ _fault = _errors.value
 
 
 def extent(view: View, at: int) -> int | None:
-    """Return how many bytes the binary at ``at`` takes by its header, or None when that cannot be right."""
+    """Return how many bytes the binary at ``at`` takes by its header, or None if that cannot be right."""
     try:
         _, header = _read_prefix(view, at)
     except (FormatError, Unsupported):
@@ -49,7 +49,7 @@ def extent(view: View, at: int) -> int | None:
 
 
 def parse(view: View, at: int) -> Container:
-    """Return the binary that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
+    """Return the binary that starts at ``at``. Images are spans of the view; only compressed ones are copied.
 
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
@@ -70,7 +70,7 @@ def parse(view: View, at: int) -> Container:
 
     gaps = check_places(header, tables, images, strings.ranges(), findings)
     if header.body.source.is_streamed:
-        # A program has hundreds of binaries, and a stream that stands open has a window and tables.
+        # A program has hundreds of binaries, and an open stream has a window and tables.
         header.body.source.release_buffers()
     return Container(
         format=OFFLOAD_BINARY_FORMAT,
@@ -92,7 +92,8 @@ def _read_prefix(view: View, at: int) -> tuple[ByteOrder, dict[str, int]]:
     if len(head) < 8:
         raise _errors.cut(view, at, "header", 32)
     little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
-    # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
+    # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; it is the order that gives a version
+    # from 1 to 3.
     order: ByteOrder = "big" if little not in VERSIONS and big in VERSIONS else "little"
     version = big if order == "big" else little
     if version not in VERSIONS:
@@ -120,7 +121,7 @@ def _read_prefix(view: View, at: int) -> tuple[ByteOrder, dict[str, int]]:
 def _read_header(view: View, at: int) -> OffloadBinaryHeader:
     order, fields = _read_prefix(view, at)
     version, size = fields["version"], fields["size"]
-    # In version 1 a size stands in the place of the count; LLVM 22 accepts 0 and 39 there.
+    # Version 1 has a size in place of the count; LLVM 22 accepts 0 and 39 there.
     header = OffloadBinaryHeader(
         version, order, size, fields["entry_offset"], fields.get("entry_count", 1), view.slice(at, size)
     )
@@ -147,7 +148,7 @@ def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) 
     present = min(len(data), data.source.present)
     stream = PicklableCall(_pieces, stored, method, header_size, inflated_size)
     source: InflatedSource
-    # Its tables are at the beginning, and the images come when they are read.
+    # Its tables are at the beginning, and the images are inflated on demand.
     if inflated_size > limits.INFLATED_AT_ONCE:
         source = StreamedSource(inflated_size, stream, name, present=present, origin=data.source)
     else:
@@ -158,7 +159,7 @@ def _inflate(header: OffloadBinaryHeader, header_size: int, inflated_size: int) 
 
 
 def _pieces(stored: View, method: str, header_size: int, inflated_size: int) -> Iterator[bytes]:
-    """Yield the binary that a compressed one stands for, under the header of that."""
+    """Yield the inflated binary, after the header of the compressed one."""
     from fatpack.codecs import inflate_pieces
 
     data = stored.slice(header_size, len(stored) - header_size)
@@ -190,7 +191,7 @@ def _read_entries(header: OffloadBinaryHeader, tables: OffloadBinaryLayouts) -> 
 
 
 class _Strings:
-    """Reads string entries; equal ranges are decoded once, and all that is decoded stays within a budget.
+    """Reads string entries; equal ranges are decoded once, and the total of decoded bytes is limited.
 
     LIMIT: entries may share and overlap string entries and strings, so a file of n bytes could ask for n*n. The
     number of string entries is bounded by what fits into the binary, the decoded bytes by limits.STRING_RATIO.
@@ -224,7 +225,7 @@ class _Strings:
             name = f"{entry} string[{index}]"
             value = self._sized(values[1], values[2], name) if self.sized else self._until_nul(values[1], name)
             pairs.append((self._until_nul(values[0], name), value))
-            # Once more for the text made of each pair, shared or not.
+            # Counted again for the text made of each pair, shared or not.
             self._spend(len(pairs[-1][0]) + len(value), at, name)
         return tuple(pairs)
 
@@ -313,7 +314,7 @@ def _read_image(
     pairs = strings.read(string_at, string_count, name)
     attrs = {
         decode_string(key): decode_string(value) for key, value in pairs
-    }  # the last of equal keys wins, as in LLVM
+    }  # the last of equal keys counts, as in LLVM
     if len(attrs) != len(pairs):
         findings.append(finding("FP1204", body.span(place, tables.entry.size), f"{name} has a key twice"))
     triple, arch = attrs.pop("triple", ""), attrs.pop("arch", "")
@@ -334,11 +335,11 @@ def _read_image(
     )
 
 
-# What only the whole content of a compressed binary can tell, and its tables cannot: whether all of it inflates.
+# The check that needs the whole content of a compressed binary: whether all of it inflates.
 
 
 def is_hashed(container: Container) -> bool:
-    """Return whether a hash of its content is stored: in none."""
+    """Return whether a hash of its content is stored: false for all."""
     return False
 
 
@@ -350,7 +351,7 @@ def is_unchecked(container: Container) -> bool:
 def verify(container: Container) -> list[Finding]:
     """Inflate all of an unchecked container, in bounded memory; there are no findings. Raises FormatError for damage.
 
-    Nothing is shared with other readers of the container but the file: it may run in a thread of its own.
+    Only the file is shared with other readers of the container: it may run in a thread of its own.
     """
     source = container.record.body.source if isinstance(container.record, OffloadBinaryHeader) else None
     if isinstance(source, StreamedSource):

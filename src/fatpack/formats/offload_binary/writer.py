@@ -1,4 +1,4 @@
-"""Model → bytes for the LLVM offload binary, byte-identical to the LLVM library for the same input.
+"""Writer of LLVM offload binaries, byte-identical to the LLVM library for the same input.
 
 Order of the parts: header, entries, string entries, string table, zeros to a multiple of 8, images back to back (v1
 has one), zeros to a multiple of 8. Sources: llvm/lib/Object/OffloadBinary.cpp (``OffloadBinary::write``), LLVM 22 for
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.options import OffloadBinaryOptions
 
 
-# The string table: an ELF-style table with shared tails, built as LLVM's StringTableBuilder builds it.
+# The string table: an ELF-style table with shared tails, the same as from LLVM's StringTableBuilder.
 #
 # Source: llvm/lib/MC/StringTableBuilder.cpp (kind ELF); byte-compared with llvm-offload-binary 22 and yaml2obj 22.
 
@@ -41,8 +41,8 @@ def _tail_order(text: bytes) -> list[int]:
 def build_string_table(strings: Iterable[bytes]) -> tuple[bytes, dict[bytes, int]]:
     """Return the table and the offset of every string in it.
 
-    It starts with a NUL (the empty string), every string ends in NUL, and a string that ends the one stored before
-    it takes no space. Its bytes depend only on the set of strings.
+    It starts with a NUL (the empty string), every string ends in NUL, and a string that is a tail of the previous one
+    takes no space. Its bytes depend only on the set of strings.
     """
     table = bytearray(b"\0")
     offsets = {b"": 0}
@@ -67,10 +67,10 @@ def _padding(size: int) -> bytes:
 
 
 def entry_to_store(image: Image, version: int) -> OffloadBinaryEntry:
-    """Return what to store for an image in that container version.
+    """Return the entry to store for an image in that container version.
 
-    What comes from an offload binary stays as it was stored, an ``--image`` option is laid out as LLVM does it, and for
-    any other image the target tells.
+    An entry of an offload binary stays as it was stored, that of an ``--image`` option is laid out like LLVM's, and
+    that of any other image is made from its target.
 
     Raises UsageError for an offload model or a key that the format cannot express.
     """
@@ -100,11 +100,11 @@ def _stored(text: str) -> bytes:
 
 
 def write(container: Container, options: OffloadBinaryOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of one binary; images are passed on as they are, without reading them.
+    """Yield the pieces of one binary; images are copied without reading them.
 
     ``container.version`` 1 takes exactly one image. The byte order, a longer header and unknown bytes at the end
-    come back from ``container.record`` if it was parsed. ``options`` state how a binary of version 3 is compressed;
-    without them it is as ``attrs["compression"]`` has it. Raises UsageError for what the version cannot hold.
+    are those of ``container.record`` if it was parsed. ``options`` set the compression of version 3, by default
+    ``attrs["compression"]``. Raises UsageError for contents that the version cannot store.
     """
     stored = container.record if isinstance(container.record, OffloadBinaryHeader) else None
     method = options.compression if options else container.attrs.get("compression")
@@ -112,7 +112,7 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
     if method is not None and container.version != 3:
         raise UsageError(f"version {container.version} cannot be compressed", hint="use container version 3")
     if method is not None and method not in _METHODS:
-        # No field names the method: readers know zstd by its magic, and take all else for zlib.
+        # No field names the method: readers recognise zstd by its magic, and treat anything else as zlib.
         raise UsageError(f"compression {method!r} in an offload binary", hint=f"choose from {' and '.join(_METHODS)}")
     pieces, size = _lay_out(container, stored)
     if method is None:
@@ -144,13 +144,13 @@ def _lay_out(container: Container, stored: OffloadBinaryHeader | None) -> tuple[
 
     table, offsets = build_string_table(text for entry in entries for pair in entry.strings for text in pair)
     if (extension or tail) and not any(entry.strings for entry in entries):
-        table = b""  # nobody could tell it from the bytes beside it, which come back as they were
+        table = b""  # it could not be told from the bytes after it, which are written as stored
     entries_at = header.size + sum(map(len, extension))
     strings_at = entries_at + tables.entry.size * len(entries)
     table_at = strings_at + string_layout.size * sum(len(entry.strings) for entry in entries)
     images_at = table_at + len(table)
     if not tail or any(len(image.data) for image in images):
-        images_at += len(_padding(images_at))  # without images it would be taken for the first bytes of the tail
+        images_at += len(_padding(images_at))  # without images it would look like the first bytes of the tail
 
     records, string_entries = bytearray(), bytearray()
     image_at = images_at
@@ -186,7 +186,8 @@ def _is_new(image: Image) -> bool:
 def _compressed(
     pieces: Sequence[Piece], size: int, stored: OffloadBinaryHeader | None, method: str, level: int | None
 ) -> Iterator[Piece]:
-    """Yield a compressed v3 binary: the header, everything else as one stream, padding that ``size`` does not count."""
+    """Yield a compressed v3 binary: the header, everything else as one stream, and padding that ``size`` does not
+    include."""
     from fatpack.codecs.compress import compress
 
     header = layouts_for_order(stored.order if stored else "little").header[3]

@@ -1,4 +1,4 @@
-"""SYCLBIN: the file in which DPC++ keeps device code that a SYCL program loads while it runs.
+"""SYCLBIN: DPC++'s file of device code that a SYCL program loads at run time.
 
 ::
 
@@ -14,17 +14,16 @@
           global_metadata, am_metadata   property sets
           ir, native                     size of the metadata u64, property sets, the image
 
-An abstract module binds images with the same properties: the same kernels as SPIR-V and for some devices. Version 1
-lies in an offload binary of one image, as tools and runtime of DPC++ write it; that is a container around it.
+An abstract module binds images with the same properties: the same kernels as SPIR-V and for some devices. Tools and
+runtime of DPC++ put version 1 into an offload binary of one image, which is an outer container.
 
 How we know: ``llvm/lib/Object/SYCLBIN.cpp``, ``SYCLBIN.h`` and ``sycl/source/detail/syclbin.cpp`` of DPC++ in 2025 and
-2026, and the files that their unit tests describe. Version 2 is read by llvm-offload-binary 23.1 as far as it is an
-offload binary.
+2026, and the files that their unit tests describe. llvm-offload-binary 23.1 reads version 2 as an offload binary.
 
 QUIRK(DPC++'s runtime): ``ext_oneapi_get_content`` writes version 1, in an offload binary with offload kind 5.
 
 QUIRK(DPC++'s design page): it calls the metadata of a native image ``native device code image module metadata``. All
-code leaves ``module`` out.
+code omits ``module``.
 """
 
 from __future__ import annotations
@@ -102,9 +101,9 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what the common model does not say: the property sets of the file, its modules and its images.
+    """Return facts beyond the common model: the property sets of the file, its modules and its images.
 
-    Values are numbers, texts, or ``{"hex": …}`` for bytes that are no text.
+    Values are numbers, texts, or ``{"hex": …}`` for bytes that are not text.
     """
     header = _header(container)
     text = header.global_metadata

@@ -1,4 +1,4 @@
-"""What both versions hold, however they lay it out: global metadata, abstract modules, and images with metadata."""
+"""Byte layouts of SYCLBIN files, and the parts that both versions have: global metadata, modules and images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     ImageFacts = Mapping[tuple[str, str], int | bytes]
 
 
-# What a SYCLBIN file stores beyond the common model, kept so that a rewrite loses nothing.
+# Stored data of a SYCLBIN file beyond the common model, kept so that a rewrite loses nothing.
 
 
 class AbstractModule(Record):
@@ -31,11 +31,11 @@ class AbstractModule(Record):
 
 
 class SyclbinHeader(Record):
-    """What a file says besides its images; kept in ``Container.record`` for lossless rewriting.
+    """The fields of a file apart from its images; kept in ``Container.record`` for lossless rewriting.
 
-    ``body`` is the whole file, ``state`` the number of its state as it is stored, None if none is. ``is_padded`` says
-    whether a file of version 1 ends at a multiple of eight as its writers have it, and ``padding`` are the bytes in the
-    middle of its header, which they do not set. ``outer`` is the offload binary that a file of version 2 is.
+    ``body`` is the whole file, ``state`` the number of its state as stored, None if it has none. ``is_padded`` is true
+    if a file of version 1 is padded to a multiple of eight, as its writers do; ``padding`` are the bytes in the middle
+    of its header, which writers do not set. ``outer`` is a file of version 2 as an offload binary.
     """
 
     body: View
@@ -48,16 +48,16 @@ class SyclbinHeader(Record):
 
 
 class NewModules(Record):
-    """Property sets of abstract modules that are to be written, by their numbers."""
+    """Property sets of new abstract modules, by their numbers."""
 
     metadata: Mapping[int, bytes]
 
 
 class SyclbinEntry(Record):
-    """An image as it is stored: its role, its abstract module (None if no module names it) and its property sets.
+    """An image as stored: its role, its abstract module (None if no module names it) and its property sets.
 
-    ``at`` is where its header stands in a file of version 1, in one of version 2 the number of its entry; ``outer`` is
-    what the offload binary around it holds.
+    ``at`` is the position of its header in a file of version 1, or the number of its entry in one of version 2;
+    ``outer`` is its entry in the offload binary.
     """
 
     role: str
@@ -71,30 +71,30 @@ class SyclbinEntry(Record):
 # Byte layouts of SYCLBIN files, and the words in them.
 #
 # Version 1 has tables of its own; offsets of metadata are relative to the metadata table, those of images to the table
-# of bytes behind it. Version 2 is an offload binary, whose images start with the size of their metadata.
+# of bytes after it. Version 2 is an offload binary, whose images start with the size of their metadata.
 
 SYCLBIN_FORMAT = "syclbin"
 MAGIC = magic_numbers.SYCLBIN
 
-#: What tables and the whole of version 1 are padded to.
+#: Alignment of tables and of the whole file of version 1.
 ALIGN = 8
 
-#: What an image is stored as: intermediate code, or code for one device.
+#: The role of an image: intermediate code, or code for one device.
 IR, NATIVE = "ir", "native"
 
-#: ``role`` of the entries of version 2 that hold metadata alone.
+#: ``role`` of the entries of version 2 with only metadata.
 GLOBAL_METADATA, AM_METADATA = "global_metadata", "am_metadata"
 ROLES = (GLOBAL_METADATA, AM_METADATA, IR, NATIVE)
 
 #: ``sycl_format_version`` of the entries of version 2
 VERSION_2 = "2"
 
-#: ImageKind of the entries of version 2. QUIRK(DPC++ before LLVM took 6 for SPIR-V): 6.
+#: ImageKind of the entries of version 2. QUIRK(DPC++ before LLVM used 6 for SPIR-V): 6.
 IMAGE_KINDS = (7, 6)
 #: OffloadKind that is written: SYCL
 OFFLOAD_KIND = 8
 
-#: Names of property sets, as DPC++'s PropertySetIO.h has them.
+#: Names of property sets, from DPC++'s PropertySetIO.h.
 GLOBAL_SET = "SYCLBIN/global metadata"
 IR_SET = "SYCLBIN/ir module metadata"
 NATIVE_SET = "SYCLBIN/native device code image metadata"
@@ -103,9 +103,9 @@ KERNELS_SET = "SYCL/kernel names"
 #: ``state`` of the global metadata → the member of ``sycl::bundle_state``
 STATES = {0: "input", 1: "object", 2: "executable"}
 
-#: ``type`` of an IR module → the form of its bytes. What stands for AMD's processors (2) no producer has written yet.
+#: ``type`` of an IR module → the form of its bytes. No producer has written the type for AMD's processors (2) yet.
 IR_FORMS = {0: "spirv", 1: "ptx"}
-#: form → type, of IR modules that are written
+#: form → type, for IR modules to write
 IR_TYPES = {form: number for number, form in IR_FORMS.items()}
 
 
@@ -175,7 +175,7 @@ PAYLOAD = Layout(
 
 
 def padded_size(size: int) -> int:
-    """Return a size with its padding."""
+    """Return a size rounded up to the alignment."""
     return size + -size % ALIGN
 
 
@@ -186,7 +186,7 @@ __all__ = ["syclbin_errors"]
 syclbin_errors = ErrorFactory(SYCLBIN_FORMAT)
 
 
-#: The properties that say what an image is.
+#: The properties that describe an image.
 _OWN = {
     (GLOBAL_SET, "state"),
     (IR_SET, "type"),
@@ -197,19 +197,19 @@ _OWN = {
 
 
 class SyclbinContents:
-    """The parts of a file as they are read, with what is wrong with them."""
+    """Collects the parts of a file while it is read, with their findings."""
 
     def __init__(self, body: View) -> None:
-        """Start with nothing. Texts may share their bytes: what is read of them all is bounded."""
+        """Start empty. Texts may share their bytes, so the total that is read of them is limited."""
         self.faults = FindingCollector()
         self._body = body
         self._left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(body))
         self._known: dict[tuple[int, int], ImageFacts] = {}
 
     def facts(self, text: View, field: str) -> ImageFacts:
-        """Return the properties of a text that say what an image or file is; notes every line that is none.
+        """Return the properties of a text that describe an image or file; invalid lines become findings.
 
-        Raises LimitExceeded for a text that is too long, or for too much of them all.
+        Raises LimitExceeded if a text, or the total of all, is too long.
         """
         place = text.start, text.end
         known = self._known.get(place)
@@ -231,7 +231,7 @@ class SyclbinContents:
         return known
 
     def state(self, text: View) -> int | None:
-        """Return the number of the state that global metadata states, None if it states none."""
+        """Return the number of the state in global metadata, None if it has none."""
         state = self.facts(text, "global metadata").get((GLOBAL_SET, "state"))
         if not isinstance(state, int):
             self.faults.unexpected("FP1803", text.span(), "the global metadata states no state, which DPC++ asks for")
@@ -242,7 +242,7 @@ class SyclbinContents:
         return state
 
     def image(self, entry: SyclbinEntry, field: str) -> Image:
-        """Return the image of an entry, with what its metadata and an offload binary around it say."""
+        """Return the image of an entry, with the facts of its metadata and of its offload binary."""
         facts = self.facts(entry.metadata, f"metadata of {field}")
         own = IR_SET if entry.role == IR else NATIVE_SET
         triple, arch = (value_text(facts.get((own, name), b"")) for name in ("target", "arch"))
@@ -270,7 +270,7 @@ class SyclbinContents:
         )
 
     def _compare(self, entry: SyclbinEntry, outer: Image, field: str, stated: Mapping[str, str]) -> None:
-        """Note where the strings that an offload binary has for other tools are not what the metadata says."""
+        """Report differences between the metadata and the strings that the offload binary has for other tools."""
         shown = {"triple": outer.target.triple, "arch": outer.target.arch, "ir_type": outer.attrs.get("ir_type", "")}
         for key, text in stated.items():
             if shown[key] and text and shown[key] != text:
@@ -279,5 +279,5 @@ class SyclbinContents:
 
 
 def bundle_state(header: SyclbinHeader) -> str:
-    """Return the state of a file as ``sycl::bundle_state`` has it, or its number; "" if it states none."""
+    """Return the state of a file as a member of ``sycl::bundle_state``, or its number; "" if it has none."""
     return "" if header.state is None else STATES.get(header.state, str(header.state))

@@ -1,4 +1,4 @@
-"""Property sets: the text in which SYCL's tools keep what they know of device code.
+"""Property sets: the text in which SYCL's tools store facts about device code.
 
 ::
 
@@ -7,14 +7,14 @@
     [SYCL/device requirements]
     aspects=2|AAAAAAAAAAA
 
-A line is a name, the number of a type, and a value: 1 is a number below 2**32, 2 are bytes. In front of bytes, eight of
-them say how many bits they have.
+A line is a name, the number of a type, and a value: 1 is a number below 2**32, 2 are bytes. Eight bytes with the number
+of bits precede bytes.
 
 How we know: ``llvm/lib/Support/PropertySetIO.cpp`` and ``Base64.cpp`` of DPC++; the texts of its
 ``PropertySetIOTest.cpp`` are read and written to the same bytes.
 
-QUIRK(DPC++'s Base64): the first six bits are the lowest of the first byte, and nothing pads the end. So it is no
-base64 of RFC 4648, with which it shares the alphabet.
+QUIRK(DPC++'s Base64): the first six bits are the lowest of the first byte, and nothing pads the end. So it is not the
+base64 of RFC 4648, although it has the same alphabet.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ NUMBER, BYTES = 1, 2
 #: Numbers have 32 bits.
 _MOST, _DIGITS = (1 << 32) - 1, 10
 
-#: Bytes in front of an array that say how many bits it has.
+#: Bytes before an array that have its number of bits.
 _SIZE = 8
 
 
 class Property(Record):
-    """A property: its set, its name, its value, and where its line stands in the text."""
+    """A property: its set, its name, its value, and the position of its line in the text."""
 
     set: str
     name: str
@@ -47,9 +47,9 @@ class Property(Record):
 
 
 def read_properties(text: bytes, wrong: Callable[[int, int, str], None] | None = None) -> Iterator[Property]:
-    """Yield the properties of a text in stored order; of equal ones DPC++ takes the last.
+    """Yield the properties of a text in stored order; of equal ones DPC++ uses the last.
 
-    ``wrong`` is called with place and size of a line that is none, and with what is wrong with it; the others are read.
+    ``wrong`` is called with position, size and problem of an invalid line; the others are read.
     """
     at, current = 0, None
     for whole in text.split(b"\n"):
@@ -86,7 +86,7 @@ def property_set_names(text: bytes) -> Iterator[str]:
 
 
 def stored_value(text: bytes, item: Property) -> int | bytes:
-    """Return a property's value as DPC++ keeps it: bytes stand behind the eight that say how many bits they have."""
+    """Return a property's value as DPC++ stores it: bytes follow the eight with their number of bits."""
     if isinstance(item.value, int):
         return item.value
     line = text[item.at : item.at + item.size].removesuffix(b"\r")
@@ -94,7 +94,7 @@ def stored_value(text: bytes, item: Property) -> int | bytes:
 
 
 def _value(line: bytes) -> tuple[int | bytes | None, str]:
-    """Return the value of a property, None if it has none that can be read, and what is wrong with it."""
+    """Return the value of a property, None if it is invalid, and the problem."""
     name, _, rest = line.partition(b"=")
     kind, _, value = rest.partition(b"|")
     if not name or not kind or not value:
@@ -126,9 +126,9 @@ def _bytes(value: bytes) -> tuple[bytes | None, str]:
 
 
 def decode_bytes(text: bytes) -> bytes:
-    """Return the bytes that a value of type 2 encodes. Raises ValueError for what is none.
+    """Return the bytes that a value of type 2 encodes. Raises ValueError for an invalid value.
 
-    Reversed it is the base64 of the reversed bytes; the missing end stands for zeros, which come first then.
+    The reversed text is the base64 of the reversed bytes; the missing end means zeros, which then come first.
     """
     if len(text) % 4 == 1:
         raise ValueError("no encoding has this length")
@@ -141,13 +141,13 @@ def decode_bytes(text: bytes) -> bytes:
 
 
 def encode_bytes(data: bytes) -> bytes:
-    """Return bytes as DPC++ encodes those of a value."""
+    """Return bytes in DPC++'s encoding for values."""
     text = binascii.b2a_base64(bytes(-len(data) % 3) + data[::-1], newline=False)[::-1]
     return text[: (len(data) * 8 + 5) // 6]
 
 
 def write_property_set(set: str, properties: Iterable[tuple[str, int | str | bytes]]) -> bytes:
-    """Return a property set as text. Raises ValueError for a name that no line can hold."""
+    """Return a property set as text. Raises ValueError for a name that a line cannot have."""
     if "\n" in set:
         raise ValueError(f"{set!r} cannot be the name of a property set")
     lines = [b"[" + _encoded(set) + b"]\n"]
@@ -164,7 +164,7 @@ def write_property_set(set: str, properties: Iterable[tuple[str, int | str | byt
 
 
 def value_text(value: int | bytes) -> str:
-    """Return the text that a value holds, "" if it is a number."""
+    """Return the text in a value, "" if it is a number."""
     return "" if isinstance(value, int) else _decoded(value)
 
 

@@ -1,4 +1,4 @@
-"""Annotations for the bytes of a SYCLBIN file: every property has its own."""
+"""Reader of SYCLBIN files of either version, and a label for every byte."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
-# Bytes → model for SYCLBIN files of either version.
+# Reading.
 
 
 def detect(view: View, at: int = 0) -> bool:
     """Return whether a SYCLBIN file seems to start at ``at``.
 
-    It has the magic of version 1 and room for a version, or is an offload binary whose first entry has a role.
+    It has the magic of version 1 and bytes for a version, or is an offload binary whose first entry has a role.
     """
     head = view.head(at, 8)
     if head[:4] == MAGIC:
@@ -47,16 +47,16 @@ def detect(view: View, at: int = 0) -> bool:
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the file at ``at`` takes, or None when its header cannot be right."""
+    """Return how many bytes the file at ``at`` takes, or None if its header cannot be right."""
     if view.head(at, 4) == MAGIC:
         return version1.extent_version1(view, at)
     return offload_binary.extent(view, at)
 
 
 def parse(view: View, at: int = 0) -> Container:
-    """Return the file that starts at ``at``. Its images are what stands behind their metadata: views, not copies.
+    """Return the file that starts at ``at``. Its images are views, not copies; their metadata is not part of them.
 
-    Raises BadMagic, Unsupported (a version that is not known), Truncated, BadValue and LimitExceeded; offsets are
+    Raises BadMagic, Unsupported (an unknown version), Truncated, BadValue and LimitExceeded; offsets are
     absolute.
     """
     head = view.head(at, 4)
@@ -96,7 +96,7 @@ def parse(view: View, at: int = 0) -> Container:
     )
 
 
-#: Characters of a value that a label shows.
+#: Characters of a value shown in a label.
 _SHOWN = 200
 
 
@@ -108,7 +108,7 @@ def label_syclbin(view: View, header: SyclbinHeader, container: Container) -> It
 
     outer = offload_binary.labels(view, header.outer)
     if container.attrs.get("compression"):
-        return outer  # header and stream: what is inside has no bytes in the file
+        return outer  # header and stream: the content has no bytes in the file
     return fill_gaps(header.body, _of_entries(header, container.images, outer))
 
 
@@ -135,7 +135,7 @@ def _of_tables(header: SyclbinHeader, container: Container) -> Iterator[Label]:
 
 
 def _of_entries(header: SyclbinHeader, images: Sequence[Image], outer: Iterable[Label]) -> Iterator[Label]:
-    """Yield the labels of an offload binary, those of its images divided into size, properties and image."""
+    """Yield the labels of an offload binary, with its images divided into size, properties and image."""
     for label in outer:
         if label.kind != "data":
             yield label
@@ -150,7 +150,7 @@ def _of_entries(header: SyclbinHeader, images: Sequence[Image], outer: Iterable[
             yield from PAYLOAD.labels(entry.outer.data, 0, f"image[{number}]")
             yield from texts.of(entry.metadata, f"image[{number}]")
         yield from _data(entry.data, number)
-    # What DPC++ has no place for, as metadata that is there twice, is data of the binary around.
+    # Parts that DPC++ does not use, such as a second copy of metadata, are data of the outer binary.
     for number, image in enumerate(header.outer.images if header.outer is not None else ()):
         place = image.span.start, image.span.end
         if image.size and place not in named and place not in texts.known:
@@ -170,7 +170,7 @@ class _PropertySetLabels:
     """The labels of property sets, each text once."""
 
     def __init__(self) -> None:
-        #: where texts are that have labels
+        #: positions of texts that have labels already
         self.known: set[tuple[int, int]] = set()
 
     def of(self, text: View, name: str) -> Iterator[Label]:

@@ -1,7 +1,7 @@
-"""Version 1: bytes → the parts of a file. Every count, offset and size is checked before it is used.
+"""Reader of version 1. Every count, offset and size is checked before it is used.
 
 DPC++ checks that reads stay inside the tables. Beyond that, an abstract module may name images of others here, and
-images may belong to no module; both are noted, and every image is listed once.
+images may belong to no module; both are reported, and every image is listed once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION = 1
 
 
 class Version1Tables:
-    """Where the tables of a file are, by its header: positions in ``body``, which is the whole file."""
+    """The tables of a file by its header: positions in ``body``, which is the whole file."""
 
     def __init__(self, view: View, at: int) -> None:
         """Read the header. Raises BadMagic, Unsupported, Truncated, BadValue and LimitExceeded."""
@@ -57,14 +57,14 @@ class Version1Tables:
             if count > limits.IMAGES:
                 place, most = at + HEADER.field_offset(name), f"at most {limits.IMAGES}"
                 raise syclbin_errors.limit(view, place, name, f"{count} headers", most, limits.advice("IMAGES"))
-        #: where the arrays of headers start
+        #: starts of the arrays of headers
         self.abstract = HEADER.size
         self.ir = self.abstract + counts[0] * sizes[0]
         self.native = self.ir + counts[1] * sizes[1]
-        #: where the metadata table starts, and where it ends
+        #: start and end of the metadata table
         self.metadata = self.native + counts[2] * sizes[2]
         self.metadata_end = self.metadata + fields["metadata_size"]
-        #: where the table of images starts, and where it ends
+        #: start and end of the table of images
         self.binary = padded_size(self.metadata_end)
         self.binary_end = self.binary + fields["binary_size"]
         reached = {"native_count": self.metadata, "metadata_size": self.binary, "binary_size": self.binary_end}
@@ -80,7 +80,7 @@ class Version1Tables:
         self.body = view.slice(at, padded if self.is_padded else self.binary_end)
 
     def range(self, start: int, end: int, offset: int, size: int) -> View | None:
-        """Return a part of a table, None where it is not inside."""
+        """Return a part of a table, None if it is not inside."""
         return self.body.slice(start + offset, size) if offset + size <= end - start else None
 
     def rows(self, layout: Layout, start: int, count: int) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -91,7 +91,7 @@ class Version1Tables:
 
 
 def extent_version1(view: View, at: int) -> int | None:
-    """Return how many bytes the file at ``at`` takes, None when its tables contradict each other."""
+    """Return how many bytes the file at ``at`` takes, None if its tables contradict each other."""
     try:
         header, _, _ = read_version1(view, at)
     except (FormatError, Unsupported):
@@ -100,9 +100,9 @@ def extent_version1(view: View, at: int) -> int | None:
 
 
 def read_version1(view: View, at: int) -> tuple[SyclbinHeader, list[SyclbinEntry], SyclbinContents]:
-    """Return what the file at ``at`` holds, its images in the order of their modules.
+    """Return the contents of the file at ``at``, its images in the order of their modules.
 
-    An image of which nothing can be had is noted, and left out. Raises as :class:`Version1Tables` does.
+    An unreadable image is reported and omitted. Raises the same errors as :class:`Version1Tables`.
     """
     tables = Version1Tables(view, at)
     body, contents = tables.body, SyclbinContents(tables.body)
@@ -166,7 +166,7 @@ def _entry(
 def _owners(
     role: str, ranges: Sequence[tuple[int, int, int]], count: int, body: View, faults: FindingCollector
 ) -> list[int | None]:
-    """Return the module of each image; of those that several modules name, the one whose range starts first."""
+    """Return the module of each image; if several modules name it, the one whose range starts first."""
     owners: list[int | None] = [None] * count
     reached = 0
     for first, number, module in sorted(row for row in ranges if row[1]):
@@ -182,9 +182,9 @@ def _owners(
 
 
 def _check_metadata(tables: Version1Tables, texts: Sequence[View], entries: Sequence[SyclbinEntry]) -> None:
-    """Raise BadValue where what no text takes at the end of the metadata table is no text.
+    """Raise BadValue if bytes at the end of the metadata table belong to no text and are not text themselves.
 
-    Then its size, or a count, is wrong, and all that is behind it would be read from the wrong place.
+    Then its size, or a count, is wrong, and everything after it would be read from the wrong place.
     """
     used = max(text.end for text in (*texts, *(entry.metadata for entry in entries))) - tables.body.start
     rest = tables.body.slice(used, tables.metadata_end - used)

@@ -1,7 +1,7 @@
-"""Version 2: an offload binary of which every entry has a role → the parts of a file.
+"""Reader of version 2: an offload binary whose entries have roles.
 
-Roles, numbers and sizes are checked as DPC++ does it (``SYCLBIN::readV2``), which refuses the whole file where
-something is wrong. Here the images are listed, and what DPC++ does not take is noted.
+Roles, numbers and sizes have the same checks as in DPC++ (``SYCLBIN::readV2``), which refuses the whole file for any
+fault. Here the images are listed, and such faults are reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Span, View
     from fatpack.model import Container, Image
 
-#: Strings of an entry among which its role is looked for: DPC++ writes five.
+#: Strings of an entry that are searched for its role: DPC++ writes five.
 _MOST_STRINGS = 64
 #: Bytes of a key that is compared, with its NUL, and of its value.
 _LONGEST = 24
@@ -43,7 +43,7 @@ _LAYOUTS = layouts_for_order("little")
 def detect_version2(view: View, at: int) -> bool:
     """Return whether an offload binary starts at ``at`` whose first entry has an image kind and a role of SYCLBIN.
 
-    Reads a bounded number of bytes; of a binary that is compressed nothing can be said.
+    Reads a bounded number of bytes; the result is false for a compressed binary.
     """
     head = view.head(at, _LAYOUTS.header[3].size)
     version = int.from_bytes(head[4:8], "little")
@@ -62,7 +62,7 @@ def detect_version2(view: View, at: int) -> bool:
     for key_at, value_at, size in layout.struct.iter_unpack(table[: len(table) // layout.size * layout.size]):
         key = view.head(at + key_at, _LONGEST).partition(b"\0")[0]
         keys[key] = view.head(at + value_at, min(size, _LONGEST))
-    # An image of SPIR-V may have any strings: of that kind a file states its version too.
+    # An image of SPIR-V may have any strings: with that kind, a SYCLBIN version is required too.
     return keys.get(b"role") in _STORED_ROLES and (kind == IMAGE_KINDS[0] or b"sycl_format_version" in keys)
 
 
@@ -70,10 +70,10 @@ _STORED_ROLES = tuple(role.encode() for role in ROLES)
 
 
 def read_version2(view: View, at: int) -> tuple[SyclbinHeader, list[SyclbinEntry], SyclbinContents]:
-    """Return what the file at ``at`` holds, its images in stored order.
+    """Return the contents of the file at ``at``, its images in stored order.
 
-    An image of which nothing can be had is noted, and left out. Raises what reading the offload binary raises;
-    Unsupported for a version of SYCLBIN that is not known.
+    An unreadable image is reported and omitted. Raises the errors of reading the offload binary, and Unsupported for an
+    unknown version of SYCLBIN.
     """
     try:
         outer = offload_binary.parse(view, at)
@@ -154,7 +154,7 @@ class _EntryReader:
         self._entries.append(SyclbinEntry(role, module, metadata, data, number, image))
 
     def _number(self, number: int, image: Image) -> int | None:
-        """Return the abstract module that an entry belongs to, None if it names none that can be."""
+        """Return the abstract module of an entry, None if it has no valid one."""
         text = image.attrs.get("am_index", "")
         if text.isascii() and text.isdigit() and len(text) < 10 and int(text) < len(self._outer.images):
             return int(text)

@@ -1,4 +1,4 @@
-"""What is written, whatever the version: images with role, abstract module and metadata, and the texts of modules."""
+"""Writer of SYCLBIN files of either version."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fatpack.options import SyclbinOptions
 
 
-#: What a file is that states nothing: the default of ``clang -fsyclbin``.
+#: The default state: that of ``clang -fsyclbin``.
 STATE = "executable"
 
 
@@ -58,9 +58,9 @@ class SyclbinPart(Record):
 
 
 def global_metadata(stored: SyclbinHeader | None, state: str | None) -> Piece:
-    """Return the global metadata of a file in a state; what was read stays as it is while that is the same.
+    """Return the global metadata of a file in a state; stored metadata with the same state is returned unchanged.
 
-    Raises UsageError for a state that there is not.
+    Raises UsageError for an unknown state.
     """
     numbers = {word: number for number, word in STATES.items()}
     state = state or (None if stored else STATE)
@@ -75,10 +75,10 @@ def global_metadata(stored: SyclbinHeader | None, state: str | None) -> Piece:
 
 
 def make_parts(images: Sequence[Image], first: int = 0, *, keeps_alone: bool = False) -> list[SyclbinPart]:
-    """Return images with role and module, in the order of their modules; those of none come last.
+    """Return images with role and module, in the order of their modules; those without a module come last.
 
-    An image that names no module makes one of its own, numbered from ``first`` at least; with ``keeps_alone`` one that
-    was read from a file in which it has none stays so. Raises UsageError for a role or a module that there is not.
+    An image that names no module gets one of its own, numbered from ``first``; with ``keeps_alone`` an image that had
+    no module in its file still has none. Raises UsageError for an invalid role or module.
     """
     found: list[SyclbinPart] = []
     numbers = [_number(image) for image in images]
@@ -106,7 +106,7 @@ def _number(image: Image) -> int | None:
 
 
 def ir_type(image: Image) -> int:
-    """Return the number of the type of an IR module: what its attributes say, or else its form."""
+    """Return the type number of an IR module, from its attributes or else its form."""
     text = image.attrs.get("ir_type", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else IR_TYPES.get(image.form, 0)
 
@@ -124,7 +124,7 @@ def _metadata(image: Image, role: str) -> bytes:
 
 
 def module_texts(container: Container, parts: Sequence[SyclbinPart]) -> list[Piece]:
-    """Return the texts of all abstract modules, by their numbers; those that nobody gave are empty."""
+    """Return the texts of all abstract modules, by their numbers; missing ones are empty."""
     record = container.record
     known: Mapping[int, Piece] = {}
     if isinstance(record, SyclbinHeader):
@@ -143,16 +143,16 @@ def group_by_module(parts: Sequence[SyclbinPart]) -> dict[int | None, list[Syclb
     return groups
 
 
-# Model → bytes for SYCLBIN files, as DPC++'s ``SYCLBIN::write`` of either version lays them out.
+# Writing in the layout of DPC++'s ``SYCLBIN::write`` of either version.
 
 
 def write(container: Container, options: SyclbinOptions | None = None) -> Iterator[Piece]:
-    """Yield the pieces of one file; images are passed on as they are, without reading them.
+    """Yield the pieces of one file; images are copied without reading them.
 
-    ``container.version`` is 1 or 2, and ``attrs["state"]`` the state of the file, where ``options`` state no other. The
-    abstract module of an image is its ``attrs["am_index"]``; one without makes a module of its own. An image with an
+    ``container.version`` is 1 or 2, and ``attrs["state"]`` the state of the file, unless ``options`` set another. The
+    abstract module of an image is its ``attrs["am_index"]``; one without gets a module of its own. An image with an
     architecture is native code, any other an IR module, unless ``attrs["role"]`` says otherwise. Raises UsageError for
-    what the format cannot say; Unsupported for images of a file that share their bytes.
+    contents that the format cannot store, Unsupported for images of a file that share their bytes.
     """
     stored = container.record if isinstance(container.record, SyclbinHeader) else None
     if container.version not in (1, 2):
@@ -169,12 +169,12 @@ def write(container: Container, options: SyclbinOptions | None = None) -> Iterat
     return iter(write_version1(parts, modules, text, stored))
 
 
-# Version 2 on the way out: entries of an offload binary, with the strings that DPC++ gives them.
+# Version 2: entries of an offload binary, with the strings that DPC++ gives them.
 
-#: The version of the offload binary that is written: what LLVM 23 reads.
+#: The version of the offload binary that is written: LLVM 23 reads it.
 _OUTER_VERSION = 2
 
-#: Keys of an entry that stand where DPC++ has them, not where the attributes of its image do.
+#: Keys of an entry that keep DPC++'s position instead of that of the image's attributes.
 _PLACED = ("role", "am_index", "ir_type", "arch", "triple", "sycl_format_version")
 
 
@@ -190,9 +190,9 @@ def write_version2(parts: Sequence[SyclbinPart], modules: Sequence[Piece], globa
 def rewrite_version2(
     container: Container, stored: SyclbinHeader, outer: Container, global_text: Piece
 ) -> Iterator[Piece]:
-    """Yield the pieces of a file that was read, in stored order, without images that are not among those to write.
+    """Yield the pieces of a file that was read, in stored order, without images that were removed.
 
-    Images from elsewhere come last, each with an abstract module of its own.
+    New images come last, each with an abstract module of its own.
     """
     own = {id(image) for image in outer.images}
     kept = {id(_outer(image)) for image in container.images}
@@ -227,7 +227,7 @@ def _with_data(image: Image, data: Piece) -> Image:
 
 
 def _of_module(number: int, metadata: Piece, parts: Sequence[SyclbinPart]) -> Iterator[Image]:
-    """Yield the entries of an abstract module: its metadata, and each image behind its own."""
+    """Yield the entries of an abstract module: its metadata, and its images, each after its own metadata."""
     yield _entry(AM_METADATA, {"am_index": str(number)}, [metadata])
     for part in parts:
         image = part.image
@@ -256,10 +256,10 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-# Version 1 on the way out: headers, the metadata table, the table of images.
+# Version 1: headers, the metadata table, the table of images.
 #
-# DPC++'s tools put the text of a module in front of those of its images, its runtime those of all modules in front of
-# all others. What was read is written in the order in which it was stored.
+# DPC++'s tools put the text of a module before those of its images, its runtime those of all modules before all others.
+# Stored parts are written in stored order.
 
 
 def write_version1(
@@ -329,7 +329,7 @@ def _refuse_shared(parts: Sequence[SyclbinPart], stored: SyclbinHeader | None) -
 
 
 class _BlobTable:
-    """Bytes and views one behind the other: what was read in the order in which it was stored, then what is new."""
+    """Bytes and views one after the other: stored ones in stored order, then new ones."""
 
     def __init__(self, stored: SyclbinHeader | None) -> None:
         self._source = stored.body.source if stored is not None else None
@@ -337,7 +337,7 @@ class _BlobTable:
         self._keys: list[tuple[int, int, int]] = []
 
     def add(self, piece: Piece) -> int:
-        """Add a piece, and return its number; what has all its bytes in common with another is written once."""
+        """Add a piece, and return its number; pieces with the same span are written once."""
         if isinstance(piece, View) and piece.source is self._source:
             key = (0, piece.start, piece.end)
         else:
@@ -347,7 +347,7 @@ class _BlobTable:
         return len(self._keys) - 1
 
     def laid_out(self) -> tuple[list[Piece], list[int], int]:
-        """Return the pieces in order, where each that was added starts, and how many bytes they are together."""
+        """Return the pieces in order, the start of each added one, and their total size."""
         places: dict[tuple[int, int, int], int] = {}
         at, ordered = 0, []
         for key in sorted(self._pieces):

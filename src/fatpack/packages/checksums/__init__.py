@@ -1,4 +1,4 @@
-"""Files against what is stated of them: digests by name, and what of both is lacking."""
+"""Checksums in packages: files compared with their stated digests and sizes; missing and unlisted files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     ChecksumVerifier = Callable[[View], Iterator["ChecksumResult | Finding"]]
 
 
-# What packages state of their files, compared with the files: digests, sizes, lists. One module per kind.
+# One module per kind of package reads its statements.
 #
 # ::
 #
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 
 class ChecksumResult(Record):
-    """How many files, or parts of a package, have the digest or the size that is stated of them, or another one.
+    """The number of files, or parts of a package, whose digest and size match the stated ones, and of those that
+    differ.
 
-    ``what`` says who states it: ``md5sums``. With ``why`` they were not compared: nothing is stated that can be.
+    ``what`` is the source of the statements: ``md5sums``. ``why`` is the reason if nothing could be compared.
     """
 
     what: str
@@ -37,7 +38,7 @@ class ChecksumResult(Record):
     why: str = ""
 
 
-#: JSON name of the package → modules that compare what such packages state, each with ``has_checksums`` and ``verify``
+#: JSON name of the package → modules for the checksums of such packages, each with ``has_checksums`` and ``verify``
 CHECKSUM_MODULES: dict[str, tuple[str, ...]] = {
     "deb": ("fatpack.packages.checksums.deb",),
     "rpm": ("fatpack.packages.checksums.rpm",),
@@ -47,10 +48,10 @@ CHECKSUM_MODULES: dict[str, tuple[str, ...]] = {
 
 
 def checksum_verifier(kind: str, view: View) -> ChecksumVerifier | None:
-    """Return what compares a package with what it states, None for one that states nothing that is known here.
+    """Return the function that verifies a package's checksums, None for one without known checksums.
 
-    Cheap; what is returned reads and inflates the whole package. It raises what opening a file in it does, FormatError
-    and Unsupported, for parts without which nothing can be compared.
+    Cheap; the returned function reads and inflates the whole package. It raises the errors of opening a file in it,
+    FormatError and Unsupported, for parts that every comparison needs.
     """
     for name in CHECKSUM_MODULES.get(kind, ()):
         module = __import__(name, fromlist=["verify"])
@@ -59,17 +60,17 @@ def checksum_verifier(kind: str, view: View) -> ChecksumVerifier | None:
                 found: ChecksumVerifier = module.verify
                 return found
         except (FatpackError, OSError):
-            return None  # said where the package is read
+            return None  # reported when the package is read
     return None
 
 
-#: LIMIT: bytes of a list of files that is read. That of 100,000 files takes 30 MB.
+#: LIMIT: bytes of a list of files. A list of 100,000 files has 30 MB.
 MAX_LIST_SIZE = 256 << 20
 
-#: Names of algorithms that packages state digests of.
+#: Names of the algorithms of stated digests.
 ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 
-#: LIMIT: names that the finding for missing and for unlisted files shows.
+#: LIMIT: names shown in the findings for missing and for unlisted files.
 _SHOWN = 5
 
 
@@ -107,7 +108,7 @@ def read_file_list(member: PackageMember) -> bytes:
 
 
 def measure_file(item: PackageMember, algorithm: str, who: str, view: View) -> StatedFile | ChecksumResult | Finding:
-    """Return what is so of a file, or why nobody can tell: a finding for damage."""
+    """Return the digest and size of a file, or a finding for damage."""
     try:
         with item.open() as source:
             return StatedFile(algorithm, compute_digest(source, algorithm), source.size)
@@ -125,9 +126,10 @@ def compare_files(
     *,
     unlisted: bool = True,
 ) -> Iterator[ChecksumResult | Finding]:
-    """Compare files with what ``who`` states of them: yield findings, and how many were compared.
+    """Compare files with the statements of ``who``: yield findings, and the counts.
 
-    ``unlisted`` says that all files are to be listed. Findings of the walk are left to whoever reads the package.
+    ``unlisted``: also report files that are not listed. Findings in ``items`` are ignored: reading the package reports
+    them.
     """
     count, silent, missing, strangers = 0, 0, dict.fromkeys(stated), list[str]()
     stranger_count = 0
@@ -160,7 +162,7 @@ def compare_files(
 def compare_measured(
     found: Mapping[str, StatedFile], stated: Mapping[str, StatedFile], who: str, view: View
 ) -> Iterator[ChecksumResult | Finding]:
-    """Compare what was taken before with what was stated later, as :func:`compare_files` does; all are to be listed."""
+    """Compare files measured before their list was read, like :func:`compare_files`; unlisted files are reported."""
     both = [name for name in stated if name in found]
     for name in both:
         yield from _difference(name, stated[name], found[name], who, view)
@@ -194,7 +196,7 @@ def _lacking(missing: list[str], strangers: list[str], count: int, who: str, vie
 
 
 def checksum_finding(code: str, view: View, text: str, name: str, *, expected: str = "", found: str = "") -> Finding:
-    """Return a finding about a file of a package, or about what is stated of it."""
+    """Return a finding about a file of a package, or about its statement."""
     told = f"{text} (expected {expected}, found {found})" if expected else text
     return finding(code, _span(view, name), told, "get the package again")
 

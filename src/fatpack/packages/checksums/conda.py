@@ -1,6 +1,6 @@
 """Conda packages: their files against ``info/paths.json``, in one tar archive or in the two of a ``.conda``.
 
-How we know: CEP 34 (contents of conda packages): of each path its kind, SHA-256 and size. Files below ``info/`` are
+How we know: CEP 34 (contents of conda packages): for each path its kind, SHA-256 and size. Files below ``info/`` are
 not listed. CEP 35 (file formats): ``.conda`` is a zip archive of ``pkg-*.tar.zst`` and ``info-*.tar.zst``.
 """
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _PATHS, _PATHS_JSON = "info/paths.json", "paths.json"
 
-#: what conda's packages in one tar archive are called; only reading all of another would tell what is in it
+#: suffix of conda packages that are one tar archive; any other archive would have to be read whole to find the list
 _ENDING = ".tar.bz2"
 
 
 def has_checksums(view: View) -> bool:
-    """Say whether this is a conda package: a zip archive of its two parts, or by its name a tar archive."""
+    """Return whether this is a conda package: a zip archive of its two parts, or a tar archive with its suffix."""
     if get_package("zip").detect(view):
         names = [item.name for item in get_package("zip").members(view) if isinstance(item, PackageMember)]
         return len(names) <= 8 and any(map(_is_info, names)) and any(map(_is_content, names))
@@ -41,7 +41,7 @@ def _is_content(name: str) -> bool:
 
 
 def verify(view: View) -> Iterator[ChecksumResult | Finding]:
-    """Yield what is wrong with the files, and how many were compared."""
+    """Yield findings about the files, and the counts."""
     if not get_package("zip").detect(view):
         yield from _of_one(view)
         return
@@ -57,7 +57,7 @@ def verify(view: View) -> Iterator[ChecksumResult | Finding]:
 
 
 def _of_one(view: View) -> Iterator[ChecksumResult | Finding]:
-    """Compare the files of a tar archive, in which the list may come before them or behind them."""
+    """Compare the files of a tar archive, whose list may precede or follow them."""
     stated: dict[str, StatedFile] | None = None
     found: dict[str, StatedFile] = {}
     for item in get_package("tar").members(view):
@@ -76,7 +76,7 @@ def _of_one(view: View) -> Iterator[ChecksumResult | Finding]:
 
 
 def _stated(data: bytes, view: View) -> dict[str, StatedFile]:
-    """Return what is stated of files that have bytes of their own. Raises BadValue."""
+    """Return the statements about regular files. Raises BadValue."""
     import json
 
     try:

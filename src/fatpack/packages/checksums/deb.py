@@ -20,12 +20,12 @@ _MD5SUMS = "md5sums"
 
 
 def has_checksums(view: View) -> bool:
-    """Say whether this may be stated: of any Debian package."""
+    """Return whether there may be checksums: true for any Debian package."""
     return True
 
 
 def verify(view: View) -> Iterator[ChecksumResult | Finding]:
-    """Yield what is wrong with the files, and how many were compared."""
+    """Yield findings about the files, and the counts."""
     parts = {
         item.name.partition(".")[0]: item
         for item in get_package("deb").members(view)

@@ -1,9 +1,9 @@
-"""RPM packages: the header, the payload and every file against the digests that the two headers state.
+"""RPM packages: header, payload and files compared with the digests in the two headers.
 
 How we know: RPM's ``docs/manual/tags.md`` and ``format_header.md`` (4.20): in the signature header 269 and 273 are
-SHA-1 and SHA-256 of the main header in hexadecimal, 1004 the MD5 of all behind the signature; in the main header 5092
-is the digest of the payload as stored, 1035 those of the files, and 5093 and 5011 say of which algorithm these are, in
-the numbers of RFC 4880. Signatures by keys are not verified: that takes the keys.
+SHA-1 and SHA-256 of the main header in hexadecimal, 1004 the MD5 of everything after the signature; in the main header
+5092 is the digest of the payload as stored, 1035 those of the files, and 5093 and 5011 their algorithms, as numbers of
+RFC 4880. Signatures by keys are not verified: that needs the keys.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RPM_HEADER = "the header"
 
 
 def has_checksums(view: View) -> bool:
-    """Say whether this may be stated: of any RPM package."""
+    """Return whether there may be checksums: true for any RPM package."""
     return True
 
 
 def verify(view: View) -> Iterator[ChecksumResult | Finding]:
-    """Yield what is wrong with headers, payload and files, and how many of these were compared. Raises FormatError."""
+    """Yield findings about headers, payload and files, and the counts. Raises FormatError."""
     signature = RpmHeader(view, LEAD.size)
     start = -(-signature.end // 8) * 8
     header = RpmHeader(view, start)

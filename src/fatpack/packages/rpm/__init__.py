@@ -1,16 +1,16 @@
-"""RPM packages: what Fedora, SUSE and their relatives install. Two headers, and a compressed cpio archive of the files.
+"""RPM packages of Fedora, SUSE and others: two headers, and a compressed cpio archive of the files.
 
 ::
 
-    lead         96 bytes of old
+    lead         96 bytes, obsolete
     signature    a header, padded to 8
-    header       tags and values: what the package is, needs and runs, and tables of its files
-    payload      a cpio archive, compressed as a whole with gzip, xz, zstd, bzip2 or LZMA; or as it is
+    header       tags and values: name, dependencies, scripts, and tables of its files
+    payload      a cpio archive, compressed as a whole with gzip, xz, zstd, bzip2 or LZMA; or uncompressed
 
-The payload is inflated once, forwards, as compressed tar archives are. Its first bytes tell with what.
+The payload is inflated once, forwards, like compressed tar archives. Its first bytes show the method.
 
 How we know: RPM's manual, ``format_v4.md`` and ``format_v6.md``, and ``lib/rpmfi.c`` and ``lib/cpio.c`` of RPM 4.20 for
-packages whose cpio archive leaves names and sizes out. What rpmbuild 4.18 writes is compared with what rpm lists.
+packages whose cpio archive omits names and sizes. Packages of rpmbuild 4.18 are compared with rpm's listing.
 
 QUIRK(hard links): several names of one file come one after the other; only the last has the bytes, and is listed.
 """
@@ -56,12 +56,12 @@ DOC = FormatInfo(
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes start as an RPM package does."""
+    """Return whether the bytes start like an RPM package."""
     return view.head(0, 4) == magic_numbers.RPM
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield every file in stored order, each to be opened before the next is asked for, and damage."""
+    """Yield every file in stored order, and damage; open each file before requesting the next."""
     from fatpack.packages.rpm.files import members
 
     return members(view)

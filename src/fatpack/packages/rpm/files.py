@@ -1,4 +1,4 @@
-"""The cpio archive in an RPM package, read forwards: "new ASCII" headers, and those that name files by number."""
+"""The cpio archive in an RPM package, read forwards: "new ASCII" headers, and headers with file numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.packages.rpm.header import RpmFile
 
 
-#: what ends an archive, as a name
+#: name of the last entry
 _TRAILER = b"TRAILER!!!"
 
 #: LIMIT: bytes of one name or target, the longest path of common systems, and its NUL.
@@ -32,23 +32,23 @@ _SUMMED, _PLAIN = b"070702", b"070701"
 
 
 class CpioEntry(Record):
-    """One entry: ``at`` is where its header is in what was inflated, ``start`` where its bytes are."""
+    """One entry: ``at`` is the offset of its header in the inflated payload, ``start`` that of its bytes."""
 
     name: str
     at: int
     start: int
     size: int
     is_file: bool
-    #: where a symbolic link leads, else None
+    #: target of a symbolic link, else None
     target: str | None
 
 
 def read_cpio_entries(
     forward: ForwardStream, files: Callable[[], Sequence[RpmFile]], chain: tuple[str, ...]
 ) -> Iterator[CpioEntry]:
-    """Yield every entry up to the trailer; ``files`` are those of the package's header, asked for if they are needed.
+    """Yield every entry up to the trailer; ``files`` returns those of the package's header.
 
-    What of an entry was not read is passed over when the next is asked for. Raises FormatError.
+    Unread bytes of an entry are skipped when the next is requested. Raises FormatError.
     """
     reader = _CpioReader(forward, chain)
     known: Sequence[RpmFile] | None = None
@@ -85,7 +85,7 @@ def _padded(at: int) -> int:
 
 
 class _CpioReader:
-    """Reads one header after the other."""
+    """Reads headers in order."""
 
     def __init__(self, forward: ForwardStream, chain: tuple[str, ...]) -> None:
         self._forward = forward
@@ -103,7 +103,7 @@ class _CpioReader:
         return data
 
     def full(self, at: int, magic: bytes) -> CpioEntry | None:
-        """Return the entry of a header with everything in it, None for the trailer."""
+        """Return the entry of a full header, None for the trailer."""
         fields = CPIO.struct.unpack(magic + self.read(CPIO.size - 6, at, "fields"))
         try:
             _, _, mode, _, _, links, _, size, _, _, _, _, name_size, _ = (int(field, 16) for field in fields)
@@ -119,7 +119,7 @@ class _CpioReader:
         return self._entry(name.decode("utf-8", "surrogateescape"), at, mode, size, is_linked)
 
     def stripped(self, at: int, files: Sequence[RpmFile]) -> CpioEntry:
-        """Return the entry of a header that has the number of a file."""
+        """Return the entry of a header that only has a file's number."""
         digits = self.read(STRIPPED_SIZE - 6, at, "number")[:8]
         try:
             number = int(digits, 16)
@@ -155,11 +155,11 @@ class _CpioReader:
         )
 
 
-# The files of an RPM package, taken from its payload as it goes by.
+# The files of an RPM package, read from its payload as a stream.
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield what the door does."""
+    """Yield the members; see :func:`fatpack.packages.rpm.members`."""
     try:
         header, start = find_payload(view)
     except FormatError as error:
@@ -189,7 +189,7 @@ def _listed(view: View, header: RpmHeader, data: View) -> Iterator[PackageMember
                 taken.leave()
                 number += 1
         while forward.take(1 << 20):
-            pass  # what is padded behind the end; the stream may say more there
+            pass  # padding after the end; reading it may raise an error of the stream
         yield from stream.findings if stream is not None else ()
     except FormatError as error:
         text = f"{error.describe()}; {pluralize(number, 'file')} before it"

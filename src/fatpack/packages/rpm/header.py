@@ -1,8 +1,7 @@
-"""The headers of an RPM package: where the payload starts, and what its files are called and how large they are.
+"""The headers of an RPM package: the start of the payload, and the names and sizes of its files.
 
 A header is tags with values (RPM's ``docs/manual/format_header.md``, 4.20 and 6.0). Only arrays of files are read, and
-only of packages whose cpio archive leaves names and sizes out, as it does for files of 4 GiB and in packages of version
-6.
+only if the cpio archive omits names and sizes, as for files of 4 GiB and in packages of version 6.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ CPIO = Layout(
     "big",
 )
 
-#: how a header starts that has no more than the number of a file in the package's header: magic, 8 digits, 2 of padding
+#: start of a header that only has a file's number in the package's header: magic, 8 digits, 2 of padding
 STRIPPED, STRIPPED_SIZE = b"07070X", 16
 
 LAYOUTS = (LEAD, HEADER, TAG, CPIO)
@@ -110,7 +109,7 @@ _LARGEST = 64 << 20
 #: RPM refuses more tags than this (``hdrchkTags`` of ``lib/header.c``).
 _TAGS = 0xFFFF
 
-#: LIMIT: files of a package whose names stand in its header. The largest of distributions have some 100,000.
+#: LIMIT: files in a package's header. The largest packages of distributions have about 100,000.
 _FILES = 1 << 20
 
 #: LIMIT: characters of a name: the longest path of common systems.
@@ -125,7 +124,7 @@ _TEXT, _BYTES, _TEXTS = 6, 7, 8
 
 
 class RpmFile(Record):
-    """The header's record of a file; if ``is_linked``, its bytes are stored with another name of it."""
+    """The header's record of a file; if ``is_linked``, its bytes are stored under another of its names."""
 
     folder: str
     base: str
@@ -136,12 +135,12 @@ class RpmFile(Record):
 
     @property
     def name(self) -> str:
-        """The name, put together when it is asked for: one long folder may be that of all files."""
+        """The name, joined on demand: all files may share one long folder."""
         return self.folder + self.base
 
 
 class RpmHeader:
-    """The tags of one header at ``at``; ``end`` is the position behind it. Raises FormatError."""
+    """The tags of one header at ``at``; ``end`` is the position after it. Raises FormatError."""
 
     def __init__(self, view: View, at: int) -> None:
         magic, _, _, count, size = HEADER.read(view, at)
@@ -263,7 +262,7 @@ class RpmHeader:
         )
 
     def files(self) -> list[RpmFile]:
-        """Return what is said about the files, by the number that each has. Raises BadValue."""
+        """Return the records of the files by their numbers. Raises BadValue."""
         names, folders, folder_of = self.texts(_NAMES), self.texts(_FOLDERS), self.numbers(_FOLDER_OF)
         sizes = self.numbers(_WIDE_SIZES) or self.numbers(_SIZES)
         modes, targets = self.numbers(_MODES), self.texts(_LINKS)
@@ -293,7 +292,7 @@ class RpmHeader:
 
 
 def find_payload(view: View) -> tuple[RpmHeader, int]:
-    """Return the header about the files, and where the payload starts. Raises FormatError."""
+    """Return the main header, and the start of the payload. Raises FormatError."""
     LEAD.read(view, 0)
     signature = RpmHeader(view, LEAD.size)
     header = RpmHeader(view, -(-signature.end // 8) * 8)  # the signature is padded to 8

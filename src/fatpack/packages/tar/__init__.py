@@ -1,16 +1,16 @@
-"""Tar archives, as they are or compressed as a whole: sdists, conda's ``.tar.bz2``, layers of containers, ``data.tar``.
+"""Tar archives, plain or compressed as a whole: sdists, conda's ``.tar.bz2``, layers of containers, ``data.tar``.
 
 ::
 
-    per file   a header of 512 bytes; a longer name, or more about the file, in headers of their own before it
+    per file   a header of 512 bytes; longer names and further attributes are in headers of their own before it
                the bytes of the file, padded with zeros to 512
     the end    two blocks of zeros, more to fill a record of 10,240 bytes
 
-A plain archive is read in place: each file is a range of it. One that is compressed is inflated once, forwards; a file
-that somebody opens is kept, all others are passed over, so a listing takes as long as inflating and no more memory.
+A plain archive is read in place: each file is a range of it. A compressed one is inflated once, forwards; opened files
+are kept, all others are skipped, so a listing takes as long as inflating, with little memory.
 
 How we know: POSIX.1-2017 (pax), and GNU tar's manual and ``src/tar.h``, 1.34. Headers are read by Python's
-``tarfile``; what GNU tar and bsdtar write is compared with what they list in the reference tests.
+``tarfile``; archives of GNU tar and bsdtar are compared with their listings in the reference tests.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ LAYOUTS = (HEADER,)
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes are a tar archive, or inflate to one: the first header has to add up."""
+    """Return whether the bytes are a tar archive, or inflate to one: the first header's checksum has to match."""
     method = detect_compression(view)
     head = view.head(0, HEADER.size) if method is None else inflate_stream_beginning(view, method, HEADER.size)
     return is_header(head)
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield every file in stored order, and what is wrong with the archive.
+    """Yield every file in stored order, and findings about the archive.
 
-    Files of a compressed archive are opened before the next is asked for (``is_lasting`` is false).
+    Files of a compressed archive have to be opened before the next is requested (``is_lasting`` is false).
     """
     from fatpack.packages.tar.files import members
 

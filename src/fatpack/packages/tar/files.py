@@ -1,4 +1,4 @@
-"""The files of a tar archive: in place where it is plain, else taken from the stream as it goes by."""
+"""The files of a tar archive: ranges of a plain one, read from the stream of a compressed one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# Files of which a package stores only the parts that are not zero.
+# Sparse files.
 
-#: Zeros that are handed out for holes.
+#: Zeros for holes.
 _ZEROS = bytes(64 << 10)
 
 
 class SparseMember(MemberSource):
-    """``size`` bytes: zeros, but for ``parts`` of them, each (offset, size), which ``stored`` has one after the other.
+    """``size`` bytes: zeros except ``parts``, each (offset, size), which ``stored`` has one after the other.
 
     The parts are in order and do not overlap. ``stored`` is closed with this.
     """
@@ -56,7 +56,7 @@ class SparseMember(MemberSource):
         return self._stored.is_concurrent
 
     def check(self) -> None:
-        """Check what is stored of it. Raises FormatError."""
+        """Check the stored parts. Raises FormatError."""
         self._stored.check()
 
     def read(self, offset: int, size: int) -> bytes:
@@ -64,7 +64,7 @@ class SparseMember(MemberSource):
         return b"".join(self.pieces(offset, size))
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in the pieces it is stored in, with zeros between them."""
+        """Yield the range in stored pieces, with zeros between them."""
         end = offset + size
         while offset < end:
             start, stop, place = self._part(offset)
@@ -79,7 +79,7 @@ class SparseMember(MemberSource):
                 offset = stop
 
     def skip_hole(self, start: int, end: int) -> int:
-        """Return the first offset from ``start`` on that may hold something else than zeros, at most ``end``."""
+        """Return the first offset from ``start`` on that may have a byte other than zero, at most ``end``."""
         while start < end:
             _, stop, place = self._part(start)
             if place is not None:
@@ -88,7 +88,7 @@ class SparseMember(MemberSource):
         return min(start, end)
 
     def _part(self, offset: int) -> tuple[int, int, int | None]:
-        """Return where the part or the hole around an offset starts and ends, and where it is stored, if it is."""
+        """Return start and end of the part or hole at an offset, and the stored offset of a part."""
         number = bisect_right(self._starts, offset) - 1
         start = 0
         if number >= 0:
@@ -99,13 +99,13 @@ class SparseMember(MemberSource):
         return start, stop, None
 
     def close(self) -> None:
-        """Close what the parts are in."""
+        """Close the source of the parts."""
         super().close()
         self._stored.close()
 
 
 def are_parts_sound(parts: Sequence[tuple[int, int]], size: int, stored: int) -> bool:
-    """Return whether parts are in order, lie in ``size`` bytes, and are ``stored`` bytes together."""
+    """Return whether parts are in order, inside ``size`` bytes, and ``stored`` bytes in total."""
     end = total = 0
     for start, length in parts:
         if length < 0 or start < end or start + length > size:
@@ -116,13 +116,13 @@ def are_parts_sound(parts: Sequence[tuple[int, int]], size: int, stored: int) ->
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield what the door does."""
+    """Yield the members; see :func:`fatpack.packages.tar.members`."""
     method = detect_compression(view)
     archive = _PlainArchive(view) if method is None else _StreamedArchive(view, method)
     yield from _listed(archive)
 
 
-#: how the name of an empty file starts that removes another from the layers below (OCI image-spec 1.1, layer.md)
+#: prefix of an empty file that removes another from lower layers (OCI image-spec 1.1, layer.md)
 _WHITEOUT = ".wh."
 
 
@@ -170,7 +170,8 @@ _SHOWN = 5
 
 
 def _shown(whiteout: str) -> str:
-    """Return what a whiteout removes: a file, or all that layers below have in a folder (``.wh..wh..opq``)."""
+    """Return the file that a whiteout removes, or the folder whose files in lower layers it removes
+    (``.wh..wh..opq``)."""
     folder, slash, name = whiteout.rpartition("/")
     name = name.removeprefix(_WHITEOUT)
     return f"all of {folder or '.'!r}" if name.startswith(_WHITEOUT) else repr(f"{folder}{slash}{name}")
@@ -182,7 +183,7 @@ def _damage(archive: _PlainArchive | _StreamedArchive, error: FormatError, offse
 
 
 class _PlainArchive:
-    """An archive as it is: files are ranges of it."""
+    """A plain archive: files are ranges of it."""
 
     is_lasting = True
 
@@ -191,7 +192,7 @@ class _PlainArchive:
         self.file = SeekableTarFile(view)
 
     def where(self, offset: int) -> tuple[int, tuple[str, ...]]:
-        """Return an offset and a chain of names for a position, for errors."""
+        """Return the offset and the chain of names of a position, for errors."""
         return self._view.offset(offset), self._view.chain
 
     def span(self, offset: int) -> Span:
@@ -199,7 +200,7 @@ class _PlainArchive:
         return self._view.span(offset, min(BLOCK, max(0, len(self._view) - offset)))
 
     def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], MemberSource]:
-        """Return what opens a file that has ``room`` bytes of the archive."""
+        """Return the opener of a file that has ``room`` bytes of the archive."""
         view, start, size = self._view, header.offset_data, int(header.size)
         parts = _parts(header)
         stored = _stored(size, parts, room)
@@ -221,22 +222,22 @@ class _PlainArchive:
         return opened
 
     def leave(self) -> None:
-        """Do nothing: files stay where they are."""
+        """Do nothing: files stay readable."""
 
     def rest(self, at: int) -> tuple[int, int, bytes]:
-        """Return where there is something else than zeros from a position on, where all ends, and its first bytes."""
+        """Return the first non-zero byte's position from ``at`` on, the end, and the first bytes there."""
         view = self._view
         start = view.skip_zeros(min(at, len(view)))
         return start, len(view), view.head(start, BLOCK)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Nothing: it is not compressed."""
+        """No findings: it is not compressed."""
         return ()
 
 
 class _StreamedArchive:
-    """An archive that is inflated as it is read: a file is there until the next is asked for, or kept."""
+    """A compressed archive, read as a stream: a file must be opened before the next is requested."""
 
     is_lasting = False
 
@@ -249,7 +250,7 @@ class _StreamedArchive:
         self._taken: StreamMemberOpener | None = None
 
     def where(self, offset: int) -> tuple[int, tuple[str, ...]]:
-        """Return an offset and a chain of names for a position, for errors."""
+        """Return the offset and the chain of names of a position, for errors."""
         return offset, self._chain
 
     def span(self, offset: int) -> Span:
@@ -257,7 +258,7 @@ class _StreamedArchive:
         return Span(offset, offset + BLOCK, self._chain)
 
     def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], MemberSource]:
-        """Return what opens a file that has ``room`` bytes of the archive, before the next is asked for."""
+        """Return the opener of a file that has ``room`` bytes of the archive; it works until the next is requested."""
         view, start, size = self._view, header.offset_data, int(header.size)
         parts = _parts(header)
         taken = StreamMemberOpener(self._forward, start, _stored(size, parts, room), _path(view, name), view)
@@ -265,13 +266,13 @@ class _StreamedArchive:
         return taken if parts is None else lambda: _sparse(taken(), parts, size, view, start)
 
     def leave(self) -> None:
-        """Keep what is open of the last file, and pass over the rest. Raises FormatError."""
+        """Buffer the last file if it is open, and skip the rest. Raises FormatError."""
         if self._taken is not None:
             self._taken.leave()
             self._taken = None
 
     def rest(self, at: int) -> tuple[int, int, bytes]:
-        """Return where there is something else than zeros from a position on, where all ends, and its first bytes."""
+        """Return the first non-zero byte's position from ``at`` on, the end, and the first bytes there."""
         forward, start, first = self._forward, None, b""
         forward.skip_to(at)
         while piece := forward.take(limits.CHUNK):
@@ -286,7 +287,7 @@ class _StreamedArchive:
 
 
 def _end(archive: _PlainArchive | _StreamedArchive, headers: TarHeaders, count: int) -> Iterator[Finding]:
-    """Yield what is wrong with the end: no zeros, but a header that is none, or nothing; something behind them."""
+    """Yield findings about the end: an invalid header or nothing in place of zeros; data after the zeros."""
     at, block = headers.next_at, headers.last
     if block.strip(b"\0"):
         text = "the header does not add up to its checksum"
@@ -312,18 +313,18 @@ def _path(view: View, name: str) -> str:
 
 
 def _parts(header: tarfile.TarInfo) -> list[tuple[int, int]] | None:
-    """Return the parts of a file that are stored, (offset, size) each, if it has holes."""
+    """Return the stored parts of a sparse file, (offset, size) each."""
     sparse: Any = header.sparse
     return None if sparse is None else [(offset, size) for offset, size in sparse if size]
 
 
 def _stored(size: int, parts: list[tuple[int, int]] | None, room: int) -> int:
-    """Return how many bytes of a file are in the archive."""
+    """Return the number of a file's bytes in the archive."""
     return size if parts is None else min(max(0, sum(length for _, length in parts)), max(0, room))
 
 
 def _sparse(stored: MemberSource, parts: list[tuple[int, int]], size: int, view: View, start: int) -> MemberSource:
-    """Return a file with holes. Raises BadValue for a map that is none, LimitExceeded for holes beyond the budget."""
+    """Return a file with holes. Raises BadValue for an invalid map, LimitExceeded for holes beyond the budget."""
     problem: FatpackError | None = None
     if not are_parts_sound(parts, size, stored.size):
         problem = BadValue(

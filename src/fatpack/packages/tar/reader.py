@@ -1,9 +1,9 @@
-"""What ``tarfile`` reads headers from: a view, or a stream that goes forwards only. Its errors become ours here.
+"""Headers of tar archives, read by ``tarfile`` from a view or a stream. Its errors become ours here.
 
-QUIRK(tarfile, Python 3.11): a damaged header ends the listing without a word, as blocks of zeros do; a negative size
-sends it back to where it was, for ever, or hides the file since that was mended (CVE-2025-8194); a chain of headers of
-long names ends in RecursionError. So what it reads is watched: never backwards, never much at once, and no header that
-adds up is passed over.
+QUIRK(tarfile, Python 3.11): a damaged header ends the listing silently, like blocks of zeros; a negative size makes it
+loop for ever, or hides the file since that was fixed (CVE-2025-8194); a chain of headers of long names ends in
+RecursionError. So its reads are checked: never backwards, never much at once, and no header with a valid checksum is
+skipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.packages.streams import ForwardStream
 
 
-# The header of a tar archive's files, as POSIX.1-1988 (ustar) and GNU have it.
+# The header of a tar archive's files, of POSIX.1-1988 (ustar) and GNU.
 
 FORMAT = "tar"
 
@@ -66,9 +66,9 @@ _SUM_AT = HEADER.field_offset("checksum")
 
 
 def is_header(block: bytes) -> bool:
-    """Return whether a block is a header: it adds up to its checksum, and says that it is one or starts with a name.
+    """Return whether a block is a header: its checksum matches, and it has a magic or starts with a name.
 
-    Some writers add up signed bytes.
+    Some writers sum signed bytes.
     """
     if len(block) < HEADER.size:
         return False
@@ -84,13 +84,13 @@ def is_header(block: bytes) -> bool:
 
 BLOCK = 512
 
-#: LIMIT: bytes of one extended header: a path, and attributes of a file system. Real ones have some hundred.
+#: LIMIT: bytes of one extended header: a path, and attributes of a file system. Real ones have a few hundred.
 _EXTENDED = 1 << 20
 
 #: LIMIT: bytes of all global headers of a package together.
 _GLOBAL = 64 << 10
 
-#: what tarfile raises: its own errors, and those of what it makes of fields that it does not check
+#: exceptions of tarfile: its own, and those from fields that it does not check
 _ERRORS = (tarfile.TarError, ValueError, LookupError, ArithmeticError, TypeError, struct.error, RecursionError)
 
 
@@ -100,7 +100,7 @@ class SeekableTarFile:
     def __init__(self, view: View) -> None:
         self._view = view
         self.at = 0
-        #: what was read last, and how many bytes for one header
+        #: the bytes read last, and the number of bytes read for one header
         self.last = b""
         self.spent = 0
 
@@ -123,12 +123,12 @@ class SeekableTarFile:
 
 
 class ForwardTarFile:
-    """A file object over a stream, for tarfile: it is passed over when something behind is read."""
+    """A file object over a stream, for tarfile: seeking forwards skips bytes when the next are read."""
 
     def __init__(self, stream: ForwardStream) -> None:
         self._stream = stream
         self._at = 0
-        #: what was read last, and how many bytes for one header
+        #: the bytes read last, and the number of bytes read for one header
         self.last = b""
         self.spent = 0
 
@@ -156,18 +156,18 @@ class ForwardTarFile:
 
 
 def _bounded(size: int, spent: int) -> int:
-    """Return a number of bytes to be read for one header. Raises ReadError if they are too many with those before."""
+    """Return ``size`` to read for one header. Raises ReadError if the total for that header is too large."""
     if not 0 <= size <= _EXTENDED - spent:
         raise tarfile.ReadError(f"an extended header of {spent + size} bytes")
     return size
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A header of an archive that a view or a stream gives."""
+    """A header of an archive."""
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:
-        """Return the next header. Raises ReadError for one that adds up to its checksum, and is none to tarfile."""
+        """Return the next header. Raises ReadError for one with a valid checksum that tarfile rejects."""
         file = tarfile_.fileobj
         try:
             return super().fromtarfile(tarfile_)
@@ -180,8 +180,8 @@ class _TarHeader(tarfile.TarInfo):
 class TarHeaders:
     """The headers of a tar archive, in order. ``next_at`` is the position of the next one.
 
-    It ends at blocks of zeros, at the end of the file, and at any block that is no header: ``last`` is what was read at
-    ``next_at`` then.
+    It ends at blocks of zeros, at the end of the file, and at any block that is not a header: ``last`` are then the
+    bytes at ``next_at``.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class TarHeaders:
         self.next_at = 0
 
     def __iter__(self) -> Iterator[tarfile.TarInfo]:
-        """Yield every header. Raises FormatError where they are damaged, and what reading the archive does."""
+        """Yield every header. Raises FormatError for damaged ones, and the errors of reading the archive."""
         tar = None
         try:
             tar = tarfile.TarFile(
@@ -206,7 +206,7 @@ class TarHeaders:
                 header = tar.next()
                 if header is None:
                     break
-                vars(tar)["members"] = []  # it would keep them all
+                vars(tar)["members"] = []  # tarfile would keep them all
                 if not 0 <= header.size <= MAX_FILE_SIZE - header.offset_data or not 0 <= tar.offset <= MAX_FILE_SIZE:
                     raise tarfile.ReadError(f"a file of {header.size} bytes")
                 self.next_at = tar.offset
@@ -230,7 +230,7 @@ class TarHeaders:
         if isinstance(error, RecursionError):
             words = "extended headers follow each other"
         elif not isinstance(error, tarfile.TarError):
-            words = "a field of it is no number, or no text"  # Python's own words show the field, whatever its length
+            words = "a field of it is no number, or no text"  # Python's message shows the whole field
         return BadValue(
             f"the header is damaged ({words})",
             format=FORMAT,

@@ -1,6 +1,6 @@
-"""A plain tar archive with some of its files exchanged: all others, and all headers, keep their bytes.
+"""Replacing files in a plain tar archive: all others, and all headers, keep their bytes.
 
-Of a file that is exchanged only its size and the sum of its header change. The end is filled up to a record as before.
+Only the size and the checksum change in the header of a replaced file. The end is padded to a record as before.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-# Whether one tar archive is another with some files changed, by Python's ``tarfile``, file by file.
+# Verification of a changed archive with Python's ``tarfile``, file by file.
 
-#: what has to be as it was of every header
+#: fields that must not change in any header
 _SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
 
 
@@ -66,18 +66,18 @@ def _wrong(after: View, text: str) -> HostError:
     return HostError(text, hint="nothing was written: report this, with the archive", chain=after.chain)
 
 
-#: tar writes records of so many bytes
+#: size of tar's records
 _RECORD = 20 * BLOCK
 
 _SIZE_AT, _SUM_AT = HEADER.field_offset("size"), HEADER.field_offset("checksum")
-#: the first size that eleven octal digits do not hold
+#: the first size with more than eleven octal digits
 _LARGE = 8**11
 
 
 class StoredTarFile(Record):
-    """A regular file: its name as it is stored, where its header ends and its content starts, its size in bytes.
+    """A regular file: its stored name, the end of its header, where its content starts, its size in bytes.
 
-    ``obstacle`` says why its content cannot be exchanged, or "".
+    ``obstacle`` is the reason if its content cannot be replaced, else "".
     """
 
     name: str
@@ -87,7 +87,7 @@ class StoredTarFile(Record):
 
 
 def read_files(view: View) -> Iterator[StoredTarFile]:
-    """Yield the regular files in stored order. Raises FormatError for damaged headers, and an end without zeros."""
+    """Yield the regular files in stored order. Raises FormatError for damaged headers, and for an end without zeros."""
     headers = TarHeaders(SeekableTarFile(view), lambda at: (view.offset(at), view.chain))
     for header in headers:
         if header.isreg():
@@ -110,9 +110,9 @@ def _obstacle(header: tarfile.TarInfo) -> str:
 
 
 def exchange_files(view: View, contents: Mapping[int, Sequence[Piece]]) -> list[Piece]:
-    """Return an archive in which the files whose content starts at these positions have another one.
+    """Return an archive in which the files whose content starts at these positions have new content.
 
-    Raises FormatError as :func:`files`, HostError for a file whose size cannot be exchanged.
+    Raises FormatError like :func:`read_files`, HostError for a file whose size cannot be changed.
     """
     pieces: list[Piece] = []
     copied = 0
@@ -145,7 +145,7 @@ def _header(block: bytes, size: int) -> bytes:
 
 
 def _ending(view: View, copied: int, size: int) -> list[Piece]:
-    """Return what follows the last file that is exchanged, filled up to a record if the old archive was."""
+    """Return the bytes after the last replaced file, padded to a record if the old archive was."""
     if len(view) % _RECORD:
         return [view.slice(copied, len(view) - copied)]
     end = _zeros_at(view)
@@ -154,7 +154,7 @@ def _ending(view: View, copied: int, size: int) -> list[Piece]:
 
 
 def _zeros_at(view: View) -> int:
-    """Return where the zeros at the end start: behind the last file."""
+    """Return the start of the zeros at the end, after the last file."""
     headers = TarHeaders(SeekableTarFile(view), lambda at: (view.offset(at), view.chain))
     for _ in headers:
         pass

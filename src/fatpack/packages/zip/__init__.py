@@ -1,18 +1,18 @@
-"""Zip archives: wheels, the outside of ``.conda``, ``.pt2`` of AOTInductor, jars, programs that unpack themselves.
+"""Zip archives: wheels, the outer archive of ``.conda``, ``.pt2`` of AOTInductor, jars, self-extracting programs.
 
 ::
 
-    anything              a program or a script, for those that unpack themselves
-    per file              local header, name, extra fields, data, some with sizes behind them
+    anything              a program or a script, in self-extracting archives
+    per file              local header, name, extra fields, data, some with sizes after them
     directory             per file: an entry with name, extra fields, comment
-    [Zip64 record, and what leads to it]
-    end of directory      where the directory starts, how many entries it has; a comment ends the archive
+    [Zip64 record, and its locator]
+    end of directory      start of the directory, number of entries; a comment ends the archive
 
-It is read from its end: the directory tells all that a listing needs, so a listing of an archive on a server fetches
-nothing else. Headers of files are read, and checked against the directory, when a file is opened.
+It is read from its end: a listing needs only the directory, so listing an archive on a server downloads nothing else.
+Headers of files are read, and checked against the directory, when a file is opened.
 
-How we know: PKWARE's APPNOTE.TXT 6.3.10. What Python's ``zipfile``, Info-ZIP's ``zip`` and ``7z`` write is compared
-with what they say about it in the reference tests.
+How we know: PKWARE's APPNOTE.TXT 6.3.10. Archives of Python's ``zipfile``, Info-ZIP's ``zip`` and ``7z`` are compared
+with their listings in the reference tests.
 
 QUIRK(data descriptors): with bit 3 of the flags the local header has no sizes; the directory always has them.
 """
@@ -76,9 +76,10 @@ DOC = FormatInfo(
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes are a zip archive: they start as one, or as a program, and end as one without a comment.
+    """Return whether the bytes are a zip archive: they start like one, or like a program and end like one without a
+    comment.
 
-    The end of a file in a package is there when all of it is inflated: only for programs, whose tables are there too.
+    Reading the end of a file in a package inflates all of it: that is done only for programs, whose tables need it too.
     """
     head = view.head(0, 4)
     if head in (magic_numbers.ZIP, magic_numbers.ZIP_END):
@@ -89,7 +90,7 @@ def detect(view: View) -> bool:
     tail = view.head(at, END.size)
     if tail[:4] != magic_numbers.ZIP_END or tail[-2:] != b"\0\0":
         return False
-    size = int.from_bytes(tail[12:16], "little")  # the directory is right before its end
+    size = int.from_bytes(tail[12:16], "little")  # the directory is directly before its end record
     return (
         not size
         or view.head(at - size, 4) == magic_numbers.ZIP_ENTRY
@@ -97,12 +98,12 @@ def detect(view: View) -> bool:
     )
 
 
-#: how files begin that may unpack themselves
+#: first bytes of files that may be self-extracting
 _PROGRAMS = (magic_numbers.ELF, magic_numbers.DOS, *magic_numbers.MACH_O, magic_numbers.UNIVERSAL_MACH_O, b"#!")
 
 
 def members(view: View) -> Iterator[PackageMember | Finding]:
-    """Yield every file in the order of the directory, and what is wrong with the archive."""
+    """Yield every file in the order of the directory, and findings about the archive."""
     from fatpack.packages.zip.directory import ZipDirectory
 
     try:

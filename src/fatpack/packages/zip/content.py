@@ -1,4 +1,4 @@
-"""The bytes of one file in a zip archive: checked against its local header, in place if they are stored."""
+"""The content of a file in a zip archive: checked against its local header, a range of the archive if it is stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ZipMemberOpener:
-    """Opens one file: what ``Member.open`` is, without a function for each of a million files."""
+    """Opens one file; used as ``PackageMember.open``, smaller than a closure for each of a million files."""
 
     __slots__ = ("_entry", "_view")
 
@@ -45,9 +45,9 @@ class ZipMemberOpener:
 
 
 def open_content(view: View, entry: ZipEntry) -> MemberSource:
-    """Return a source of the bytes of a file: in the package, or inflated as far as somebody reads.
+    """Return a source of the bytes of a file: in the package, or inflated on demand.
 
-    Raises FormatError where directory and package disagree, Unsupported for a method that is not read.
+    Raises FormatError if directory and local header disagree, Unsupported for an unsupported method.
     """
     if entry.damage:
         hint = "archives that share bytes are bombs" if is_shared(entry) else "get the file again"
@@ -81,7 +81,7 @@ _AES = 99
 
 
 class CheckedPieces:
-    """The pieces of a stream; at its end they have to have a CRC-32."""
+    """The pieces of a stream, whose CRC-32 is checked at its end."""
 
     __slots__ = ("_crc", "_name", "_stream")
 
@@ -91,7 +91,7 @@ class CheckedPieces:
         self._name = name
 
     def __call__(self) -> Iterator[bytes]:
-        """Yield the pieces. Raises BadValue at the end, and what the stream does."""
+        """Yield the pieces. Raises BadValue at the end for a wrong CRC-32, and the stream's errors."""
         crc = 0
         for piece in self._stream():
             crc = streams.crc32(piece, crc)
@@ -101,7 +101,7 @@ class CheckedPieces:
 
 
 class _StoredMember(SubRangeSource):
-    """A file that is stored as it is: read in place, and compared with its CRC-32 when that is asked for."""
+    """A file stored uncompressed: a range of the archive, whose CRC-32 is compared on request."""
 
     def __init__(self, data: View, name: str, crc: int) -> None:
         super().__init__(data, name)
@@ -110,9 +110,9 @@ class _StoredMember(SubRangeSource):
         self._damage: BadValue | None = None
 
     def check(self) -> None:
-        """Read everything, once. Raises BadValue if it has another CRC-32."""
+        """Read everything, once. Raises BadValue if the CRC-32 differs."""
         super().check()
-        if self._damage is not None:  # a package in it has many files, each of which asks
+        if self._damage is not None:  # if it is a package, each of its many files calls this
             raise self._damage.with_traceback(None)
         if self._is_checked:
             return
@@ -138,7 +138,7 @@ def _other_crc(expected: int, found: int, name: str) -> BadValue:
 
 
 def find_data(view: View, entry: ZipEntry) -> int:
-    """Return where the data of a file start. Raises FormatError if its local header says something else."""
+    """Return the start of a file's data. Raises FormatError if its local header contradicts the directory."""
     at = entry.header_at
     magic, _, flags, method, _, _, crc, stored_size, size, name_size, extra_size = LOCAL.read(view, at)
     if magic != magic_numbers.ZIP:
@@ -199,7 +199,7 @@ def find_data(view: View, entry: ZipEntry) -> int:
 
 
 def _wide_sizes(extra: bytes, size: int, stored_size: int) -> tuple[int, int]:
-    """Return both sizes of a local header as its extra field of Zip64 has them, where it has one."""
+    """Return both sizes of a local header, from its Zip64 extra field if it has one."""
     wide = extra_field(extra, EXTRA_64) or b""
     values = [int.from_bytes(wide[at : at + 8], "little") for at in (0, 8) if at + 8 <= len(wide)]
     if size == FULL and values:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.packages.zip.writer import ZipChange
 
-#: what has to be as it was for every file; what Zip64 says of it apart
+#: fields that must not change for any file; extra fields except Zip64's are compared separately
 _SAME = (
     "date_time",
     "comment",
@@ -28,15 +28,15 @@ _SAME = (
     "internal_attr",
     "external_attr",
 )
-#: and for those that keep their content
+#: further fields that must not change for files that keep their content
 _SAME_CONTENT = ("compress_type", "CRC", "compress_size", "file_size", "flag_bits")
 
 
 def verify_zip_change(before: View, after: View, changes: Mapping[int, ZipChange]) -> None:
     """Raise HostError unless ``after`` is ``before`` with these changes, by the numbers of files in the directory.
 
-    Every file must be where it was in the order of the directory, with all that is stored of it. Those that keep their
-    content must have the same stored bytes; of the others everything is read and compared with CRC-32, size and digest.
+    Every file must have its place in the order of the directory, and all its stored attributes. Files that keep their
+    content must have the same stored bytes; changed ones are read and compared with CRC-32, size and digest.
     """
     try:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
@@ -47,7 +47,7 @@ def verify_zip_change(before: View, after: View, changes: Mapping[int, ZipChange
                 _compare(before, after, was, now, change)
                 if change is not None and change.content is not None:
                     _read(new, now, change, after)
-    except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
+    except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # all exceptions of zipfile
         raise _wrong(after, f"another reader does not read the rewritten archive: {error}") from error
 
 
@@ -65,7 +65,7 @@ def _compare(before: View, after: View, was: zipfile.ZipInfo, now: zipfile.ZipIn
 
 
 def _data_at(view: View, info: zipfile.ZipInfo) -> int:
-    """Return where the data of a file are, by its local header."""
+    """Return the start of a file's data, by its local header."""
     header = view.read(info.header_offset, 30)
     return int(info.header_offset + 30 + sum(struct.unpack("<HH", header[26:])))
 
@@ -84,7 +84,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: ZipChange, af
     assert content is not None
     digest = hashlib.new(content.hash_name, usedforsecurity=False)
     size = 0
-    with archive.open(info) as file:  # which compares the CRC-32 at the end
+    with archive.open(info) as file:  # zipfile compares the CRC-32 at the end
         while block := file.read(limits.CHUNK):
             digest.update(block)
             size += len(block)

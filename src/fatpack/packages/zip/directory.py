@@ -1,10 +1,10 @@
 """The directory of a zip archive: found from the end, read one entry at a time.
 
-``zipfile`` makes a record of 500 bytes of each entry, all at once, does not say where one is damaged, and reads none if
-one is. Of entries that were passed this keeps eight bytes: where each file lies, which tells those that share bytes.
+``zipfile`` makes a record of 500 bytes for each entry, all at once, does not show which one is damaged, and reads none
+if one is. This module keeps eight bytes of each entry: the file's offset, which shows files that share bytes.
 
-QUIRK(self-extracting archives): offsets count from the first byte of the archive, which may lie behind a program; some
-writers count from the first byte of the file. The directory ends where the record of its end starts: that decides.
+QUIRK(self-extracting archives): offsets count from the first byte of the archive, which may follow a program; some
+writers count from the first byte of the file. The directory ends at the start of its end record: that gives the base.
 QUIRK(Java before 7, Info-ZIP): more than 65,535 entries without Zip64, counted modulo 65,536.
 """
 
@@ -117,7 +117,7 @@ LOCAL = Layout(
 
 LAYOUTS = (END, LOCATOR, END_64, ENTRY, LOCAL)
 
-#: What a field holds whose number stands in the extra field of Zip64, and the number of that field
+#: Value of a field whose number is in the extra field of Zip64, and the number of that extra field
 FULL_16, FULL, EXTRA_64 = 0xFFFF, 0xFFFFFFFF, 0x0001
 
 #: Info-ZIP's extra field with a name in UTF-8
@@ -125,10 +125,10 @@ EXTRA_NAME = 0x7075
 
 ENCRYPTED, SIZES_BEHIND, UTF_8, MASKED = 1 << 0, 1 << 3, 1 << 11, 1 << 13
 
-#: number of a method → its name in :mod:`fatpack.packages.streams`; "" where nothing is compressed
+#: number of a method → its name in :mod:`fatpack.packages.streams`; "" for stored
 METHODS = {0: "", 8: "deflate", 12: "bzip2", 14: "lzma in zip", 93: "zstd", 95: "xz"}
 
-#: methods that nobody reads here, by what they are called
+#: number of an unsupported method → its name
 UNSUPPORTED_METHODS = {
     1: "shrunk",
     6: "imploded",
@@ -140,18 +140,19 @@ UNSUPPORTED_METHODS = {
 }
 
 
-#: Bytes of the directory that are read at a time, at most those of three names.
+#: Bytes of the directory that are read at a time, at most three of the longest entries.
 _STEP = 256 << 10
 
-#: The comment at the end has at most so many bytes.
+#: Maximum size of the comment at the end.
 _COMMENT = 0xFFFF
 
 
 class ZipEntry(Record):
     """One entry of the directory: positions are relative to the package's first byte.
 
-    ``at`` is where the entry is, ``header_at`` where the local header is, ``ends_before`` where the next file's is, or
-    the directory. ``raw_name`` are the bytes of the name; ``damage`` says why nobody can find the data, or "".
+    ``at`` is the position of the entry, ``header_at`` of the local header, ``ends_before`` of the next file's, or of
+    the directory. ``raw_name`` are the bytes of the name; ``damage`` is the reason if the data cannot be found, else
+    "".
     """
 
     name: str
@@ -170,7 +171,7 @@ class ZipEntry(Record):
 
     @property
     def is_folder(self) -> bool:
-        """True for a folder: only the name shows it."""
+        """True for a folder, according to the name."""
         return self.name.endswith("/")
 
     @property
@@ -180,12 +181,12 @@ class ZipEntry(Record):
 
 
 class ZipDirectory:
-    """Where the directory of ``view`` is, and its entries.
+    """The directory of ``view``: its position, and its entries.
 
-    ``start`` and ``directory_end`` are where it lies, ``behind`` is where the records of its end start, that of Zip64
-    where there is one, and ``end_at`` the last of them. ``shift`` is added to the offsets in it, ``end`` is the
-    position behind the archive, ``places`` are those of all local headers, sorted. Raises FormatError where there is
-    none, or it lies outside.
+    ``start`` and ``directory_end`` are its span; ``end_records_at`` is the start of the end records (Zip64's if there
+    is one), and ``end_at`` that of the last of them. ``shift`` is added to the offsets in it, ``end`` is the position
+    after the archive, ``places`` are those of all local headers, sorted. Raises FormatError if there is no directory,
+    or it is outside of the file.
     """
 
     def __init__(self, view: View) -> None:
@@ -205,14 +206,14 @@ class ZipDirectory:
             raise self._wrong(behind, "directory_size", "the directory starts before the file does", "", found)
         start = behind - size
         if size and view.head(start, 4) != magic_numbers.ZIP_ENTRY and view.head(offset, 4) == magic_numbers.ZIP_ENTRY:
-            start = offset  # something lies between the directory and the record of its end
+            start = offset  # there are bytes between the directory and its end record
         self.start: int = start
         self.shift: int = start - offset
         self.directory_end: int = start + size
-        self.behind: int = behind
+        self.end_records_at: int = behind
         self._count = count
         self._is_wide = wide is not None
-        #: where all local headers are, sorted
+        #: positions of all local headers, sorted
         self.places = self._places()
 
     def _wrong(self, at: int, field: str, problem: str, expected: str, found: str) -> BadValue:
@@ -228,7 +229,7 @@ class ZipDirectory:
         )
 
     def _places(self) -> array[int]:
-        """Return where all local headers are, sorted; only those that come before damage to the directory."""
+        """Return the positions of all local headers, sorted; only of entries before damage to the directory."""
         found = array("Q")
         is_sorted, last = True, 0
         try:
@@ -239,11 +240,11 @@ class ZipDirectory:
                     found.append(at)
                     last = at
         except (BadMagic, Truncated):
-            pass  # whoever reads the entries comes to the same place
+            pass  # reading the entries raises the same error
         return found if is_sorted else array("Q", sorted(found))
 
     def _offset(self, fields: tuple[int, ...], extra: bytes) -> int | None:
-        """Return where the local header of an entry is; None if the entry does not say it."""
+        """Return the position of an entry's local header; None if the entry does not have it."""
         offset: int = fields[_OFFSET]
         if offset == FULL and (wide := extra_field(extra, EXTRA_64)):
             values = _wide_values(fields, wide)
@@ -291,7 +292,7 @@ class ZipDirectory:
         return Truncated(needed=needed, left=left, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain)
 
     def entries(self) -> Iterator[ZipEntry]:
-        """Yield every entry in the order of the directory. Raises FormatError where it is damaged, or has too few."""
+        """Yield every entry in the order of the directory. Raises FormatError if it is damaged, or has too few."""
         count = 0
         for fields, raw_name, extra, at in self._records():
             yield self._entry(fields, raw_name, extra, at)
@@ -337,19 +338,19 @@ class ZipDirectory:
         )
 
 
-#: what ``Entry.damage`` says of those that are one file by several names
+#: ``ZipEntry.damage`` of entries that are one file by several names
 _SHARED = "another entry has the same header"
-#: place of the offset among the fields of an entry
+#: index of the offset among the fields of an entry
 _OFFSET = ENTRY.position("offset")
 
 
 def is_shared(entry: ZipEntry) -> bool:
-    """Return whether an entry leads to the header of another."""
+    """Return whether an entry points to the header of another."""
     return entry.damage == _SHARED
 
 
 def _end_at(view: View) -> int:
-    """Return where the record of the directory's end is. Raises BadMagic."""
+    """Return the position of the directory's end record. Raises BadMagic."""
     at = len(view) - END.size
     if at >= 0 and view.head(at, 4) == magic_numbers.ZIP_END and view.head(at + END.size - 2, 2) == b"\0\0":
         return at
@@ -363,7 +364,7 @@ def _end_at(view: View) -> int:
             return start + found
         found = tail.rfind(magic_numbers.ZIP_END, 0, found)
     if 0 <= first <= len(tail) - END.size:
-        return start + first  # something was added behind it
+        return start + first  # bytes were added after it
     raise BadMagic(
         "the archive has no directory, which is at its end",
         format=FORMAT,
@@ -377,12 +378,13 @@ def _end_at(view: View) -> int:
 
 
 def _wide(view: View, end_at: int) -> int | None:
-    """Return where the record of Zip64 is, None if there is none."""
+    """Return the position of the Zip64 record, None if there is none."""
     at = end_at - LOCATOR.size
     if at < 0 or view.head(at, 4) != magic_numbers.ZIP64_LOCATOR:
         return None
     stated = LOCATOR.read(view, at)[2]
-    # Behind a program the offset is wrong by its size; the record is usually right before its locator.
+    # With a program before the archive the stated offset may be too small, so the usual place, right before the
+    # locator, comes first.
     for place in (at - END_64.size, stated):
         if 0 <= place < at and view.head(place, 4) == magic_numbers.ZIP64_END:
             return int(place)
@@ -399,7 +401,7 @@ def _wide(view: View, end_at: int) -> int | None:
 
 
 def extra_field(extra: bytes, wanted: int) -> bytes | None:
-    """Return the content of an extra field, None if there is none; what follows a damaged one is not looked at."""
+    """Return the content of an extra field, None if there is none; fields after a damaged one are ignored."""
     at = 0
     while at + 4 <= len(extra):
         number, size = extra[at] | extra[at + 1] << 8, extra[at + 2] | extra[at + 3] << 8
@@ -410,21 +412,21 @@ def extra_field(extra: bytes, wanted: int) -> bytes | None:
 
 
 def _wide_values(fields: tuple[int, ...], wide: bytes) -> tuple[int, int, int] | None:
-    """Return size, stored size and offset with those that Zip64 gives; None if it lacks one (APPNOTE 4.5.3)."""
+    """Return size, stored size and offset, from Zip64 where needed; None if that lacks one (APPNOTE 4.5.3)."""
     values, at = [], 0
     for value in (fields[9], fields[8], fields[_OFFSET]):
         if value == FULL:
             part = wide[at : at + 8]
             if len(part) < 8:
                 return None
-            value = int.from_bytes(part, "little")  # noqa: PLW2901  (the number that the field stands for)
+            value = int.from_bytes(part, "little")  # noqa: PLW2901  (the Zip64 value of the field)
             at += 8
         values.append(value)
     return values[0], values[1], values[2]
 
 
 def _decoded(raw_name: bytes, flags: int, extra: bytes) -> str:
-    """Return a name as text: UTF-8 where it says so or is, else the code page of the first PCs (APPNOTE, D.1)."""
+    """Return a name as text: UTF-8 if flagged or valid, else code page 437 of the first PCs (APPNOTE, D.1)."""
     if raw_name.isascii():
         return raw_name.decode("ascii")
     if flags & UTF_8:

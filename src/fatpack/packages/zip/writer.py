@@ -1,10 +1,10 @@
-"""A zip archive with some of its files exchanged or renamed: all others keep their bytes as they are stored.
+"""Replacing and renaming files in a zip archive: all others keep their stored bytes.
 
-Between the first byte and the directory, everything that is not exchanged is copied as it lies: a program before the
-archive, other files with their headers, and what nobody refers to. Order, times, attributes, extra fields and comments
-stay, and so do Zip64's records where there are some; new ones come only where a number needs them.
+Between the first byte and the directory, everything that is not replaced is copied: a program before the archive, other
+files with their headers, and unreferenced bytes. Order, times, attributes, extra fields and comments stay, and so do
+Zip64's records; new ones are added only if a number needs them.
 
-QUIRK(data descriptors): a file that is exchanged gets its sizes into its header, and bit 3 of its flags goes.
+QUIRK(data descriptors): a replaced file gets its sizes in its header, and bit 3 of its flags is cleared.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
     from fatpack.packages.zip.directory import ZipEntry
 
-    #: number of a field, -1 for what is none, and its bytes with their header
+    #: number of a field, -1 for trailing bytes, and its bytes with their header
     ExtraField: TypeAlias = tuple[int, bytes]
 
 
-# New content of one file of a zip archive: stored, or deflated in blocks on all cores, with what is noted beside it.
+# New content of a file in a zip archive: stored, or deflated in blocks on all cores, with CRC-32, size and digest.
 #
-# Blocks are deflated each on its own, with the 32 KiB before it as dictionary, and put side by side: one stream for
+# Each block is deflated on its own, with the 32 KiB before it as dictionary, and the results are joined: one stream for
 # every reader (RFC 1951, 3.2.3; pigz does the same). The size of blocks is fixed, so the bytes depend neither on the
 # number of cores nor on the size of the pieces, only on the library of zlib that Python was built with.
 
-#: zlib's own default, and what packers of wheels use
+#: zlib's own default, also used for wheels
 LEVEL = 6
 
 #: Bytes that are deflated at once: the end of each block costs five bytes, and none refers to more than 32 KiB back.
@@ -65,10 +65,10 @@ _BLOCK, _WINDOW = 1 << 20, 32 << 10
 
 
 class PackedFile(Record):
-    """The content of a file as it lies in an archive: ``stored`` are its bytes there, ``method`` is 0 or 8.
+    """The content of a file as stored in an archive: ``stored`` are its bytes, ``method`` is 0 or 8.
 
     ``crc``, ``size`` and ``digest``, by the hash of ``hash_name``, are of the content. The source of ``stored`` is in
-    memory or in an unnamed temporary file; whoever asked for it closes it.
+    memory or in an unnamed temporary file; the caller closes it.
     """
 
     stored: View
@@ -82,7 +82,7 @@ class PackedFile(Record):
 def pack_content(
     pieces: Iterable[Piece], *, deflates: bool, level: int = LEVEL, hash_name: str = "sha256"
 ) -> PackedFile:
-    """Return pieces, each read once, as an archive has them. Raises what reading them does."""
+    """Return pieces, each read once, in the form for an archive. Raises the errors of reading them."""
     taken = _ContentMeasure(hash_name)
     blocks = taken.blocks(pieces)
     stream = _deflated(blocks, level) if deflates else blocks
@@ -92,7 +92,7 @@ def pack_content(
 
 
 class _ContentMeasure:
-    """What is known of the content when all of it was read."""
+    """CRC-32, size and digest of the content, complete when all of it was read."""
 
     def __init__(self, hash_name: str) -> None:
         self._hash = hashlib.new(hash_name, usedforsecurity=False)
@@ -123,7 +123,7 @@ class _ContentMeasure:
 
 
 def _deflated(blocks: Iterator[bytes], level: int) -> Iterator[bytes]:
-    """Yield the stream of blocks, as many of which are deflated at a time as there are cores."""
+    """Yield the stream of blocks; as many are deflated at a time as there are cores."""
     before = b""
     block = next(blocks, b"")
     is_over = False
@@ -150,11 +150,11 @@ def _task(block: bytes, before: bytes, level: int, *, is_last: bool) -> Callable
     return run
 
 
-# Extra fields of zip archives (APPNOTE 4.5): taken apart and put together again, what is not understood as it is.
+# Extra fields of zip archives (APPNOTE 4.5): split and joined; unknown ones are kept.
 
 
 def split_extra(extra: bytes) -> list[ExtraField]:
-    """Return the fields of an extra field in order. Bytes behind the last whole one are the last part, as number -1.
+    """Return the fields of an extra field in order. Bytes after the last whole one are the last part, with number -1.
 
     QUIRK(zipalign): the Android tool adds zeros, fewer than a header has.
     """
@@ -174,7 +174,7 @@ def make_field(number: int, content: bytes) -> ExtraField:
 
 
 def with_zip64_field(extra: list[ExtraField], content: bytes) -> list[ExtraField]:
-    """Return fields with that content in the one of Zip64, where it was or in front of all; without it for b""."""
+    """Return fields with that content in the one of Zip64, in its old place or before all; without it for b""."""
     new = [make_field(EXTRA_64, content)] if content else []
     place = next((place for place, (number, _) in enumerate(extra) if number == EXTRA_64), 0)
     rest = [part for part in extra if part[0] != EXTRA_64]
@@ -182,28 +182,29 @@ def with_zip64_field(extra: list[ExtraField], content: bytes) -> list[ExtraField
 
 
 def with_unicode_name(extra: list[ExtraField], name: bytes) -> list[ExtraField]:
-    """Return fields in which Info-ZIP's second name of a file, where there is one, is its new name too."""
+    """Return fields in which Info-ZIP's second name of a file, if there is one, is also the new name."""
     content = b"\1" + zlib.crc32(name).to_bytes(4, "little") + name
     return [make_field(EXTRA_NAME, content) if number == EXTRA_NAME else (number, part) for number, part in extra]
 
 
-#: bits of the flags that say how hard a method tried; they mean nothing when the method is another
+#: bits of the flags with the compression level of the old method; cleared for another method
 _EFFORT = 0b110
-#: version that is needed to extract Zip64 (APPNOTE 4.4.3.2), and of one that writes it
+#: version needed to extract Zip64 (APPNOTE 4.4.3.2), and version that writes it
 _NEEDED_64, _MADE_BY_64 = 45, 45
 #: bytes of the Zip64 record of the directory's end that its size does not count
 _UNCOUNTED_64 = 12
 
 
 class ZipChange(Record):
-    """What becomes of one file: another content, or None for the old one, and another name, or "" for the old one."""
+    """The change to one file: new content, or None for the old one, and a new name, or "" for the old one."""
 
     content: PackedFile | None = None
     name: str = ""
 
 
 def read_zip_entries(view: View) -> list[ZipEntry]:
-    """Return every entry of the directory, in order. Raises FormatError, and HostError for what cannot be kept."""
+    """Return every entry of the directory, in order. Raises FormatError, and HostError for an archive that cannot be
+    changed."""
     directory = ZipDirectory(view)
     _refuse(view, directory)
     return list(directory.entries())
@@ -212,7 +213,7 @@ def read_zip_entries(view: View) -> list[ZipEntry]:
 def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece]:
     """Return an archive in which the files of these numbers (places in the directory, from 0) are changed.
 
-    Raises FormatError where headers and directory disagree, HostError for what cannot be kept right.
+    Raises FormatError if headers and directory disagree, HostError for an archive that would become invalid.
     """
     directory = ZipDirectory(view)
     _refuse(view, directory)
@@ -244,7 +245,7 @@ def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece
 
 
 def _refuse(view: View, directory: ZipDirectory) -> None:
-    """Raise HostError for what no change keeps right."""
+    """Raise HostError for an archive that any change would make invalid."""
     if directory.end < len(view):
         size = len(view) - directory.end
         raise HostError(
@@ -252,7 +253,7 @@ def _refuse(view: View, directory: ZipDirectory) -> None:
             hint="cut them off first, if they are nothing",
             chain=view.chain,
         )
-    gap = directory.behind - directory.directory_end
+    gap = directory.end_records_at - directory.directory_end
     if gap:
         raise HostError(
             f"{gap} bytes are between the directory and the record of its end: it may be signed",
@@ -270,7 +271,7 @@ def _refuse_encrypted(view: View, entry: ZipEntry, change: ZipChange) -> None:
 
 
 def _header(view: View, entry: ZipEntry, change: ZipChange) -> bytes:
-    """Return the local header of a file that is changed, with name and extra fields."""
+    """Return the local header of a changed file, with name and extra fields."""
     fields = list(LOCAL.read(view, entry.header_at))
     name_size, extra_size = fields[-2:]
     name = view.read(entry.header_at + LOCAL.size, name_size)
@@ -283,7 +284,7 @@ def _header(view: View, entry: ZipEntry, change: ZipChange) -> bytes:
     if change.content is not None:
         new = change.content
         flags, method, fields[6] = _flags(flags, method, new), new.method, new.crc
-        values = (new.size, len(new.stored))  # in the extra field the larger one comes first
+        values = (new.size, len(new.stored))  # in the extra field the uncompressed size comes first
         is_wide = any(number == EXTRA_64 for number, _ in extra) or max(values) >= FULL
         extra = with_zip64_field(extra, b"".join(value.to_bytes(8, "little") for value in values) if is_wide else b"")
         sizes = [FULL, FULL] if is_wide else [values[1], values[0]]
@@ -295,7 +296,7 @@ def _header(view: View, entry: ZipEntry, change: ZipChange) -> bytes:
 
 
 def _name(name: str, flags: int) -> tuple[bytes, int]:
-    """Return a new name as it is stored, and the flags that say so."""
+    """Return a new name as stored, and the flags for its encoding."""
     return name.encode(), flags if name.isascii() else flags | UTF_8
 
 
@@ -305,7 +306,7 @@ def _flags(flags: int, method: int, new: PackedFile) -> int:
 
 
 def _behind(view: View, entry: ZipEntry, data: int) -> int:
-    """Return how many bytes behind the data of a file are its sizes. Raises BadValue if they should be and are not."""
+    """Return the size of the data descriptor after a file's data. Raises BadValue if it is missing."""
     if not LOCAL.read(view, entry.header_at)[2] & SIZES_BEHIND:
         return 0
     end = data + entry.stored_size
@@ -331,7 +332,7 @@ def _behind(view: View, entry: ZipEntry, data: int) -> int:
     )
 
 
-#: places of fields of an entry of the directory
+#: indices of fields of an entry of the directory
 _NEEDED, _FLAGS, _METHOD, _CRC, _STORED, _SIZE = (
     ENTRY.position(name) for name in ("needed", "flags", "method", "crc", "stored_size", "size")
 )
@@ -341,7 +342,7 @@ _NAME_SIZE, _EXTRA_SIZE, _COMMENT_SIZE, _DISK, _OFFSET = (
 
 
 def _listed(view: View, entry: ZipEntry, change: ZipChange | None, offset: int) -> bytes:
-    """Return the entry of a file in the directory, whose local header is at an offset now."""
+    """Return the directory entry of a file, with the new offset of its local header."""
     fields = list(ENTRY.read(view, entry.at))
     name_size, extra_size, comment_size = fields[_NAME_SIZE : _COMMENT_SIZE + 1]
     tail = view.read(entry.at + ENTRY.size, name_size + extra_size + comment_size)
@@ -378,11 +379,11 @@ def _listed(view: View, entry: ZipEntry, change: ZipChange | None, offset: int) 
 
 
 def _ending(view: View, directory: ZipDirectory, start: int, size: int, count: int) -> Sequence[bytes]:
-    """Return what is behind the directory, which starts at a position now: Zip64's records, the end, the comment."""
+    """Return the bytes after the directory, which now starts at ``start``: Zip64's records, the end, the comment."""
     end_at, offset = directory.end_at, start - directory.shift
     fields = list(END.read(view, end_at))
     wide = b""
-    if directory.behind < end_at:
+    if directory.end_records_at < end_at:
         wide = _ending_64(view, directory, start, size)
     elif max(offset, size) >= FULL:
         made = (_UNCOUNTED_64, _MADE_BY_64, _NEEDED_64)
@@ -394,12 +395,12 @@ def _ending(view: View, directory: ZipDirectory, start: int, size: int, count: i
 
 
 def _ending_64(view: View, directory: ZipDirectory, start: int, size: int) -> bytes:
-    """Return the record of Zip64 and what leads to it, with what more a writer put there."""
-    at, end_at = directory.behind, directory.end_at
+    """Return the Zip64 record and its locator, with further bytes of the old one."""
+    at, end_at = directory.end_records_at, directory.end_at
     record = list(END_64.read(view, at))
     record[-2:] = size, start - directory.shift
     locator_at = end_at - LOCATOR.size
     locator = list(LOCATOR.read(view, locator_at))
-    locator[2] += start + size - at  # counted from the same byte as before
+    locator[2] += start + size - at  # relative to the same byte as before
     between = view.read(at + END_64.size, locator_at - at - END_64.size)
     return END_64.pack(*record) + between + LOCATOR.pack(*locator)

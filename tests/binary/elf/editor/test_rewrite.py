@@ -299,7 +299,7 @@ def test_a_table_that_lacks_a_name_in_use_is_not_sound() -> None:
 
 
 def test_loaded_sections_without_bytes_keep_their_place_in_linked_files() -> None:
-    """As in files of debug information, where it lies behind the end of the file."""
+    """As in files of debug information, where it lies after the end of the file."""
     file = build.device_object(type=build.SHARED)
     data = build.with_section(file.build(), 5, offset=0x1000, addr=0x1000)
     result = removed(build.as_bytes(elf.embed(build.as_view(data), [b"label"])), 9)

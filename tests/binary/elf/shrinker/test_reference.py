@@ -168,7 +168,7 @@ def test_whatever_linker_and_options(linker: str, option: str, tmp_path: Path) -
 @pytest.mark.parametrize("option", ["pie", "library"])
 @pytest.mark.parametrize("linker", LINKERS)
 def test_what_patchelf_rewrote_before(linker: str, option: str, tmp_path: Path) -> None:
-    """As most wheels have it: strings and notes are at the end, and bytes behind the program headers are free."""
+    """As most wheels have it: strings and notes are at the end, and bytes after the program headers are free."""
     path = built(tmp_path, [*compiler(linker), *OPTIONS[option]], main=option != "library")
     run("patchelf", "--set-rpath", "/somewhere" * 40, path)
     assert check(path, tmp_path, is_library=option == "library", after=AFTERWARDS).mode == "shrink"

@@ -135,7 +135,7 @@ def test_segments_are_split_at_pages_and_everything_behind_comes_nearer(bits: in
         (0x3000, BASE + 0xF000, 0x440),
         (0x4000, DATA_ADDRESS, loads(before)[1][2]),
     ]
-    # The note and the hash table stand behind the first section's new bytes.
+    # The note and the hash table stand after the first section's new bytes.
     assert CODE + 0x100 + 0x118 <= loads(after)[0][2] <= CODE + 0x100 + 0x140
     sections = named(after)
     assert sections[".nv_fatbin"] == (BASE + CODE, 256, NEW)
@@ -219,7 +219,7 @@ def test_symbols_follow_their_container() -> None:
 
 
 def test_symbols_of_other_places_stay_whatever_section_they_name() -> None:
-    """Linkers give ``__ehdr_start`` the first section, and symbols behind a section that section."""
+    """Linkers give ``__ehdr_start`` the first section, and symbols after a section that section."""
     file = LinkedElf()
     rows = [(BASE, 0, 1, number) for number in (file.index(".note"), file.index(".nv_fatbin"))]
     rows += [(BASE + AFTER, 0, 0x10, file.index(".nv_fatbin")), (DATA_ADDRESS, 8, 0x10, file.index(".hash"))]

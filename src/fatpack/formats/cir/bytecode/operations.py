@@ -1,4 +1,4 @@
-"""The IR section: every operation is stepped over, those that matter to a container are noted."""
+"""Walk over the IR section: modules and functions are recorded, other operations are only counted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fatpack.formats.cir.text.strings import unescape
 from fatpack.formats.cir.vocabulary import BINARIES, CIR_FORMAT, CONTAINER, LazyExpression
 from fatpack.record import Record
 
-# Functions in bytecode: the symbols directly in a module, which are kernels, and which launch one.
+# Functions in bytecode: the symbols directly in a module, the kernels, and the functions that launch one.
 #
-# An operation that was not registered has all its attributes in dictionaries: one beside it and, since version 5, one
-# in its properties. So has any operation up to version 4. What a registered one of a later version has in its
-# properties only its dialect knows: its symbol and calling convention cannot be read, the name of the kernel that it
+# An operation that was not registered has all its attributes in dictionaries: one of its own and, since version 5, one
+# in its properties. So has any operation up to version 4. Only its dialect can decode the properties of a registered
+# operation of a later version: its symbol and calling convention cannot be read; the name of the kernel that it
 # launches can.
 
 _SYMBOL, _CONVENTION, _LAUNCHES = b"sym_name", b"calling_conv", b"cu.kernel_name"
@@ -24,11 +24,11 @@ _KERNEL_NAME = LazyExpression(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([
 
 
 class ModuleFunctions(Record):
-    """The functions of a module with a body, in order, its kernels, and what launches one: the stub with the kernel.
+    """The functions with a body of a module, in order, its kernels, and the launches: stub and kernel.
 
-    The symbol of a stub is None where it cannot be read; ``has_all`` is false where that of any function with a body
-    cannot. ``held`` are the globals that hold a GPU binary, ``binaries`` those where it is text: symbol, and number of
-    the attribute.
+    The symbol of a stub is None if it cannot be read; ``has_all`` is false if the symbol of any function with a body
+    cannot be read. ``holders`` are the globals that hold a GPU binary, ``binaries`` those where it is text: symbol, and
+    number of the attribute.
     """
 
     defined: tuple[str, ...]
@@ -40,7 +40,7 @@ class ModuleFunctions(Record):
 
 
 class _FunctionAttributes(Record):
-    """What the attributes of an operation say about it."""
+    """The attributes of an operation that matter here."""
 
     symbol: str | None
     is_kernel: bool
@@ -49,7 +49,7 @@ class _FunctionAttributes(Record):
 
 
 def read_functions(file: BytecodeFile, node: OperationNode) -> ModuleFunctions:
-    """Return the functions of a module; those whose attributes are damaged count as ones that cannot be read."""
+    """Return the functions of a module; if attributes are damaged, the function counts as unreadable."""
     reader = _AttributeReader(file)
     defined: list[str] = []
     kernels: list[str] = []
@@ -82,14 +82,14 @@ def read_functions(file: BytecodeFile, node: OperationNode) -> ModuleFunctions:
 
 
 class _AttributeReader:
-    """Reads dictionaries of attributes, each once, however many operations share it."""
+    """Reads dictionaries of attributes, each once even if many operations share it."""
 
     def __init__(self, file: BytecodeFile) -> None:
         self._file = file
         self._cached: dict[int, _FunctionAttributes] = {}
 
     def stated(self, head: OperationHead) -> tuple[_FunctionAttributes, bool]:
-        """Return what the attributes of an operation say about it, and whether all of them could be read."""
+        """Return the attributes of an operation that matter, and whether all of them could be read."""
         file = self._file
         found = _FunctionAttributes(None, is_kernel=False, launches=None)
         if head.attributes is not None:
@@ -139,7 +139,7 @@ _MODULE = b"builtin.module"
 
 
 class OperationHead(Record):
-    """What an operation starts with: numbers of its name, its attributes and its properties, None for neither."""
+    """The head of an operation: the numbers of its name, its attributes and its properties; None for one it lacks."""
 
     name: int
     attributes: int | None
@@ -150,9 +150,9 @@ class OperationNode:
     """A module, or an operation ``cir.offload.container``, from the first to the last byte of the operation.
 
     ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
-    those directly in it, as in :class:`~fatpack.formats.cir.modules.model.TextModule`; ``attributed`` is where the
-    operations directly in it start that have attributes or properties, or should, being functions; ``bodies`` are
-    those of functions with a body, which declarations do not have.
+    of the operations directly in it, as in :class:`~fatpack.formats.cir.modules.model.TextModule`. ``attributed`` has
+    the starts of functions and of other operations with attributes or properties directly in it; ``bodies`` the starts
+    of the functions that have a body.
     """
 
     def __init__(self, name: bytes, start: int, depth: int) -> None:
@@ -172,7 +172,7 @@ class OperationNode:
 
     @property
     def is_op(self) -> bool:
-        """Whether this is the operation, not a module."""
+        """True for the operation, false for a module."""
         return self.name == CONTAINER
 
     def attrs(self, file: BytecodeFile) -> dict[bytes, int]:
@@ -189,12 +189,12 @@ class OperationNode:
         return file.attribute(number).string() if number is not None else None
 
     def head(self, file: BytecodeFile, start: int) -> OperationHead:
-        """Return the head of an operation in it, which was stepped over before, by where it starts."""
+        """Return the head of the operation that starts at ``start`` in this node."""
         return _head(BytecodeStream(file.view, "IR section", start, min(self.end, start + _HEAD)))
 
 
 def _head(stream: BytecodeStream) -> OperationHead:
-    """Return the head of the operation at which a stream is, location and all."""
+    """Return the head of the operation at the stream's position, including its location."""
     number = stream.varint()
     mask = stream.byte()
     stream.varint()
@@ -204,7 +204,7 @@ def _head(stream: BytecodeStream) -> OperationHead:
 
 
 def outermost_operation(file: BytecodeFile) -> OperationHead:
-    """Return the head of the one operation at file level; its number of operations, 1, stands before it."""
+    """Return the head of the one operation at file level; its number of operations, 1, precedes it."""
     section = file.section(IR)
     stream = BytecodeStream(file.view, "IR section", section.data, min(section.end, section.data + 9 + _HEAD))
     stream.flagged()
@@ -224,7 +224,7 @@ class IrWalker:
         self.root = OperationNode(b"", section.data, 0)
         self.damage: FormatError | None = None
         self._depth = 0
-        self._function = -1  # where the function starts that is the latest operation directly in the innermost node
+        self._function = -1  # start of the latest operation directly in the innermost node, if that is a function
 
     def walk(self) -> OperationNode:
         """Return the file as a node that holds its operations."""
@@ -241,7 +241,7 @@ class IrWalker:
         return self.root
 
     def _run(self) -> None:
-        """Step over everything; the stack holds what is still to come, and how many of it."""
+        """Step over everything; the stack holds the kinds of items that follow, and how many of each."""
         stack: list[tuple[str, int]] = [("blocks", 1)]
         while stack:
             what, left = stack.pop()
@@ -344,7 +344,7 @@ class IrWalker:
             raise stream.error(f"a section of {size} bytes", expected=f"at most {stream.end - stream.at}")
 
     def _enter(self, number: int, start: int, attributes: int | None, properties: int | None) -> bool:
-        """Take note of an operation; return whether it became a node, to be left when all in it was read."""
+        """Record an operation; return whether it became a node, to be closed after its contents."""
         outer = self._open[-1]
         outer.counts[number] = outer.counts.get(number, 0) + 1
         name = self.file.names[number]

@@ -1,4 +1,4 @@
-"""The sections of a bytecode file: strings, names of operations, attributes and properties, decoded when asked for."""
+"""The sections of a bytecode file: strings, names of operations, attributes and properties, decoded on demand."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BytecodeStream:
         self.end = len(self.data)
 
     def error(self, problem: str, *, expected: str = "", found: str = "") -> BadValue:
-        """Return the error for something wrong where the stream is."""
+        """Return the error for a problem at the stream's position."""
         return bytecode_error(self.view, self.base + self.at, self.field, problem, expected=expected, found=found)
 
     def varint(self) -> int:
@@ -81,14 +81,14 @@ class BytecodeStream:
         return self.data[self.at - 1]
 
     def count(self, what: str) -> int:
-        """Return the next number, which counts things of at least a byte each."""
+        """Return the next number, a count of things of at least a byte each."""
         number = self.varint()
         if number > self.end - self.at:
             raise self.error(f"{number} {what}", expected=f"at most {self.end - self.at}, the bytes that are left")
         return number
 
     def skip(self, count: int) -> None:
-        """Step over so many numbers."""
+        """Step over ``count`` numbers."""
         for _ in range(count):
             self.varint()
 
@@ -115,7 +115,7 @@ SECTION_NAMES = (
 )
 NEWEST = 6
 
-#: LIMIT: bytes of the producer's name that are looked at; LLVM writes about a dozen.
+#: LIMIT: bytes of the producer's name that are read; LLVM writes about a dozen.
 _LONGEST_PRODUCER = 1024
 
 
@@ -135,7 +135,7 @@ class BytecodeSection(Record):
 
 
 class BytecodeHeader(Record):
-    """What stands before the sections; they start at ``end``."""
+    """The bytes before the sections, which start at ``end``."""
 
     version: int
     producer: str
@@ -191,7 +191,7 @@ def read_section(view: View, at: int) -> BytecodeSection:
 
 
 class BytecodeFile:
-    """A bytecode file with its tables. Raises BadValue where they are damaged."""
+    """A bytecode file with its tables. Raises BadValue if they are damaged."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -220,7 +220,7 @@ class BytecodeFile:
         stream = self._stream(STRINGS)
         count = stream.count("strings")
         sizes = array("Q", (stream.varint() for _ in range(count)))
-        sizes.reverse()  # QUIRK(LLVM): the sizes stand in reverse order
+        sizes.reverse()  # QUIRK(LLVM): the sizes are in reverse order
         self._strings = stream.data
         self._string_starts = array("Q", bytes(8 * (count + 1)))
         at = stream.at
@@ -243,12 +243,12 @@ class BytecodeFile:
         return self._strings[self._string_starts[number] : self._string_starts[number + 1] - 1]
 
     def string_span(self, number: int) -> tuple[int, int]:
-        """Return where a string of the table stands in the file, and its size without its NUL."""
+        """Return the position of a string of the table in the file, and its size without its NUL."""
         size = len(self.string(number))
         return self._by_id[STRINGS].data + self._string_starts[number], size
 
     def mentions(self, word: bytes) -> bool:
-        """Return whether a word stands anywhere in the strings, each of which ends in a NUL."""
+        """Return whether any of the strings, each of which ends in a NUL, contains the word."""
         return word in self._strings
 
     def _read_names(self) -> None:
@@ -350,7 +350,8 @@ class BytecodeFile:
 
 
 class BytecodeAttribute(Record):
-    """An attribute: where it stands, whether in its dialect's own encoding, and whether that is the builtin one's."""
+    """An attribute: its position, whether it has its dialect's own encoding, and whether that dialect is the builtin
+    one."""
 
     file: BytecodeFile
     start: int
@@ -365,7 +366,7 @@ class BytecodeAttribute(Record):
         return self.file.view.read(self.start, self.end - self.start).partition(b"\0")[0]
 
     def starts_with(self, text: bytes) -> bool:
-        """Return whether the attribute is MLIR text that starts so; it may be as long as a GPU binary."""
+        """Return whether the attribute is MLIR text with this start; the text may be as long as a GPU binary."""
         return not self.is_encoded and self.file.view.head(self.start, len(text)) == text and self.end > self.start
 
     def string(self) -> bytes | None:
@@ -376,7 +377,7 @@ class BytecodeAttribute(Record):
         return self.file.string(stream.varint())
 
     def string_span(self) -> tuple[int, int] | None:
-        """Return where the value of a string stands in the file, and its size; None for anything else."""
+        """Return the position in the file and the size of a string's value; None for anything else."""
         stream = self._builtin()
         if stream is None or stream.varint() not in (2, 3):
             return None

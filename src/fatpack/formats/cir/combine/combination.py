@@ -2,12 +2,12 @@
 
 Theory of operation:
 
-1. Everything is decided, and everything that can be wrong is found, before the first byte is yielded.
-2. The host comes first and keeps its names. Each device is compared with all that is combined so far.
-3. Records first (:mod:`~fatpack.formats.cir.combine.rename`), since a renamed record changes the value of the aliases
-   that stand for it; then resource keys; then aliases, in the order of their definitions. As a definition uses only
+1. All decisions and all checks are made before the first byte is yielded.
+2. The host comes first and keeps its names. Each device is compared with everything combined so far.
+3. Records first (:mod:`~fatpack.formats.cir.combine.rename`), since a renamed record changes the value of its aliases;
+then resource keys; then aliases, in the order of their definitions. As a definition uses only
    earlier ones, one pass reaches the fixed point: an alias is shared when name and value, after renaming, are equal.
-4. Bodies are passed on as they are but for names that change; only headers are written anew.
+4. Bodies are copied with changed names replaced; only headers are written anew.
 
 Unlike the upstream tool nothing is optimised, locations stay, and no alias is expanded.
 """
@@ -65,9 +65,9 @@ if TYPE_CHECKING:
     """An attribute: its name, how the name is spelled, and the pieces of its value."""
 
 
-# A module on its way into a container: where it comes from, its new header, and what is renamed in it.
+# A module to combine: its origin, its new header, and the names replaced in it.
 
-#: Attributes that combining sets, or that belong to a form that is not written.
+#: Attributes that combining sets, and attributes of other forms.
 _REPLACED = frozenset((KIND, BUNDLE_ID, PROTOTYPE_KIND))
 
 
@@ -83,20 +83,20 @@ class InputModule:
         self.name = name
         self.id = bundle_id
         self.renames = Renames()
-        #: attributes of what was around the modules of a container that is written anew: kept there
+        #: attributes of the operations around the modules of a container that is written anew; they are kept
         self.around: tuple[TextAttribute, ...] = ()
         self.alias_names: list[bytes] = []
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Where the module's text stands: in one piece, or in several between alias definitions."""
+        """The spans of the module's text: one, or several between alias definitions."""
         if self.module is not None:
             return [(self.module.start, self.module.end), *(attr.value for attr in self.around if attr.value)]
         modules = [(module.start, module.end) for module in self.outline.modules]
         return sorted([*modules, *self.outline.others])
 
     def take(self, table: AliasTable, needed: ModuleNeeds) -> None:
-        """Note the definitions of the file and what the module needs of them."""
+        """Record the file's definitions and the ones that the module needs."""
         self.table, self.needs = table, needed
         self.alias_names = list(table.numbers)
 
@@ -114,7 +114,7 @@ class InputModule:
         return rewrite_text(self.table.view, *self.table.value(number), self.renames)
 
     def pieces(self, form: CirContainerForm, role: str) -> Iterator[Piece]:
-        """Yield the module as it stands in a container."""
+        """Yield the module as text of a container."""
         indent = b"    " if form.is_op or form.is_nested else b"  "
         keyword = b"builtin.module" if form.is_op else b"module"
         yield b"%s%s @%s attributes {" % (indent, keyword, self.name.encode())
@@ -187,7 +187,7 @@ _MARKERS: Mapping[str, Mapping[bytes, bytes | None]] = {
     "attribute": {CONTAINER: None},
     "prototype": {PROTOTYPE: b"{device = @device, host = @host}", PROTOTYPE_MAP: b"[]"},
 }
-#: form → what opens and closes the container where it lies in that module
+#: form → text that opens and closes the container inside that module
 _INSIDE = {
     "nested": (b"  module attributes {cir.offload.container} {\n", b"  }\n"),
     "op": (b"  cir.offload.container {\n", b"  }\n"),
@@ -196,7 +196,7 @@ _INSIDE = {
 
 
 class RecordRename(Record):
-    """A record of a device module that cannot keep its name: its kind, both names, and why."""
+    """A record of a device module that cannot keep its name: its kind, both names, and the reason."""
 
     kind: str
     old: str
@@ -205,7 +205,7 @@ class RecordRename(Record):
 
 
 class PartReport(Record):
-    """What happened to one module: the name it gets, its ID, and what was renamed in it."""
+    """The changes to one module: its new name, its ID, and the names replaced in it."""
 
     name: str
     id: str
@@ -216,7 +216,7 @@ class PartReport(Record):
 
 
 class Combination:
-    """A container that is ready to be written: :attr:`report` says what was decided, :meth:`pieces` are its bytes."""
+    """A container that is ready to be written: :attr:`report` lists the changes, :meth:`pieces` yields its bytes."""
 
     def __init__(self, parts: Sequence[InputModule], form: str, *, rename_records: bool = True) -> None:
         if form not in FORMS:
@@ -276,7 +276,7 @@ class Combination:
                             f"two modules have different resources {key!r} of the dialect {entry.group.decode()}",
                             hint="rename one of them in its file; its uses cannot be found without that dialect",
                         )
-                    continue  # settings of tools, which belong to no module: the first wins
+                    continue  # settings of tools, which belong to no module: the first one is used
                 number = 1
                 while (entry.section, entry.group, new := b"%s_%d" % (entry.key, number)) in merged:
                     number += 1
@@ -326,7 +326,7 @@ class Combination:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the modules state of themselves that contradicts the places they get, and each other."""
+        """Contradictions between the modules' own statements and their roles, and between modules."""
         stated = [read_module_facts(part.module, part.outline) if part.module else None for part in self.parts]
         found = []
         for number, (part, module) in enumerate(zip(self.parts, stated, strict=True)):
@@ -397,7 +397,7 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-# Which module goes to which requested target, with everything checked before anything is written.
+# Assignment of modules to requested targets, with everything checked before anything is written.
 #
 # The rules and sentences are those of ``cir-offload-merge -split``
 # (clang/tools/cir-offload-merge/cir-offload-merge.cpp), which writes while it looks, so that a failure leaves files
@@ -411,10 +411,10 @@ def assign_targets(
     problem: Callable[[str], str] = bundle_id.refusal_reason,
     exact_first: bool = True,
 ) -> tuple[Image, ...]:
-    """Return the image for each requested target. Modules that nobody asks for are passed over.
+    """Return the image for each requested target. Modules that match no target are skipped.
 
-    ``problem(id)`` says what is wrong with an ID. With ``exact_first`` an ID that is spelled as requested beats all
-    that merely fit; cir-offload-merge takes that for ambiguous. Raises UsageError in the tool's words.
+    ``problem(id)`` returns the problem of an ID. With ``exact_first`` an ID that is spelled as requested beats those
+    that only match; cir-offload-merge calls that ambiguous. Raises UsageError with the tool's message.
     """
     _check(targets, problem)
     chosen: dict[str, Image] = {}

@@ -1,13 +1,13 @@
-"""Named records (structs and unions) of modules that are to share one file.
+"""Named records (structs and unions) of modules that are combined into one file.
 
 All modules of a file live in one MLIR context, where a named record is identified by kind and name, and where a second
 definition of a name silently yields the first. Host and device often disagree: anonymous records are numbered per
-module, layouts depend on the target. So before a device joins, its records that are defined differently from those
-combined so far are renamed, and every record whose body refers to a renamed one.
+module, layouts depend on the target. So before a device module is added, its records whose definition differs from
+those combined so far are renamed, and so is every record whose body refers to a renamed one.
 
 Source of the rule and of the names: ``CombinedRecords`` in clang/tools/cir-offload-merge/cir-offload-merge.cpp.
-Definitions are compared as token lists in which aliases are replaced by what they stand for, records by their names and
-what stands in brackets by a number, so that nothing is spelled out twice.
+Definitions are compared as token lists in which aliases are replaced by their values, records by their names and
+bracketed text by a number, so that nothing is expanded twice.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     """Kind and name of a record, the name as its string literal."""
 
 
-#: LIMIT: bytes of one definition that are compared token by token; longer ones are compared as text. The largest
-#: record known to us has some thousand members.
+#: LIMIT: bytes of one definition that are compared token by token; longer ones are compared as text. The largest record
+#: we know has about a thousand members.
 _LONGEST = 1 << 20
 
 _TOKEN = LazyExpression(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
 _RECORD_TYPES = {b"!cir." + name: name for name in (b"struct", b"union", b"class", b"record")}
 _CLOSERS = {b">": b"<", b")": b"(", b"]": b"[", b"}": b"{"}
 _OPENERS = frozenset(_CLOSERS.values())
-#: LIMIT: tokens that an alias may stand for, beyond which two spellings of it may count as different.
+#: LIMIT: tokens of an alias's value; above it two spellings of the same value may count as different.
 _MOST_TOKENS = 200
 
 
 class RecordDefinition(Record):
-    """What a record is: a number that is equal for equal definitions, and the records that it refers to."""
+    """Definition of a record: a number that is equal for equal definitions, and the records that it refers to."""
 
     number: int
     refers: frozenset[Key]
@@ -87,7 +87,7 @@ def record_definitions(
     for key, at in needed.records.items():
         if key in reader.bodies:
             continue
-        # A record that no alias stands for is spelled out where it is used first.
+        # A record without an alias is spelled out at its first use.
         before = view.read(max(at - 256, 0), min(at, 256))
         start = at - len(before) + before.rfind(b"!cir.")
         text = Lexer(view)
@@ -98,11 +98,10 @@ def record_definitions(
 
 
 class _TypeReader:
-    """Goes through types and notes every named record in them.
+    """Reads types and records every named record in them.
 
-    A type becomes a list of tokens in which every pair of brackets with what is in it is one number, and every alias
-    is what it stands for: so a type reads alike however much of it is spelled through aliases, and is never longer
-    than a few tokens.
+    A type becomes a list of tokens in which every pair of brackets with its contents is one number, and every alias is
+    its value: so a type gives the same tokens with or without aliases, and never more than a few.
     """
 
     def __init__(self, interner: Interner, renamed: Mapping[Key, bytes]) -> None:
@@ -112,7 +111,7 @@ class _TypeReader:
         self._aliases: dict[bytes, tuple[tuple[bytes, ...], frozenset[Key]]] = {}
 
     def alias(self, name: bytes, value: bytes) -> None:
-        """Note what an alias stands for."""
+        """Record the value of an alias."""
         tokens, refers = self.read(value)
         if len(tokens) > _MOST_TOKENS:
             tokens = (b"\0%d" % self._interner.number(tokens),)
@@ -144,7 +143,7 @@ class _TypeReader:
         return tuple(frames[0].tokens), frozenset(frames[0].refers)
 
     def _record(self, tokens: Sequence[bytes], at: int, frames: list[_Frame]) -> int:
-        """Begin a named record behind its type; return where its body is, or ``at`` if it has no name."""
+        """Begin a named record after its type; return the position of its body, or ``at`` if it has no name."""
         words = at + 1
         while words < len(tokens) and tokens[words][:1].isalpha():
             words += 1
@@ -159,7 +158,7 @@ class _TypeReader:
         return words + 1
 
     def _close(self, frames: list[_Frame], closer: bytes) -> None:
-        """End the innermost bracket; ``>`` ends only a ``<``, and any other closer discards those that are open."""
+        """End the innermost bracket; ``>`` ends only a ``<``, and any other closer discards open ones."""
         opener = _CLOSERS[closer]
         if closer == b">" and frames[-1].opener != opener:
             frames[-1].tokens.append(closer)
@@ -177,14 +176,14 @@ class _TypeReader:
             self.bodies[frame.key] = RecordDefinition(self._interner.number(tokens), frozenset(frame.refers))
 
     def _fold(self, frames: list[_Frame]) -> None:
-        """Take a bracket that is not closed for a character like others."""
+        """Treat a bracket that is not closed as an ordinary character."""
         frame = frames.pop()
         frames[-1].tokens += (frame.opener, *frame.tokens)
         frames[-1].refers |= frame.refers
 
 
 class _Frame:
-    """A bracket that is not closed yet, perhaps that of a named record."""
+    """A bracket that is not closed yet, possibly of a named record."""
 
     __slots__ = ("key", "opener", "refers", "tokens")
 
@@ -198,7 +197,7 @@ class _Frame:
 def plan_record_renames(
     definitions: Mapping[Key, RecordDefinition], combined: Mapping[Key, int], module_name: bytes
 ) -> tuple[dict[Key, bytes], frozenset[Key]]:
-    """Return the new names of the records that cannot keep theirs, and those of them that are defined differently."""
+    """Return the new names of the records that cannot keep theirs, and which of these differ in definition."""
     users: dict[Key, list[Key]] = {}
     for key, definition in definitions.items():
         for referred in definition.refers:
@@ -226,11 +225,11 @@ def _unused(key: Key, module_name: bytes, combined: Mapping[Key, int], taken: It
     return name
 
 
-# Text with names exchanged: aliases, named records, resource keys. Everything else is passed on byte for byte.
+# Text with names replaced: aliases, named records, resource keys. Everything else is copied byte for byte.
 
 
 class Renames:
-    """What one module's names become: aliases with their sigil, records as string literals, resource keys."""
+    """New names for one module: aliases with their sigil, records as string literals, resource keys."""
 
     def __init__(self) -> None:
         self.aliases: dict[bytes, bytes] = {}
@@ -241,7 +240,7 @@ class Renames:
         return bool(self.aliases or self.records or self.resources)
 
     def new(self, what: str, name: bytes, kind: bytes) -> bytes | None:
-        """Return what stands in the place of a name, None if it stays."""
+        """Return the replacement of a name, None if it stays."""
         if what == ALIAS:
             return self.aliases.get(name)
         if what != RESOURCE:
@@ -258,7 +257,7 @@ class Renames:
 
 
 def rewrite_text(view: View, start: int, end: int, renames: Renames) -> Iterator[Piece]:
-    """Yield the text between two positions with its names exchanged, in pieces of bounded size."""
+    """Yield the text between two positions with its names replaced, in pieces of bounded size."""
     if not renames:
         yield view.slice(start, end - start)
         return
@@ -285,7 +284,7 @@ def rewrite_text(view: View, start: int, end: int, renames: Renames) -> Iterator
 
 
 def rewrite_value(value: bytes, renames: Renames) -> bytes:
-    """Return a short text with its names exchanged."""
+    """Return a short text with its names replaced."""
     parts: list[bytes] = []
     at = 0
     for what, begin, stop, name, kind in find_uses_in_value(value):
@@ -297,7 +296,7 @@ def rewrite_value(value: bytes, renames: Renames) -> bytes:
 
 
 def rewrite_layouts(view: View, span: tuple[int, int], renames: Renames) -> Iterator[Piece]:
-    """Yield the value of ``cir.record_layouts``, whose keys are the names of records, with its names exchanged."""
+    """Yield the value of ``cir.record_layouts``, whose keys are the names of records, with its names replaced."""
     start, end = span
     if not renames.records or view.read(start, 1) != b"{":
         yield from rewrite_text(view, start, end, renames)

@@ -1,4 +1,4 @@
-"""Model → bytes: a container that was not changed as it was stored, any other combined anew."""
+"""Writer: an unchanged container is written as stored, any other is combined anew."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _TO_TEXT = "convert it to text first: cir-opt in.cirbc -o in.cir"
 def write_container(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of a container.
 
-    The form is that of the options, else ``attrs["form"]``, one of ``words.FORMS``; ``attribute`` by default. The ID of
-    an image is ``attrs["id"]``, else that of its target. Raises UsageError for what cannot be a container, FormatError
-    for modules that are no valid text, Unsupported for bytecode.
+    The form is that of the options, else ``attrs["form"]``, one of ``vocabulary.FORMS``; ``attribute`` by default. The
+    ID of an image is ``attrs["id"]``, else that of its target. Raises UsageError if the images cannot make a container,
+    FormatError for modules that are not valid text, Unsupported for bytecode.
     """
     record = container.record
     if isinstance(record, (TextContainer, BytecodeContainer)) and options is None and _is_unchanged(container, record):
@@ -49,9 +49,10 @@ def write_container(container: Container, options: CirOptions | None = None) -> 
 def combine_container(
     container: Container, options: CirOptions | None = None, *, rename_records: bool = True
 ) -> Combination:
-    """Return what :func:`write_container` would write for a changed or new container, with a report of renames.
+    """Return the combination that :func:`write_container` writes for a changed or new container, with a report of
+    renames.
 
-    With ``rename_records`` false, records that modules define differently are refused instead of renamed.
+    With ``rename_records`` false, records with differing definitions are refused instead of renamed.
     """
     form = (options and options.form) or container.attrs.get("form", CURRENT)
     if form == "offload-module":
@@ -69,7 +70,7 @@ def combine_container(
 
 
 def _around(outline: FileOutline, container: TextModule) -> Iterator[TextAttribute]:
-    """Yield the attributes of a container, and of a module around it, that do not only mark it."""
+    """Yield the attributes of a container, and of a module around it, except the markers."""
     seen = {CONTAINER, PROTOTYPE, PROTOTYPE_MAP}
     outer = [module for module in outline.modules if any(inner is container for inner in module.modules)]
     for module in (container, *outer):
@@ -84,7 +85,7 @@ def _is_unchanged(container: Container, record: TextContainer | BytecodeContaine
 
 
 def _parts(images: Sequence[Image]) -> list[InputModule]:
-    """Return the modules to combine, the host first. Raises UsageError where they do not make a container."""
+    """Return the modules to combine, the host first. Raises UsageError if they do not make a container."""
     for image in images:
         _refuse_bytecode(image)
     ids = [_id(image) for image in images]
@@ -113,7 +114,7 @@ def _parts(images: Sequence[Image]) -> list[InputModule]:
 
 
 def _old_name(module: TextModule | None, number: int) -> str:
-    """Return what the name of a module without a bundle ID is made of: the name it has, else its number."""
+    """Return the base of the name of a module without a bundle ID: its present name, else its number."""
     name = module.name.decode("utf-8", "surrogateescape") if module and module.name else ""
     return name.removeprefix("device_") or str(number)
 
@@ -148,7 +149,7 @@ def _refuse_bytecode(image: Image) -> None:
 
 
 def _text_of(image: Image) -> tuple[FileOutline, TextModule | None]:
-    """Return the file and the module of an image; the module is None for a file that is a module only implicitly."""
+    """Return the file and the module of an image; the module is None if the file is only an implicit module."""
     record = image.record
     if isinstance(record, TextModuleRecord) and is_as_read(image):
         return record.outline, record.module

@@ -1,1 +1,1 @@
-"""The files that modules of a container become: what they use of it, and their text or bytecode with that."""
+"""Modules split into files: the definitions that a module uses, and its text or bytecode with them."""

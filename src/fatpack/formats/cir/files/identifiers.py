@@ -1,4 +1,6 @@
-"""File metadata: resources by section, group and key, read without their bulk and written as MLIR prints them.
+"""Resources, aliases and records of a file: their definitions and their uses.
+
+Resources are file metadata by section, group and key. They are read without their values.
 
 ::
 
@@ -10,7 +12,7 @@
       }
     #-}
 
-Keys are shared by the whole file. Where two blocks define one, MLIR takes the last for everybody.
+Keys are shared by the whole file. If two blocks define one, MLIR uses the last everywhere.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
     IdentifierUse: TypeAlias = tuple[str, int, int, bytes, bytes]
-    """Of what, where the name stands and ends, the name as spelled, the kind of a record. Files have millions."""
+    """A use: what is used, start and end of the name, the name as spelled, a record's kind. Files have millions."""
 
 
 DIALECT_RESOURCES = b"dialect_resources"
-#: The group whose keys are used as ``dense_resource<key>``; how other dialects use theirs is their own syntax.
+#: The group whose keys are used as ``dense_resource<key>``; other dialects have a syntax of their own.
 BUILTIN = b"builtin"
 
 
@@ -54,7 +56,7 @@ class ResourceEntry(Record):
 
     @property
     def is_builtin(self) -> bool:
-        """True if its uses can be found."""
+        """True if the uses of this resource can be found."""
         return self.section == DIALECT_RESOURCES and self.group == BUILTIN
 
     def is_same(self, other: ResourceEntry) -> bool:
@@ -110,7 +112,7 @@ def _items(text: Lexer, at: int, closer: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def used_resources(found: Iterable[ResourceEntry], keys: frozenset[bytes]) -> list[ResourceEntry]:
-    """Return the resources that a module with those keys needs; all of those whose uses cannot be found."""
+    """Return the resources that a module with those keys needs; this includes all whose uses cannot be found."""
     return [entry for entry in found if not entry.is_builtin or entry.key in keys]
 
 
@@ -122,8 +124,8 @@ def spell_key(key: bytes) -> bytes:
 def write_resources(found: Iterable[ResourceEntry], most: int | None = None) -> Iterator[Piece]:
     """Yield a metadata block with these resources, nothing for none; sections and groups in alphabetical order.
 
-    Which group comes first must not depend on the modules that use it: splitting and combining would turn them round.
-    The block is laid out as MLIR prints it; without a blank where it would have more than ``most`` bytes.
+    The order of groups does not depend on the modules that use them, or splitting and combining would reverse it.
+    The block is laid out as MLIR prints it; without blanks if it would have more than ``most`` bytes.
     """
     sections: dict[bytes, dict[bytes, list[ResourceEntry]]] = {}
     for entry in found:
@@ -136,7 +138,7 @@ def write_resources(found: Iterable[ResourceEntry], most: int | None = None) -> 
 
 
 def _block_of(sections: dict[bytes, dict[bytes, list[ResourceEntry]]], line: bytes, indent: bytes) -> Iterator[Piece]:
-    """Yield a metadata block with ``line`` where lines end, and ``indent`` for each level before them."""
+    """Yield a metadata block with ``line`` as line ends, and ``indent`` for each level."""
     blank = indent[:1]
     opener = b":" + blank + b"{"
     before = b"{-#"
@@ -154,13 +156,13 @@ def _block_of(sections: dict[bytes, dict[bytes, list[ResourceEntry]]], line: byt
     yield line + b"#-}"
 
 
-# What a stretch of text uses: aliases, named records, resources. The one expression that finds and renames them.
+# Uses of aliases, named records and resources in text: the one expression that finds and renames them.
 #
 # ``%0#1`` is the second result of ``%0`` and uses no alias, ``#cir`` of ``#cir<…>`` and anything with a dot name a
-# dialect; strings and comments use nothing. A record is named by the first string behind ``!cir.struct<`` (``union``,
-# ``class``, ``record``), with words such as ``struct`` before it; where a brace comes first it has no name.
+# dialect; strings and comments use nothing. A record is named by the first string after ``!cir.struct<`` (``union``,
+# ``class``, ``record``), with words such as ``struct`` before it; if a brace comes first, the record has no name.
 
-#: A named record, and what ends one that is only referred to.
+#: A named record, and the end of one that is only referred to.
 RECORD = LazyExpression(
     rb"!cir\.(struct|union|class|record)<[ \t\r\n]*((?:[a-z]\w*[ \t\r\n]+)*)"
     rb'("[^"\\\n]*(?:\\.[^"\\\n]*)*")(?=([ \t\r\n]*>)?)'
@@ -173,7 +175,7 @@ _RESOURCE_GROUP = 6
 _RESULT = LazyExpression(rb"%[\w$.-]+\Z")
 _KINDS = (b"struct", b"union", b"class")
 
-#: What stands for an alias, a record with its body, one that is only referred to, a resource.
+#: Letters for the kinds of uses: an alias, a record with its body, a reference to a record, a resource.
 ALIAS, RECORD_BODY, RECORD_NAME, RESOURCE = "alias", "record body", "record name", "resource"
 
 
@@ -250,12 +252,12 @@ def record_kind(mnemonic: bytes, words: bytes) -> bytes:
     return next((word for word in reversed(words.split()) if word in _KINDS), mnemonic) if words else mnemonic
 
 
-# The alias definitions of a file by name, what they use in turn, and which of them a module needs.
+# The alias definitions of a file by name, their uses of others, and the definitions that a module needs.
 #
 # An alias is just a name for a value: only its name and, after renaming, its value decide whether two modules can share
-# one. Definitions are looked up by number in the order of the file, in which each may use only what stands before it.
+# one. Definitions are looked up by number in the order of the file, in which each may use only earlier ones.
 
-#: Values up to this size are looked at as a whole.
+#: Values up to this size are read as a whole.
 LONGEST = 1 << 16
 
 
@@ -285,19 +287,19 @@ class AliasTable:
         return len(self._starts)
 
     def span(self, number: int) -> tuple[int, int]:
-        """Return where a definition stands, its name included."""
+        """Return the span of a definition, its name included."""
         return self._starts[number], self._ends[number]
 
     def value(self, number: int) -> tuple[int, int]:
-        """Return where the value of a definition stands."""
+        """Return the span of a definition's value."""
         return self._values[number], self._ends[number]
 
 
 class ModuleNeeds(Record):
-    """What a module uses: definitions by number, records with where they stand, resources.
+    """The definitions (by number), records (with their positions) and resources that a module uses.
 
-    A record is a kind with a name as printed, and stands where it is defined if it is; a resource is a key without
-    quotes.
+    A record is a kind with a name as printed; its position is that of its definition if there is one. A resource is a
+    key without quotes.
     """
 
     aliases: array[int]
@@ -306,7 +308,7 @@ class ModuleNeeds(Record):
 
 
 def find_needs(table: AliasTable, spans: Iterable[tuple[int, int]]) -> ModuleNeeds:
-    """Return what the text in some spans uses, and what the definitions used there use in turn.
+    """Return everything that the text in ``spans`` uses, directly and through definitions.
 
     Raises BadValue for an alias that is not defined, or used by a definition before its own.
     """
@@ -325,7 +327,7 @@ def find_needs(table: AliasTable, spans: Iterable[tuple[int, int]]) -> ModuleNee
 
 
 class _NeedsCollector:
-    """What was found so far; ``wanted`` has a byte for every definition."""
+    """Collects the needs of a module; ``wanted`` has a byte for every definition."""
 
     def __init__(self, table: AliasTable) -> None:
         self.wanted = bytearray(len(table))
@@ -335,7 +337,7 @@ class _NeedsCollector:
         self._table = table
 
     def add(self, found: Iterable[IdentifierUse], start: int, base: int, before: int) -> None:
-        """Take note of uses that are legal for definitions before a number; positions count from ``base``."""
+        """Record uses, which may refer to definitions before number ``before``; positions count from ``base``."""
         table = self._table
         numbers, wanted = table.numbers, self.wanted
         for what, at, _, name, kind in found:
@@ -362,5 +364,5 @@ def _undefined(table: AliasTable, at: int, name: bytes, number: int) -> FormatEr
 
 
 def _is_certain(table: AliasTable, start: int, at: int) -> bool:
-    """Return whether a use is one for MLIR too: text in the body of a dialect that it does not know means nothing."""
+    """Return whether MLIR sees a use too: it does not parse the body of a dialect that it does not know."""
     return Comments(Lexer(table.view), start).is_outside(at)

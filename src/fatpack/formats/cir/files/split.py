@@ -1,6 +1,6 @@
-"""One module of a container → a file of its own: the definitions it needs, its text as it stands, its resources.
+"""One module of a container → a file of its own: the definitions it needs, its text as stored, its resources.
 
-Nothing is expanded and nothing renamed, so that a split file is as small as its part of the container, and combining
+Nothing is expanded or renamed, so that a split file is as small as its part of the container, and combining
 split files again gives the same container.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SplitFiles:
-    """The files that the modules of a text become; ``table`` are its aliases, read when the first is asked for."""
+    """The files for the modules of a text; ``table`` are its aliases, read on demand."""
 
     def __init__(self, outline: FileOutline) -> None:
         self.outline = outline
@@ -43,19 +43,19 @@ class SplitFiles:
 
 
 class _Split(PiecesSource):
-    """The file that a module becomes."""
+    """The file for one module."""
 
     record: TextModuleRecord | BytecodeModuleRecord | None = None
 
 
 class _Refused(Source):
-    """A module that cannot be split off: reading raises why."""
+    """A module that cannot be split off: reading raises the error."""
 
     def __init__(self, size: int, error: FormatError) -> None:
         self.name, self.size, self.present, self._error = "", size, size, error
 
     def read(self, offset: int, size: int) -> bytes:
-        """Raise why there are no bytes."""
+        """Raise the error that prevents splitting."""
         raise self._error
 
 
@@ -66,10 +66,10 @@ def module_image(
     attrs: Mapping[str, str],
     files: SplitFiles | None = None,
 ) -> Image:
-    """Return a module as an image whose bytes are the file that it becomes, found out when they are asked for.
+    """Return a module as an image whose bytes are its file, which is made on demand.
 
-    ``stored`` is what the container holds of it: in a text without the aliases that it uses, in bytecode without any
-    table. ``files`` are those of the text that it is from.
+    ``stored`` are its bytes in the container: in a text without the aliases that it uses, in bytecode without any
+    table. ``files`` are the files of the text that contains it.
     """
     parts = (_file, record, stored, files)
     return lazy_image(
@@ -78,10 +78,10 @@ def module_image(
 
 
 def _file(record: TextModuleRecord | BytecodeModuleRecord, stored: View, files: SplitFiles | None) -> dict[str, object]:
-    """Return the file that a module becomes, and its size."""
+    """Return the file for a module, and its size."""
     try:
         pieces = list(_split(record, files))
-    except Unsupported:  # it is listed all the same; extracting it says why
+    except Unsupported:  # it is listed nevertheless; extracting it raises the error
         return {"data": stored, "size": len(stored)}
     except FormatError as error:
         if isinstance(record, TextModuleRecord) and record.outline.damage is not None:
@@ -99,7 +99,7 @@ def _file(record: TextModuleRecord | BytecodeModuleRecord, stored: View, files: 
 
 
 def is_as_read(image: Image) -> bool:
-    """Return whether the bytes of an image are those of the module that its record is, and were not exchanged."""
+    """Return whether an image still has the bytes of the module in its record."""
     record = image.record
     if not isinstance(record, TextModuleRecord) or is_pending(image):
         return isinstance(record, TextModuleRecord)
@@ -112,9 +112,9 @@ def is_as_read(image: Image) -> bool:
 
 
 def split_image(image: Image) -> Iterator[Piece]:
-    """Return the pieces of the file that an image becomes: text from text, bytecode from bytecode.
+    """Return the pieces of the file for an image: text from text, bytecode from bytecode.
 
-    Everything is checked before this returns. Raises BadValue for aliases that are not defined, Unsupported for
+    Everything is checked before this returns. Raises BadValue for undefined aliases, Unsupported for
     modules in AMD's other representation and for bytecode of an unknown version.
     """
     record = image.record
@@ -163,18 +163,18 @@ def _text_pieces(
     yield from identifiers.write_resources(kept, sum(end - start for start, end in record.outline.metadata))
 
 
-# One module of a bytecode container → bytecode of its own.
+# A module of a bytecode container as bytecode of its own.
 #
 # Every index in an operation counts in tables of the whole file, and values are numbered anew in every module, so the
-# operation is copied as it is: the new file has the same tables, and an IR section with this operation alone. What it
-# no longer uses stays in the tables, which readers do not mind: a split device module still holds the host's strings.
+# operation is copied as it is: the new file has the same tables, and an IR section with this operation alone. Unused
+# entries stay in the tables, which readers accept: a split device module still holds the host's strings.
 
 _ONE_OPERATION = b"\x05"
 _PADDING = b"\xcb"
 
 
 def split_bytecode(file: BytecodeFile, node: OperationNode) -> Iterator[Piece]:
-    """Return the pieces of the file that a module becomes. Raises Unsupported for bytecode of an unknown version."""
+    """Return the pieces of the file for a module. Raises Unsupported for bytecode of an unknown version."""
     file.check_supported()
     if node.has_aligned:
         raise Unsupported(
@@ -194,7 +194,7 @@ def _bytecode_pieces(file: BytecodeFile, node: OperationNode) -> Iterator[Piece]
         size = len(_ONE_OPERATION) + node.end - node.start if is_ir else section.end - section.data
         align = 0 if is_ir else section.align
         if section.id == RESOURCES and not align:
-            # A writer leaves the alignment out where the data happens to lie well, and here they lie elsewhere.
+            # A writer omits the alignment if the data happens to be aligned; here the data has another position.
             align = section.data & -section.data
         head = (
             bytes((section.id | (0x80 if align else 0),))

@@ -1,4 +1,4 @@
-"""Which module of a file is the container, in which form, and what role each module in it has."""
+"""Attributes of modules: the container of a file and its form, the role, target and kernels of each module."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _STYLES = ("", "enum", "draft", "string")
 
 
 class ModuleRole(Record):
-    """What a module says about itself: ``kind`` as spelled, and its ``style``: enum, draft, string, name, or ""."""
+    """The role that a module states: ``kind`` as spelled, and its ``style``: enum, draft, string, name, or ""."""
 
     kind: str
     style: str
@@ -57,7 +57,7 @@ class ModuleRole(Record):
 def find_containers(outline: FileOutline) -> list[tuple[TextModule, str]]:
     """Return the containers of a file, each with its form; the file's own module, or what lies directly in it.
 
-    The upstream tool takes the file's module if that is one, and looks at the modules directly in it otherwise.
+    The upstream tool takes the file's module if that is a container, else the containers directly in it.
     """
     is_module = len(outline.modules) == 1 and not outline.others and not outline.modules[0].is_op
     found: list[tuple[TextModule, str]] = []
@@ -84,7 +84,7 @@ def _form(module: TextModule) -> str:
 
 
 def read_role(module: TextModule, outline: FileOutline | None = None) -> ModuleRole:
-    """Return the role of a module in a container; ``outline`` is where an alias in the attribute is looked up."""
+    """Return the role of a module in a container; ``outline`` resolves an alias in the attribute."""
     attr = module.attr(KIND) or module.attr(PROTOTYPE_KIND)
     if attr:
         return parse_kind(resolve_aliases(module, attr, outline))
@@ -93,7 +93,7 @@ def read_role(module: TextModule, outline: FileOutline | None = None) -> ModuleR
 
 @lru_cache(maxsize=256)
 def parse_kind(value: bytes | None, name: str = "") -> ModuleRole:
-    """Return the role that the text of an attribute says; without one, that which the name of the module says."""
+    """Return the role in the text of an attribute; without one, the role that the module's name implies."""
     if value is None:
         return ModuleRole(name, "name") if name in ROLES else ModuleRole("", "")
     found = _KIND.fullmatch(value.strip())
@@ -103,7 +103,7 @@ def parse_kind(value: bytes | None, name: str = "") -> ModuleRole:
 
 
 def string_attribute(module: TextModule, name: bytes, outline: FileOutline | None = None) -> str | None:
-    """Return the value of an attribute that is a string; None if there is none, or something else."""
+    """Return the value of an attribute that is a string; None if it is missing or not a string."""
     attr = module.attr(name)
     value = resolve_aliases(module, attr, outline).strip() if attr else b""
     if len(value) < 2 or len(value) == LONGEST or not value.startswith(b'"') or not value.endswith(b'"'):
@@ -120,14 +120,14 @@ def resolve_aliases(module: TextModule, attr: TextAttribute, outline: FileOutlin
     return value if found is None else found
 
 
-# What modules state of themselves in their attributes, the same of text and of bytecode.
+# Facts that modules state in their attributes, for text and bytecode alike.
 
 _NO_FLAGS: Mapping[str, bool] = {}
 _FLAG = LazyExpression(rb"\b(\w+) = (true|false)\b")
 
 
 class ModuleFacts(Record):
-    """A module: where it starts, its name, its role as spelled and in which style (see ``roles``), its bundle ID and
+    """A module: where it starts, its name, its role as spelled and its style (:class:`ModuleRole`), its bundle ID and
     triple, the flags of the language options that it was compiled with, and the parts of its ID.
     """
 
@@ -142,12 +142,12 @@ class ModuleFacts(Record):
 
     @property
     def model(self) -> str:
-        """The programming model that the language options name; "none" for none."""
+        """The programming model in the language options; "none" if they have none."""
         return next((name for name in ("hip", "cuda", "openmp") if self.options.get(name)), "none")
 
 
 def read_module_facts(module: TextModule, outline: FileOutline) -> ModuleFacts:
-    """Return what a module of a text states of itself."""
+    """Return the stated facts of a module of a text."""
     found = read_role(module, outline)
     attr = module.attr(LANGUAGE_OPTIONS)
     options = resolve_aliases(module, attr, outline) if attr else b""
@@ -158,7 +158,7 @@ def read_module_facts(module: TextModule, outline: FileOutline) -> ModuleFacts:
 
 
 def read_bytecode_facts(file: BytecodeFile, node: OperationNode) -> ModuleFacts:
-    """Return what a module in bytecode states of itself. Raises BadValue for damage."""
+    """Return the stated facts of a module in bytecode. Raises BadValue for damage."""
     attrs = node.attrs(file)
     key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
     symbol = node.symbol(file)
@@ -175,7 +175,7 @@ def read_bytecode_facts(file: BytecodeFile, node: OperationNode) -> ModuleFacts:
 
 
 def module_target(facts: ModuleFacts) -> Target:
-    """Return what a module was made for: its bundle ID says, else its triple and its language options."""
+    """Return the target of a module, from its bundle ID, else from its triple and its language options."""
     if facts.parts is not None:
         return facts.parts.target
     return Target(facts.triple, "", "host" if facts.kind == ROLES[0] else facts.model)
@@ -190,8 +190,8 @@ def _flags(options: bytes) -> dict[str, bool]:
     return {name.decode(): value == b"true" for name, value in _FLAG.findall(options)}
 
 
-# The kernels of modules, by name: functions with a body and the calling convention of a kernel, and those that a stub
-# of the same file launches. Files of 2025 and hand-written ones do not always give the convention.
+# The kernels of modules, by name: functions with a body and a kernel's calling convention, and functions launched by a
+# stub of the same file. Files of 2025 and hand-written ones do not always state the convention.
 
 
 def kernels_launched_in_text(modules: Sequence[TextModule]) -> LaunchedKernels:
@@ -216,7 +216,7 @@ def _launches_in_bytecode(file: BytecodeFile, nodes: Sequence[OperationNode]) ->
 
 
 def module_kernels(record: TextModuleRecord | BytecodeModuleRecord) -> tuple[str, ...] | None:
-    """Return the kernels of a module, each once; None where they cannot be decoded."""
+    """Return the kernels of a module, each once; None if they cannot be decoded."""
     if isinstance(record, BytecodeModuleRecord):
         from fatpack.formats.cir.bytecode.operations import read_functions
 
@@ -227,15 +227,15 @@ def module_kernels(record: TextModuleRecord | BytecodeModuleRecord) -> tuple[str
         return named
     try:
         defined = functions_of(record.module)
-    except FormatError:  # a body that does not end is damage, which the container's findings name
+    except FormatError:  # a body without an end is damage, which the container's findings report
         return named
     return (*named, *(name for name in defined if name in missing))
 
 
 def bytecode_kernels(record: BytecodeModuleRecord, read: ModuleFunctions) -> tuple[str, ...] | None:
-    """Return what :func:`module_kernels` does for a module in bytecode whose functions were read.
+    """Return the same as :func:`module_kernels`, for a module in bytecode whose functions were read.
 
-    Where functions are registered operations, only their dialect could tell: that is None and not "no kernels".
+    If functions are registered operations, only their dialect could decode them: the result is None, not "no kernels".
     """
     if not read.has_all:
         return None
@@ -243,19 +243,19 @@ def bytecode_kernels(record: BytecodeModuleRecord, read: ModuleFunctions) -> tup
     return (*read.kernels, *(name for name in read.defined if name in missing))
 
 
-# The modules at file level, of a file that need not be a container, each as one of a container is read.
+# Modules at file level, in any file, read like modules of a container.
 
 
 def plain_modules(view: View) -> tuple[tuple[TextModuleRecord | BytecodeModuleRecord, ModuleFacts], ...]:
-    """Return the modules at file level, with what they state. Raises FormatError for damaged bytecode.
+    """Return the modules at file level, with their stated facts. Raises FormatError for damaged bytecode.
 
-    Of damaged text the modules up to the damage are returned; the outline of each has it.
+    Of damaged text the modules before the damage are returned; their outline has the error.
     """
     return tuple(_modules_in_bytecode(view) if is_bytecode(view) else modules_in_text(Outliner(view).outline()))
 
 
 def modules_in_text(outline: FileOutline) -> Iterator[tuple[TextModuleRecord, ModuleFacts]]:
-    """Yield the modules at file level of a text, with what they state."""
+    """Yield the modules at file level of a text, with their stated facts."""
     modules = [module for module in outline.modules if not module.is_op]
     launched = kernels_launched_in_text(modules)
     for module in modules:

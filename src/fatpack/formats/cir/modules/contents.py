@@ -1,6 +1,6 @@
 """Contents of modules: operations by name, symbols, kernels, and the host functions that launch them.
 
-How a kernel is known: by its calling convention, ``cc(ptx_kernel)``, ``cc(amdgpu_kernel)`` or ``cc(spir_kernel)``; a
+A kernel is identified by its calling convention, ``cc(ptx_kernel)``, ``cc(amdgpu_kernel)`` or ``cc(spir_kernel)``; a
 function that launches one by ``cu.kernel_name = #cir.cu.kernel_name<"kernel">``, which older ClangIR wrote without the
 quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on both).
 """
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.model import TextModule
 
 
-#: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
+#: LIMIT: bytes before and after the region of a function searched for its symbol and conventions.
 _REACH = 1 << 16
 
 _STRING_OR_SYMBOL = LazyExpression(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
-#: A comment as people write them, or a string, which may hold what looks like one.
+#: A comment, or a string, which may contain text that looks like a comment.
 _COMMENT = LazyExpression(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
 _SYM_NAME = LazyExpression(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
 _KERNEL = LazyExpression(rb"cc\((?<!\wcc\()\w*kernel\)")
 _OLD_KERNEL = LazyExpression(rb"\bcalling_conv = [^,}\n]*kernel")
 _STUB = LazyExpression(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
 _TARGET = LazyExpression(rb'\b(?:target|chip) = "((?:[^"\\\n]|\\.)*)"')
-#: A function of the gpu dialect, or of AMD's other representation, that is a kernel: a word behind its arguments.
+#: A function of the gpu dialect, or of AMD's other representation, that is a kernel: a word after its arguments.
 _WORD_KERNEL = LazyExpression(rb"(?:gpu|cir\.offload)\.func\b[^{}]*\)[^{}]*?\skernel\b")
 _UNIT_KERNEL = LazyExpression(rb"[{,]\s*(?:gpu\.)?kernel\s*[,}]")
 
@@ -49,10 +49,10 @@ _FUNCTION = LazyExpression(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
 #: A line that starts with an operation in generic form.
 _GENERIC = LazyExpression(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
 
-#: Bytes from which on it is worth compiling the expression for plain functions.
+#: Minimum size of a text for which compiling the expression for plain functions pays.
 _WORTH = 1 << 12
 
-#: Operations without a prefix that are operations all the same: those of the builtin dialect and of old func.
+#: Operations without a prefix: those of the builtin dialect and of the old func dialect.
 _PLAIN = {b"module": "builtin.module", b"func": "func", b"return": "return"}
 
 
@@ -76,8 +76,8 @@ class ContentsTracker:
         self._opened = self._closed = -1
 
     def wants(self, window: bytes, start: int, end: int) -> int:
-        """Return which operations to tell of: all until the latest one is done with, then those that may matter."""
-        if window is not self._looked_at:  # once: it is asked again behind every operation that matters
+        """Return which operations to report: all until the latest one is finished, then relevant ones."""
+        if window is not self._looked_at:  # computed once: this is called again after every operation that matters
             self._looked_at = window
             holds = self.text.holds
             self._may_register = self._may_register or holds(b"_module_ctor", window, start, end)
@@ -88,7 +88,7 @@ class ContentsTracker:
         return FUNCTIONS if self._has_words else MODULES if self._has_modules else NOTHING
 
     def functions(self, window: bytes, base: int, start: int, end: int) -> int:
-        """Note the functions that are plain in a part of the window at ``base``; return the index behind the last."""
+        """Note the functions that are plain in a part of the window at ``base``; return the index after the last."""
         if end - start < _WORTH or not (self._has_words or self._wants_symbols):
             return start
         if self._name:
@@ -125,25 +125,25 @@ class ContentsTracker:
     def _may_begin(self, name: bytes, name_end: int) -> bool:
         """Return whether an operation may be a kernel, launch one or hold a GPU binary, by the line it starts in.
 
-        Of a long line only the beginning is looked at: many operations may start in it.
+        Only the beginning of a long line is read: many operations may start in it.
         """
         if b"func" not in name and b"global" not in name:
             return False
-        if self.text.peek(name_end - 1) == b'"':  # in generic form the attributes stand behind the region
+        if self.text.peek(name_end - 1) == b'"':  # in generic form the attributes follow the region
             return self._has_words or self.text.window is not self._looked_at
         index = self.text.seek(name_end)
         matters = FUNCTION_MATTERS if b"func" in name else GLOBAL_MATTERS
         return matters.match(self.text.window, index, index + MARGIN) is not None
 
     def opened(self, at: int) -> None:
-        """Note that the latest operation opens a region, and which that is if nobody cared before."""
+        """Record that the latest operation opens a region, and find the operation if it is not known yet."""
         if not self._name:
             self._recall(at)
         if self._opened < 0:
             self._opened = at
 
     def _recall(self, at: int) -> None:
-        """Note a function in generic form whose region starts at ``at``: what it is may stand in the next window."""
+        """Record a function in generic form whose region starts at ``at``: its attributes may be in the next window."""
         window, base = self.text.window, self.text.base
         found = _GENERIC.match(window, window.rfind(b"\n", 0, max(at - base, 0)) + 1)
         if found and (b"func" in found[1] or b"global" in found[1]):
@@ -154,7 +154,7 @@ class ContentsTracker:
         self._closed = at
 
     def finish(self, end: int) -> None:
-        """Look at the latest operation, which reaches up to ``end``."""
+        """Examine the latest operation, which ends at ``end``."""
         name, self._name = self._name, b""
         if not name or not (self._wants_symbols or self._may_matter(name, end)):
             return
@@ -195,14 +195,14 @@ class ContentsTracker:
         return OffloadModule(self._start, self.text.trimmed(end, self._start), symbol, spelled, kernels)
 
     def _part(self, start: int, size: int) -> bytes:
-        """Return a part of the text, from the window if that shows it."""
+        """Return a part of the text, from the window if that contains it."""
         index = start - self.text.base
         if index >= 0 and index + size <= len(self.text.window):
             return self.text.window[index : index + size]
         return self.text.view.read(start, size)
 
     def _may_matter(self, name: bytes, end: int) -> bool:
-        """Return whether the words of a kernel, a stub or a GPU binary stand where they would."""
+        """Return whether the operation has the words of a kernel, a stub or a GPU binary in their place."""
         word = b"kernel" if b"func" in name else b"fatbin_str" if b"global" in name else b""
         if not word:
             return name in (OFFLOAD_MODULE, GPU_MODULE)
@@ -217,7 +217,7 @@ class ContentsTracker:
         return self._closed >= 0 and window.find(word, self._closed - base, stop) >= 0
 
     def contents(self) -> ModuleContents:
-        """Return what was found."""
+        """Return the collected contents."""
         return ModuleContents(
             sorted_op_counts(self.counts),
             tuple(self._kernels),
@@ -231,7 +231,7 @@ class ContentsTracker:
 
 
 def sorted_op_counts(counts: dict[bytes, int]) -> dict[str, int]:
-    """Return counts by full name, in alphabetical order; bare words that are no operations are left out."""
+    """Return counts by full name, in alphabetical order; bare words that are not operations are omitted."""
     full: dict[str, int] = {}
     for name, count in counts.items():
         if name.startswith(b'"'):
@@ -277,7 +277,7 @@ def _decoded(name: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-# The symbols that a module defines itself: a second look at it, for those who want all of them.
+# All symbols that a module itself defines: a second pass over it, for callers that need them all.
 
 
 def list_symbols(module: TextModule) -> tuple[str, ...]:

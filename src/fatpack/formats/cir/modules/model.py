@@ -28,7 +28,7 @@ class LaunchStub(Record):
 
 
 class OffloadModule(Record):
-    """A device module in AMD's other representation: where it stands, its symbol, the target it names, its kernels."""
+    """A device module in AMD's other representation: its position, symbol, target and kernels."""
 
     start: int
     end: int
@@ -38,12 +38,12 @@ class OffloadModule(Record):
 
 
 class ModuleContents(Record):
-    """What is in a module: how often each operation occurs, at any depth, and the functions that matter to offloading.
+    """Contents of a module: the count of each operation, at any depth, and the functions that matter to offloading.
 
     ``kernels`` and ``stubs`` have a body; a declaration is neither. ``symbols`` are those that the module itself
-    defines or declares, in order, ``functions`` those of its functions with a body; () where nobody asked for them.
-    ``binaries`` are the globals that hold a GPU binary: symbol, start and end. ``may_register`` is true where the name
-    of the constructor that registers one stands somewhere.
+    defines or declares, in order, ``functions`` those of its functions with a body; () if they were not requested.
+    ``binaries`` are the globals that hold a GPU binary: symbol, start and end. ``may_register`` is true if the name of
+    a constructor that registers one occurs.
     """
 
     op_counts: Mapping[str, int]
@@ -59,7 +59,7 @@ class ModuleContents(Record):
 class TextModule(Record):
     """A module, or an operation ``cir.offload.container`` (``is_op``), from its first byte to its last.
 
-    ``body`` is what stands between the braces, ``location`` the ``loc(…)`` at the end. ``modules`` are the modules and
+    ``body`` is the text between the braces, ``location`` the ``loc(…)`` at the end. ``modules`` are the modules and
     containers directly in it; ``stray`` is where its first other operation starts, and ``first`` where the first
     operation of any kind does.
     """
@@ -87,12 +87,11 @@ class TextModule(Record):
 
 
 class FileOutline(Record):
-    """A file: where its alias definitions, its metadata and its operations stand.
+    """Outline of a file: the positions of its alias definitions, metadata and operations.
 
     ``definitions`` are runs of alias definitions, ``metadata`` the blocks ``{-# … #-}``, ``modules`` the modules and
-    containers at file level, ``others`` the spans of other operations there. ``aliases`` tells what aliases stand
-    for. ``damage`` is the error behind which nothing is known; what was open there is taken to reach to the end of the
-    file.
+    containers at file level, ``others`` the spans of other operations there. ``aliases`` resolves aliases. ``damage``
+    is the error that ended reading; whatever was open there is treated as reaching to the end of the file.
     """
 
     text: View
@@ -106,7 +105,7 @@ class FileOutline(Record):
 
 
 class TextContainer(Record):
-    """A text container as stored; ``images`` and ``attrs`` are as they were read.
+    """A text container as stored; ``images`` and ``attrs`` have their values at reading.
 
     ``container`` is the module or operation that is the container, None for AMD's other representation.
     """
@@ -124,7 +123,7 @@ class TextContainer(Record):
 
 
 class LaunchedKernels:
-    """The kernels that the stubs of a file launch, looked for when somebody asks for the first time."""
+    """The kernels that the stubs of a file launch, searched for on first use."""
 
     def __init__(self, find: Callable[[], Iterable[str]]) -> None:
         self._find = find
@@ -139,8 +138,8 @@ class LaunchedKernels:
 
 
 class TextModuleRecord(Record):
-    """A module of a text: its role (host, device, or whatever it says), the file that defines its aliases, and the
-    kernels that are launched there.
+    """A module of a text: its role (host, device, or another word as stored), the file that defines its aliases, and
+    the kernels that are launched there.
     """
 
     outline: FileOutline
@@ -150,7 +149,7 @@ class TextModuleRecord(Record):
 
 
 class BytecodeModuleRecord(Record):
-    """A module in MLIR bytecode: the file with its tables, where the operation stands, its name and role, and what is
+    """A module in MLIR bytecode: the file with its tables, the operation's span, its name and role, and the kernels
     launched in the file.
     """
 

@@ -1,6 +1,6 @@
-"""The outline of a file: alias definitions, metadata, and the modules down to those that a container holds.
+"""The outline of a file: alias definitions, metadata, and the modules, down to the modules of containers.
 
-MLIR's rules for a file: alias definitions and metadata stand at file level only, in any order with the operations. A
+MLIR's rules for a file: alias definitions and metadata occur at file level only, in any order with the operations. A
 file with exactly one operation that is a module is that module; any other is wrapped in a module without a name.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# What aliases of attributes stand for, for the few attributes of modules that are read.
+# Values of aliases, for the few attributes of modules that are read.
 
 
 class AliasDefinitions:
-    """The alias definitions of a file; gone through once, when the first is asked for."""
+    """The alias definitions of a file; read once, on first use."""
 
     def __init__(self, view: View, runs: Sequence[tuple[int, int]]) -> None:
         self._view = view
@@ -43,7 +43,7 @@ class AliasDefinitions:
         self._values: dict[bytes, tuple[int, int]] | None = None
 
     def value(self, name: bytes) -> bytes | None:
-        """Return what an alias stands for, through aliases of aliases; None for one that is not defined."""
+        """Return the value of an alias, through aliases of aliases; None for an undefined one."""
         seen = set()
         found: bytes | None = None
         while name not in seen and name in self._spans():
@@ -67,17 +67,17 @@ class AliasDefinitions:
 _LEVELS = 3
 
 _METADATA = LazyExpression(rb'"|//|#-\}')
-#: What ends an operation at file level: a line that starts something else.
+#: The end of an operation at file level: a line that starts something else.
 _NEXT = LazyExpression(
     rb'"|//|\{|[\r\n]+(?=[ \t]*(?:[#!][\w$-]+[ \t]*=(?!=)|\{-#|%|"[\w$.]+"[ \t]*\(|module\b|[A-Za-z_]\w*\.[\w$.]+))'
 )
 _LINE = LazyExpression(rb"[^\r\n]*")
-#: What MLIR prints behind operations with -mlir-pretty-debuginfo, which it cannot read itself.
+#: The text that MLIR prints after operations with -mlir-pretty-debuginfo, and cannot read itself.
 _PRETTY_LOCATION = LazyExpression(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
 
 
 class Outliner:
-    """Goes through a file once. :meth:`outline` is what it found; :meth:`on_container` is called for each container."""
+    """Reads a file once. :meth:`outline` returns the result; :meth:`on_container` is called for each container."""
 
     def __init__(self, view: View) -> None:
         self.text = Lexer(view)
@@ -92,10 +92,10 @@ class Outliner:
         self._open: list[tuple[int, bytes, OperationHeader, _Scope]] = []
 
     def on_container(self) -> None:
-        """Do nothing; whoever only wants to know whether there is device code stops here."""
+        """Do nothing; a subclass that only needs to know whether there is a container stops here."""
 
     def outline(self) -> FileOutline:
-        """Return the outline of the file; damage ends it, and is part of it."""
+        """Return the outline of the file; damage ends it, and is recorded in it."""
         damage = None
         try:
             self._walk()
@@ -114,7 +114,7 @@ class Outliner:
         )
 
     def _close_all(self) -> None:
-        """End everything that is open where the file ends."""
+        """Close everything that is open at the end of the file."""
         end = self.text.size
         while self._open:
             start, name, header, scope = self._open.pop()
@@ -162,7 +162,8 @@ class Outliner:
         return syntax_error(self.text.view, at, "unexpected text", expected=expected)
 
     def check_behind(self) -> None:
-        """Raise BadValue where a location of the kind that MLIR prints and cannot read is behind the latest module."""
+        """Raise BadValue if the latest module is followed by a location of the kind that MLIR prints and cannot
+        read."""
         at = self._behind
         if self.text.match(_PRETTY_LOCATION, at):
             hint = "written with pretty debug info, which MLIR itself cannot read; print it with plain debug info"
@@ -171,7 +172,7 @@ class Outliner:
             )
 
     def _other_end(self, at: int) -> int:
-        """Return where an operation of unknown syntax at file level ends: where the next line starts something."""
+        """Return the end of an operation of unknown syntax at file level: the next line that starts something."""
         text = self.text
         while found := text.search(_NEXT, at):
             start, token = text.start(found), found[0]
@@ -216,7 +217,7 @@ class Outliner:
         header = read_generic_header(text, name_end) if is_generic else read_custom_header(text, name_end)
         if name == CONTAINER or header.is_marked:
             self.on_container()
-        # The modules of a container hold whatever they want: what is in them is not listed.
+        # The contents of a container's modules are not listed: they can be anything.
         is_inside = bool(self._open) and (self._open[-1][1] == CONTAINER or self._open[-1][2].is_marked)
         scope = _Scope(self, _LEVELS if is_inside else level + 1)
         self._open.append((start, name, header, scope))
@@ -269,7 +270,7 @@ class Outliner:
 
 
 class _Scope(ContentsTracker):
-    """The sink of a region whose modules are listed; everything else directly in it is only followed."""
+    """The visitor of a region whose modules are listed; other operations directly in it are only tracked."""
 
     def __init__(self, outliner: Outliner, level: int) -> None:
         super().__init__(outliner.text)
@@ -280,24 +281,24 @@ class _Scope(ContentsTracker):
         self._level = level
 
     def wants(self, window: bytes, start: int, end: int) -> int:
-        """Return which operations to tell of: all until it is known whether there are any but modules."""
+        """Return which operations to report: all until it is known whether there are any except modules."""
         wanted = super().wants(window, start, end)
         return ALL if self.first is None or self.stray is None else wanted
 
     def functions(self, window: bytes, base: int, start: int, end: int) -> int:
-        """Take note of functions that are plain, once it is known whether there are any operations but modules."""
+        """Record plain functions, once it is known whether there are any operations except modules."""
         if self.first is None or self.stray is None:
             return start
         return super().functions(window, base, start, end)
 
     def finish(self, end: int) -> None:
-        """Look at the latest operation, which may be a device module in AMD's other representation."""
+        """Examine the latest operation, which may be a device module in AMD's other representation."""
         super().finish(end)
         if self._offload_modules:
             self._outliner.on_container()
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
-        """Take note of an operation; read it if it is a module or a container on a level that is listed."""
+        """Record an operation; read it if it is a module or a container on a level that is listed."""
         if self.first is None:
             self.first = start
         is_listed = name in MODULE_NAMES or name == CONTAINER
@@ -317,7 +318,7 @@ class _Scope(ContentsTracker):
 
 
 class _Inner:
-    """The sink of a region at file level that is no module's: its operations are counted with the file's."""
+    """The visitor of a region at file level outside modules: its operations are counted with the file's."""
 
     def __init__(self, outer: _Scope) -> None:
         self.counts = outer.counts

@@ -1,7 +1,7 @@
-"""Alias definitions at file level: ``#loc = loc("a.cu":1:2)``, ``!s32i = !cir.int<s, 32>``; and where values end.
+"""Alias definitions at file level: ``#loc = loc("a.cu":1:2)``, ``!s32i = !cir.int<s, 32>``; and the ends of values.
 
 A definition ends where its value does, not with the line. Nearly all lines of large files are locations or plain
-types, which one expression steps over; the others, and all of small files, go by the grammar.
+types, which one expression steps over; the others, and all in small files, are parsed by the grammar.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: What stands in a line that needs no closer look: a name, and a value.
+#: A line that needs no parsing: a name, and a value.
 _NAME = rb"[#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*+)"
 _VALUE = (
     rb'loc\((?:"[^"\\\n\v\f]*+":[0-9]+:[0-9]+|fused\[[#\w, $-]*+\]|callsite\(#[\w$-]++ at #[\w$-]++\)'
@@ -27,17 +27,17 @@ _VALUE = (
     + rb")?+)?+(?![\w$.<-])"
     rb"|\[[^\[\](){}<>/\n-]*+\]"
 )
-#: The line end, and nothing behind it that belongs to the value.
+#: The line end, if the value does not go on after it.
 _END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
 _LINE = LazyExpression(rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END))
-#: As many such lines as there are, with what follows the last of them.
+#: As many such lines as there are, and the bytes after the last.
 _LINES = LazyExpression(
     rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END)
 )
 
 
 class AliasDefinition(Record):
-    """An alias definition: its name with the sigil, where it starts, and where its value does and ends."""
+    """An alias definition: its name with the sigil, its start, and the start and end of its value."""
 
     name: bytes
     start: int
@@ -46,7 +46,7 @@ class AliasDefinition(Record):
 
 
 def read_definitions(text: Lexer, at: int, end: int) -> Iterator[AliasDefinition]:
-    """Yield the definitions that stand between two positions, which are those of a run of them."""
+    """Yield the definitions of a run between two positions."""
     match = _LINE.match if text.is_long else None
     while (at := text.space_end(at)) < end:
         start, index = at, text.seek(at)
@@ -66,7 +66,7 @@ def read_definitions(text: Lexer, at: int, end: int) -> Iterator[AliasDefinition
 
 
 def run_end(text: Lexer, at: int) -> int:
-    """Return the position behind the last of the definitions that follow each other from ``at`` on."""
+    """Return the position after the run of definitions that starts at ``at``."""
     end = at
     while True:
         at = text.space_end(at)
@@ -99,7 +99,7 @@ def definition_at(text: Lexer, at: int) -> AliasDefinition:
 
 
 def value_end(text: Lexer, at: int) -> int:
-    """Return the position behind the attribute value or type that starts at ``at``, and behind the type of that."""
+    """Return the position after the attribute value or type that starts at ``at``, and its type."""
     while True:
         end, joint = _part_end(text, at)
         following = text.space_end(end)
@@ -109,7 +109,7 @@ def value_end(text: Lexer, at: int) -> int:
 
 
 def _part_end(text: Lexer, at: int) -> tuple[int, bytes]:
-    """Return the position behind a value without its type, and what stands before one: ``:``, ``->`` or nothing."""
+    """Return the position after a value without its type, and the token before a type: ``:``, ``->`` or nothing."""
     token = text.peek(at)
     if token in _BY_FIRST:
         find_end, joint = _BY_FIRST[token]
@@ -157,7 +157,7 @@ def _word_end(text: Lexer, word: bytes, end: int) -> tuple[int, bytes]:
     return end, b":"
 
 
-#: first byte of a value → what finds its end, and what stands before a type behind it
+#: first byte of a value → the function that finds its end, and the token before a type after it
 _BY_FIRST: dict[bytes, tuple[Callable[[Lexer, int], int], bytes]] = {
     b"#": (_sigil_end, b":"),
     b"!": (_sigil_end, b""),

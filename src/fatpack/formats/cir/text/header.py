@@ -15,7 +15,7 @@ from fatpack.formats.cir.text.strings import syntax_error, unescape
 from fatpack.formats.cir.vocabulary import CIR_FORMAT, CONTAINER, PROTOTYPE, LazyExpression
 from fatpack.record import Record
 
-#: LIMIT: bytes of a name, a key or a value that is looked at as a whole.
+#: LIMIT: bytes of a name, a key or a value that is read as a whole.
 LONGEST = 1 << 16
 
 _LOCATION = LazyExpression(rb"loc[ \t\r\n]*(?=\()")
@@ -27,9 +27,9 @@ _MARKERS = frozenset((CONTAINER, PROTOTYPE))
 
 
 class TextAttribute(Record):
-    """An attribute: its name, and where key and value stand in the text; ``value`` is None for a unit attribute.
+    """An attribute: its name, and the spans of key and value in the text; ``value`` is None for a unit attribute.
 
-    ``literal`` is the text of the value, where that was at hand.
+    ``literal`` is the text of the value, if it was read already.
     """
 
     name: bytes
@@ -39,9 +39,9 @@ class TextAttribute(Record):
 
 
 class OperationHeader(Record):
-    """What stands before a region and, in the generic form, behind it: name, attributes, and where they end.
+    """The header before a region and, in the generic form, after it: name, attributes, and their end.
 
-    ``is_marked`` says whether an attribute marks a container.
+    ``is_marked`` is true if an attribute marks a container.
     """
 
     name: bytes | None
@@ -51,15 +51,15 @@ class OperationHeader(Record):
 
 
 def expect(text: Lexer, at: int, what: bytes, where: str) -> int:
-    """Return the position behind ``what``, which has to stand at ``at`` or behind blanks there."""
+    """Return the position after ``what``, which must be at ``at`` or after blanks there."""
     at = text.space_end(at)
     if text.peek(at, len(what)) != what:
         raise syntax_error(text.view, at, f"wrong {where}", expected=f"{what.decode()!r}")
     return at + len(what)
 
 
-#: A header as printers write it, and an attribute in one: keys and strings without escapes, values without a type. In
-#: the body of a value only ``<`` stands, one deep: what may hold more takes ten times as long to compile.
+#: A header as printers write it, and an attribute in one: keys and strings without escapes, values without a type. The
+#: body of a value has only ``<``, one deep: an expression for more takes ten times as long to compile.
 _KEY = rb'(?:[A-Za-z_][\w$.]*+|"[^"\\\n\v\f]*+")'
 _TEXT = rb'[^<>(){}\[\]"/-]'
 _BODY = rb"<(?:" + _TEXT + rb"++|<" + _TEXT + rb"*+>)*+>"
@@ -72,7 +72,8 @@ _PLAIN_ATTRIBUTE = LazyExpression(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?"
 
 
 def _plain_header(text: Lexer, at: int) -> OperationHeader | None:
-    """Return the header of a module if it is as printers write nearly all, by one expression; None for any other."""
+    """Return the header of a module in the form that printers use for nearly all, by one expression; None for any
+    other."""
     found = _PLAIN_HEADER.match(text.window, text.seek(at))
     if found is None:
         return None
@@ -95,7 +96,7 @@ def _plain_header(text: Lexer, at: int) -> OperationHeader | None:
 
 
 def read_custom_header(text: Lexer, at: int) -> OperationHeader:
-    """Return the header of a module or container whose keyword ends at ``at``; it ends behind the ``{`` of the body."""
+    """Return the header of a module or container whose keyword ends at ``at``; it ends after the ``{`` of the body."""
     plain = _plain_header(text, at)
     if plain:
         return plain
@@ -126,7 +127,7 @@ def read_generic_header(text: Lexer, at: int) -> OperationHeader:
 
 
 def read_generic_trailer(text: Lexer, at: int, header: OperationHeader) -> OperationHeader:
-    """Return a generic header with the attributes that stand behind the region, which ends at ``at``."""
+    """Return a generic header with the attributes after the region, which ends at ``at``."""
     at = text.space_end(expect(text, at, b")", "operation"))
     attrs = header.attrs
     if text.peek(at) == b"{":
@@ -139,13 +140,13 @@ def read_generic_trailer(text: Lexer, at: int, header: OperationHeader) -> Opera
 
 
 def read_location(text: Lexer, at: int) -> tuple[int, int] | None:
-    """Return where the ``loc(…)`` stands that may be at ``at``, behind an operation and blanks; None for none."""
+    """Return the span of a ``loc(…)`` at ``at``, after an operation and blanks; None if there is none."""
     found = text.match(_LOCATION, at)
     return (at, text.balanced_end(text.end(found))) if found else None
 
 
 def read_symbol(text: Lexer, at: int) -> tuple[bytes, int]:
-    """Return the name behind the ``@`` at ``at``, and where it ends."""
+    """Return the name after the ``@`` at ``at``, and its end."""
     at += 1
     if text.peek(at) == b'"':
         end = text.string_end(at)
@@ -157,7 +158,7 @@ def read_symbol(text: Lexer, at: int) -> tuple[bytes, int]:
 
 
 def read_dictionary(text: Lexer, at: int) -> tuple[tuple[TextAttribute, ...], int]:
-    """Return the attributes of the dictionary that starts at ``at``, and the position behind it."""
+    """Return the attributes of the dictionary that starts at ``at``, and the position after it."""
     attrs: list[TextAttribute] = []
     opened = at
     at = text.space_end(at + 1)
@@ -205,7 +206,7 @@ def _attribute(text: Lexer, at: int) -> tuple[TextAttribute, int]:
 
 
 def find_item_end(text: Lexer, at: int) -> int:
-    """Return where the value in a dictionary that starts at ``at`` ends: before a comma or brace, blanks, comments."""
+    """Return the end of the dictionary value that starts at ``at``: before a comma or brace, blanks, comments."""
     position = end = at
     while True:
         found = text.search(_ITEM, position)
@@ -244,7 +245,7 @@ def _header(text: Lexer, name: bytes | None, attrs: tuple[TextAttribute, ...], e
 
 
 def read_short_text(text: Lexer, span: tuple[int, int] | None) -> bytes:
-    """Return a short part of a text; one that is too long to matter comes cut."""
+    """Return a short part of a text; one that is too long to matter is truncated."""
     return text.view.read(span[0], min(span[1] - span[0], LONGEST)) if span else b""
 
 

@@ -1,10 +1,10 @@
 """Textual MLIR as a stream: a window that moves over a file of any size, strings, blanks and balanced brackets.
 
-The rules, with LLVM 22's ``mlir/lib/AsmParser/Lexer.cpp`` as their source and mlir-opt 22 as the judge:
+The rules, from LLVM 22's ``mlir/lib/AsmParser/Lexer.cpp``, verified with mlir-opt 22:
 
-1. Nothing is turned into a list of tokens. One compiled expression looks for what matters, the rest is stepped over
+1. No list of tokens is made. One compiled expression searches for relevant places, the rest is stepped over
    (a token per Python object costs a hundred times the file).
-2. A match that ends with the window is no match yet: the window grows until something stands behind it.
+2. A match that ends with the window is not final: the window grows until there are bytes after the match.
 3. Strings hold any byte but line ends; ``\"``, ``\\``, ``\n``, ``\t`` and two hex digits are the escapes. A string
    may be as long as the file (a fatbin in ``cir.cu.device_binary``), so long ones are walked in blocks.
 4. ``//`` is a comment, but not inside the body of a dialect's attribute or type (``#x<…>``, ``!x<…>``): MLIR treats the
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-#: How much is looked at at once, and how much must lie behind a position for expressions that look ahead.
+#: Size of the window, and the bytes that must follow a position for expressions that look ahead.
 WINDOW = 1 << 18
 MARGIN = 1 << 12
 
-#: Bytes of a text from which on it is worth compiling the expressions that step over many values at once: those of
-#: definitions take as long as five starts of the interpreter. Without them, one definition takes 0.006 of a start.
+#: Minimum size of a text for which compiling the expressions that step over many values pays: those for definitions
+#: take as long as five starts of the interpreter. Without them, one definition takes 0.006 of a start.
 MIN_COMPILED_SIZE = 1 << 13
 
 BARE_ID = LazyExpression(rb"[A-Za-z_][A-Za-z0-9_$.]*")
@@ -40,15 +40,15 @@ _BLANK = LazyExpression(rb"[ \t\r\n\0]*")
 _COMMENT = LazyExpression(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
 _STRING = LazyExpression(rb'"[^"\\\n\v\f]*"')
 _BRACKET = LazyExpression(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
-#: Strings with nothing but valid escapes.
+#: Strings with only valid escapes.
 STRING = rb'"[^"\\\n\v\f]*+(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*+)*+"'
 
 
 def body_expression(text: bytes) -> bytes:
-    """Return the expression for the body of a dialect's attribute or type as far as one can match it: nearly all.
+    """Return the expression for the body of a dialect's attribute or type; it matches nearly all of them.
 
-    ``text`` is the expression for what is no bracket, no arrow and no string. Every byte has one way to match, so that
-    none is tried twice.
+    ``text`` matches bytes other than brackets, arrows and strings. Every byte has one way to match, so none is tried
+    twice.
     """
     item = text + rb"|->?+|" + STRING
     flat = b"|".join(rb"\%c(?:%s)*+\%c" % (opener, item, closer) for opener, closer in (b"()", b"[]", b"{}"))
@@ -67,7 +67,7 @@ _CLOSER = {b"(": b")", b"[": b"]", b"{": b"}", b"<": b">"}
 
 
 class Lexer:
-    """A text and the window through which it is looked at. All positions are those of the view."""
+    """A text and a window over it. All positions are those of the view."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -78,7 +78,7 @@ class Lexer:
         self._next: dict[bytes, tuple[bytes, int, int]] = {}
 
     def holds(self, word: bytes, window: bytes, start: int, end: int) -> bool:
-        """Return whether a word stands in a part of a window. Each is looked for once, whatever parts are asked for."""
+        """Return whether a part of a window contains a word. Each word is searched for once for all parts."""
         searched, begin, at = self._next.get(word, (b"", 0, 0))
         if searched is not window or start < begin or -1 < at < start:
             at = window.find(word, start)
@@ -96,7 +96,7 @@ class Lexer:
         self.window = self.view.head(at, size)
 
     def seek(self, at: int, size: int = MARGIN) -> int:
-        """Return the index in the window of a position, with ``size`` bytes behind it if the text has them."""
+        """Return a position's index in the window, with ``size`` bytes after it if the text has them."""
         index = at - self.base
         if index < 0 or (index + size > len(self.window) and not self.is_last):
             self.load(at, max(size, WINDOW))
@@ -104,7 +104,7 @@ class Lexer:
         return index
 
     def match(self, pattern: LazyExpression, at: int) -> Match[bytes] | None:
-        """Return the match of an expression at a position, rule 2; :meth:`end` says where it ends."""
+        """Return the match of an expression at a position, rule 2; :meth:`end` returns its end."""
         index = self.seek(at)
         found = pattern.match(self.window, index)
         size = WINDOW
@@ -115,7 +115,7 @@ class Lexer:
         return found
 
     def search(self, pattern: LazyExpression, at: int) -> Match[bytes] | None:
-        """Return the first match of an expression at or behind a position; :meth:`start` says where it is."""
+        """Return the first match of an expression at or after a position; :meth:`start` returns its position."""
         index, size = self.seek(at), WINDOW
         while True:
             found = pattern.search(self.window, index)
@@ -131,7 +131,7 @@ class Lexer:
         return self.base + found.start()
 
     def end(self, found: Match[bytes]) -> int:
-        """Return the position behind the latest match."""
+        """Return the position after the latest match."""
         return self.base + found.end()
 
     def peek(self, at: int, size: int = 1) -> bytes:
@@ -154,7 +154,7 @@ class Lexer:
             at = self.end(comment)
 
     def trimmed(self, at: int, floor: int) -> int:
-        """Return the position behind the last byte before ``at`` that is not blank, at least ``floor``."""
+        """Return the position after the last byte before ``at`` that is not blank, at least ``floor``."""
         while at > floor:
             size = min(64, at - floor)
             left = len(self.view.read(at - size, size).rstrip(BLANK_EXPRESSION))
@@ -164,7 +164,7 @@ class Lexer:
         return at
 
     def string_end(self, at: int) -> int:
-        """Return the position behind the string that starts at ``at``. Raises BadValue where it is no valid string."""
+        """Return the position after the string that starts at ``at``. Raises BadValue if it is not a valid string."""
         index = self.seek(at)
         found = _STRING.match(self.window, index)
         if found:
@@ -173,7 +173,7 @@ class Lexer:
         return self.base + end if end >= 0 else long_string_end(self.view, at)
 
     def balanced_end(self, at: int) -> int:
-        """Return the position behind the bracket that closes the one at ``at``.
+        """Return the position after the bracket that closes the one at ``at``.
 
         ``->`` is neutral, ``>`` closes only a ``<``, and any other closer discards a ``<`` that stays open:
         ``affine_set<(d0) : (d0 <= 5)>``. Raises BadValue for brackets that do not match.
@@ -219,7 +219,7 @@ class Lexer:
 
 
 class _Brackets:
-    """Brackets that are open, innermost last, and how many were when the opaque body of a dialect began."""
+    """Open brackets, innermost last, and their number when the opaque body of a dialect began."""
 
     def __init__(self) -> None:
         self.stack = bytearray()
@@ -227,7 +227,7 @@ class _Brackets:
 
     @property
     def is_opaque(self) -> bool:
-        """True inside the body of a dialect's attribute or type, where nothing is a comment."""
+        """True inside the body of a dialect's attribute or type, which has no comments."""
         return self._opaque > 0
 
     @property
@@ -236,13 +236,13 @@ class _Brackets:
         return f"{_CLOSER[bytes(self.stack[-1:])].decode()!r}" if self.stack else "no more of them"
 
     def open(self, token: bytes, is_body: bool) -> None:
-        """Note an opener."""
+        """Push an opener."""
         self.stack += token
         if is_body:
             self._opaque = len(self.stack)
 
     def close(self, token: bytes) -> bool:
-        """Note a closer; return whether it matches. A ``>`` for which no ``<`` is open last means nothing."""
+        """Pop for a closer; return whether it matches. A ``>`` is ignored if the innermost bracket is not ``<``."""
         stack = self.stack
         if token == b">":
             if stack[-1] != 0x3C:
@@ -258,9 +258,9 @@ class _Brackets:
         return True
 
 
-# Comments, and what only looks like them: ``//`` in the body of a dialect's attribute or type is none.
+# Comments. A ``//`` in the body of a dialect's attribute or type does not start one.
 
-#: How much is gone through with the exact expression where the quick one may be wrong.
+#: Bytes read with the exact expression where the quick one may be wrong.
 _DOUBTFUL = 1 << 12
 
 _LINE = LazyExpression(rb"[^\r\n]*")
@@ -271,34 +271,34 @@ _SHORT = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
 _TEXT = rb'[^"/#!]++|/(?:/[^\r\n]*+|(?!/))|' + STRING
 _NAMED = rb"|[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|%s)|(?![A-Za-z$._-]))"
 
-#: Text outside of dialects' attributes and types, and those as far as they are plain: no ``//`` in it may be misread.
-#: Strings and comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash means
-#: nothing.
+#: Text outside of dialects' attributes and types, and plain ones of these, in which no ``//`` can be misread. Strings
+#: and comments are skipped. The contents are read as MLIR reads an unknown dialect: a slash means nothing.
 _OUTSIDE = LazyExpression(rb"(?:" + _TEXT + _NAMED % _BODY + rb")*+")
 #: Such a body.
 _INSIDE = LazyExpression(_BODY)
-#: A ``<`` behind a name that may begin a body with ``//`` or a line end in it: one whose end is not in its line. Where
+#: A ``<`` after a name that may begin a body with ``//`` or a line end in it: one whose end is not in its line. If
 #: there is none, a line begins outside of all bodies, and every ``//`` outside of strings is a comment.
 _SUSPECT = LazyExpression(rb"<(?<=[\w$.-]<)(?!" + _SHORT[1:] + b")")
-#: Text as far as it has no such body: what was found may stand in a comment or a string.
+#: Text without such a body: a match of it may be inside a comment or a string.
 _HARMLESS = LazyExpression(rb"(?:" + _TEXT + _NAMED % _SHORT + rb")*+")
 
 
 class Comments:
-    """Tells comments from ``//`` in the body of a dialect's attribute or type (rule 4 of the text module).
+    """Distinguishes comments from ``//`` in the body of a dialect's attribute or type (rule 4 above).
 
-    The text since the last place known to be outside of such bodies is gone through once more, most of it with an
-    expression that only looks at every ``<``; all of it costs less than one more pass.
+    The text after the last position known to be outside of such bodies is read again, mostly with an expression that
+    only checks every ``<``; this costs less than one more pass.
     """
 
     def __init__(self, text: Lexer, outside: int) -> None:
         self._text = text
         self._outside = outside
-        self._line = outside  # where a line or the text begins or ends, outside of all bodies as far as ``certain`` saw
+        self._line = outside  # start or end of a line or the text, outside of all bodies according to ``certain``
         self._exact: Lexer | None = None
 
     def end(self, at: int) -> int:
-        """Return where to go on behind a ``//``: behind the comment, or behind the two bytes if it is none."""
+        """Return the position to continue from after a ``//``: after the comment, or after the two bytes if it is not
+        one."""
         if not self.is_outside(at):
             return at + 2
         window, base = self._text.window, self._text.base
@@ -311,9 +311,9 @@ class Comments:
         return end
 
     def certain(self, window: bytes, index: int, limit: int, base: int) -> tuple[int, bool]:
-        """Return up to where a part of a window can be gone through, and whether every ``//`` in that is a comment.
+        """Return the end of the part of a window that can be read, and whether every ``//`` in it is a comment.
 
-        ``base`` is the position of the window. Positions may only grow from call to call.
+        ``base`` is the position of the window. Positions must not decrease from call to call.
         """
         if not self._text.holds(b"//", window, index, limit):
             return limit, True
@@ -329,7 +329,8 @@ class Comments:
         return (line if line > 0 else limit), False
 
     def is_outside(self, at: int) -> bool:
-        """Return whether a position lies in no body of a dialect's attribute or type; positions may only grow."""
+        """Return whether a position is outside of all bodies of dialects' attributes and types; positions must not
+        decrease."""
         position = self._outside
         if position >= at:
             return position == at
@@ -342,7 +343,7 @@ class Comments:
                 window, base = text.window, text.base
                 limit = at - base
                 if limit > len(window):
-                    limit = window.rfind(b"\n", position - base + 1)  # no comment lies across that
+                    limit = window.rfind(b"\n", position - base + 1)  # no comment spans that position
                     limit = limit if limit > position - base else len(window) - MARGIN
             index = position - base
             if limit - index > _DOUBTFUL:
@@ -355,7 +356,7 @@ class Comments:
             elif window[end] == 0x22:
                 position = text.string_end(base + end)
             elif window[end] == 0x2F:
-                position = base + end + 1  # a comment that the window cuts starts here, or a slash
+                position = base + end + 1  # start of a comment that the window cuts, or of a slash
             else:
                 position = _body_end(text, base + end)
         self._outside = position
@@ -363,7 +364,7 @@ class Comments:
 
 
 def _body_end(text: Lexer, at: int) -> int:
-    """Return the position behind the name at ``at``, and behind its body."""
+    """Return the position after the name at ``at``, and after its body."""
     name = text.match(_NAME, at)
     if name is None:
         return at + 1
@@ -373,9 +374,9 @@ def _body_end(text: Lexer, at: int) -> int:
 
 
 def _lines(window: bytes, index: int, limit: int) -> tuple[int, int]:
-    """Return from where to where the exact expression has to look, in a part that begins outside of all bodies.
+    """Return the range for the exact expression, in a part that begins outside of all bodies.
 
-    Whole lines without a doubtful ``<`` are left out.
+    Whole lines without a doubtful ``<`` are excluded.
     """
     doubt = _doubt(window, index, limit)
     last = window.rfind(b"\n", index, limit if doubt < 0 else doubt) + 1

@@ -1,19 +1,20 @@
-"""The inside of modules: where a region ends, and which operations are in it, at the speed of compiled expressions.
+"""Regions of modules: their ends and the operations in them, at the speed of compiled expressions.
 
-Operations of a dialect that nobody has registered here cannot be parsed, and need not be: only braces end a region,
-and strings and comments are all that can hide them. Three steps, none of which makes an object per token:
+Operations of an unknown dialect cannot be parsed, and need not be: only braces end a region, and only strings and
+comments can hide braces. There are three steps, none of which makes an object per token:
 
-1. One expression (``patterns.RUN``) steps over everything up to the next place that somebody has to look at: a brace
-   without its partner in the window, a comment that might be none, or an operation that the sink wants to know.
-   Whether a comment might be none is found out once per window, for all of it (``Comments.certain``).
-2. What was stepped over is counted by another (``patterns.count``) in one call per window.
-3. Only what stopped the first is looked at one by one; functions that look as printers write them, by one expression.
+1. One expression (``patterns.RUN``) steps over everything up to the next place that needs attention: a brace
+   without its partner in the window, a ``//`` that might not be a comment, or an operation that the visitor wants.
+   Whether all ``//`` are comments is determined once per window (``Comments.certain``).
+2. Another expression counts the operations that were stepped over, in one call per window (``count_operations``).
+3. Only the places where the first one stopped are examined one by one; functions in printers' layout, by one
+expression.
 
-An operation is a bare identifier at the start of a line or behind a brace, perhaps behind ``%0 =`` (the form that
-dialects print), or a string before ``(`` (the generic form), wherever it stands.
+An operation is a bare identifier at the start of a line or after a brace, perhaps after ``%0 =`` (the form that
+dialects print), or a string before ``(`` (the generic form) anywhere.
 
 LIMIT: of several operations in one line, only the first is noticed unless they are in generic form; and lines end in a
-line feed. Printers write nothing else.
+line feed. Printers write no other layout.
 """
 
 from __future__ import annotations
@@ -29,39 +30,40 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class RegionVisitor(Protocol):
-        """What is known of a region: counts of all operations in it, and where those directly in it stand."""
+        """Receives the contents of a region: counts of all operations in it, and the positions of those directly in
+        it."""
 
         @property
         def counts(self) -> dict[bytes, int]:
             """How often each operation occurs; the region adds to it."""
 
         def wants(self, window: bytes, start: int, end: int) -> int:
-            """Return which operations directly in the region to tell of, by what is in a part of a window."""
+            """Return which operations directly in the region to report, based on a part of a window."""
 
         def functions(self, window: bytes, base: int, start: int, end: int) -> int:
-            """Take note of functions that are plain, in a part of the window at ``base``; return the index behind."""
+            """Record plain functions in a part of the window at ``base``; return the index behind."""
 
         def child(self, name: bytes, start: int, name_end: int) -> int | None:
-            """Take note of an operation directly in the region; return where to go on if it was read to its end."""
+            """Record an operation directly in the region; return its end if it was read to its end."""
 
         def opened(self, at: int) -> None:
-            """Take note that the latest operation opens a region at ``at``."""
+            """Record that the latest operation opens a region at ``at``."""
 
         def closed(self, at: int) -> None:
-            """Take note that a region of the latest operation is closed behind ``at``."""
+            """Record that a region of the latest operation is closed after ``at``."""
 
 
-# The expressions that go through the bodies of modules; ``body`` says how they work together.
+# The expressions for the bodies of modules; the module's docstring explains how they work together.
 #
-# Every piece of text has one way to match, and repeats are possessive, so that no expression tries a stretch twice,
-# whatever it holds. Alternatives start with the byte that decides, which is all that the others cost.
+# Every piece of text has one way to match, and repeats are possessive, so that no expression tries a range twice.
+# Alternatives start with the byte that decides, so the others cost one comparison.
 
 #: Which operations directly in a region stop the run: none; modules; functions and globals too; all.
 NOTHING, MODULES, FUNCTIONS, ALL = range(4)
 
 
 def _any(*items: bytes) -> bytes:
-    """Return the expression for as many of these as there are."""
+    """Return the expression for any number of these."""
     return b"(?:" + b"|".join(items) + b")*+"
 
 
@@ -74,7 +76,7 @@ _COMMENT = rb"//[^\r\n]*+"
 #: A slash where ``//`` may be no comment: the run stops at both bytes together.
 _ONE_SLASH = rb"/(?!/)"
 
-#: Braces that enclose others up to a depth; what is deeper is counted brace by brace.
+#: Braces that enclose others up to a depth; deeper ones are counted brace by brace.
 _LEVELS = 8
 
 
@@ -93,15 +95,15 @@ OPENERS = LazyExpression(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
 CLOSERS = LazyExpression(rb"\}(?:[ \t\r\n]*\})*")
 
 _MODULE_NAMES = rb"builtin\.module|gpu\.module|cir\.offload\.(?:container|module)"
-#: A word that starts no operation at the start of a line: it goes on with the head of one.
+#: A word at the start of a line that continues the head of an operation instead of starting one.
 _HEAD_WORD = rb"(?!(?:module|func|return)\b)[A-Za-z_]\w*+(?![\w$.])"
 
 
 def _matters(word: bytes) -> bytes:
-    """Return the expression for what stands behind the name of an operation that may have a word in its head.
+    """Return the expression for the text after an operation's name if its head may contain ``word``.
 
-    The word stands in its line, or that is not all of its head, or what follows cannot be seen. Blank lines and
-    comments may stand between.
+    The word is in its line, or the head goes on after that, or the window ends before that shows. Blank lines and
+    comments may be between.
     """
     first = word[:1]
     return (
@@ -114,7 +116,7 @@ def _matters(word: bytes) -> bytes:
 
 _FUNCTION_MATTERS = _matters(b"kernel")
 _GLOBAL_MATTERS = _matters(b"fatbin_str")
-#: A function that may be a kernel or launch one, and a global that may hold a GPU binary, from behind the name on.
+#: A function that may be a kernel or launch one, and a global that may hold a GPU binary, after the name.
 FUNCTION_MATTERS = LazyExpression(_FUNCTION_MATTERS)
 GLOBAL_MATTERS = LazyExpression(_GLOBAL_MATTERS)
 _NAMES = {
@@ -132,7 +134,7 @@ _GENERIC_NAMES = {
     FUNCTIONS: _MODULE_NAMES + rb"|(?=[\w$.]*(?:func|global))[\w$.]++",
     ALL: rb"[\w$.]++",
 }
-#: Not behind these is a string before ``(`` an operation: ``loc("x"(#y))``. Looked for behind the quote.
+#: After these, a string before ``(`` is not an operation: ``loc("x"(#y))``. Matched after the quote.
 _NO_VALUE = rb'(?<![(\[,<@]")(?<![(\[,<@] ")(?<!at ")'
 _NO_OPERATION = _NO_VALUE + rb'(?<!=")(?<!= ")'
 #: A string at which a run stops because it names an operation, not because it does not end.
@@ -151,22 +153,22 @@ def _run(wanted: int, is_certain: bool) -> bytes:
     return _any(*items)
 
 
-#: Text up to what has to be looked at, by what that is and whether every ``//`` outside of strings is a comment, to be
-#: stepped over too.
+#: Text up to the next place to examine, by the kind of place and whether every ``//`` outside of strings is a comment
+#: and thus stepped over too.
 RUN = {
     (wanted, is_certain): LazyExpression(_run(wanted, is_certain))
     for wanted in (NOTHING, MODULES, FUNCTIONS, ALL)
     for is_certain in (False, True)
 }
 
-#: A brace and all that it encloses, by the same.
+#: A brace and everything in it, by the same.
 GROUP = {is_certain: LazyExpression(_group(_TEXT, STRING, _slash(is_certain))) for is_certain in (False, True)}
 
 
 #: Lines that start an operation, and are not the next key of a dictionary.
 _LINE = rb"\n(?=[ \t%A-Za-z_])(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
 _LINES = LazyExpression(_LINE)
-#: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
+#: Operations that may be alone in a region; any other lone word in braces is an attribute without a value.
 _WORDS = ("return", "yield", "break", "continue", "unreachable", "trap", "resume", "terminator")
 _ALONE = "|".join(f"(?<={word})" for word in _WORDS).encode()
 _IN_BRACE = (
@@ -178,7 +180,8 @@ _CALLED = LazyExpression(rb'"[ \t]*\(')
 
 
 def _unless(expression: bytes) -> bytes:
-    """Return the expression for the first byte of one where that does not match; it takes no part in groups."""
+    """Return an expression, without groups, for the first byte of ``expression`` where that does not match as a
+    whole."""
     first = 2 if expression.startswith(b"\\") else 1
     return expression[:first] + b"(?!" + expression[first:].replace(b"([", b"(?:[") + b")"
 
@@ -191,13 +194,13 @@ _NO_OPERATIONS = _any(
     _unless(_IN_BRACE),
     _slash(True),
 )
-#: Operations wherever they stand, and, empty, the end of the text. What no operation starts with is stepped over inside
-#: of the match: an object per operation, and none for the rest.
+#: Operations anywhere, and, empty, the end of the text. Other text is stepped over inside of the match: one object per
+#: operation, and none for the rest.
 _OPERATIONS = LazyExpression(_NO_OPERATIONS + b"(?:" + b"|".join((_LINE, _IN_BRACE, _CALL)) + rb"|\Z)")
 
 
-#: What follows a brace: something that only dictionaries and types hold, or a lone word. Of empty braces, those that
-#: end an operation are its region.
+#: The text after a brace that opens no region: contents of dictionaries and types, or a lone word. Empty braces are a
+#: region if they end an operation.
 _DICTIONARY = (
     rb"(?:(?<=attributes \{)(?=\s*+\})|(?:\s++|//[^\r\n]*+)*+"
     rb'(?:(?:"[^"\\\r\n]*+"|[A-Za-z_][\w$.]*+)\s*+[=,]|"[^"\\\r\n]*+"\s*+\}|[!#(<\[0-9-]'
@@ -244,20 +247,20 @@ def _function(*, is_next: bool) -> bytes:
     )
 
 
-#: A function that is plain: the next operation, or the next function that may matter. Plain is one whose head stands in
-#: one line, with nothing but a location behind its region, if it has one, and another operation or the end of the
-#: region it is in in the next line. The groups are the head from the name of the operation on, the symbol, and the
-#: brace of the body, if it has one. For text in which every ``//`` is a comment.
+#: A function that is plain: the next operation, or the next function that may matter. A function is plain if its head
+#: is one line, only a location follows its region, if it has one, and the next line has another operation or the end of
+#: the enclosing region. The groups are the head from the name of the operation on, the symbol, and the brace of the
+#: body, if it has one. For text in which every ``//`` is a comment.
 NEXT_FUNCTION = LazyExpression(_function(is_next=True))
 FUNCTION = LazyExpression(_function(is_next=False))
 
 
-#: Operations from which on a Counter pays.
+#: Number of operations from which a Counter pays.
 _FEW = 32
 
 
 def count_operations(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None:
-    """Add the operations in a part of a window to their counts; the names of generic ones without a dot get a quote."""
+    """Add the operations in a part of a window to ``counts``; names of generic ones without a dot get a quote."""
     if not (_CALLED.search(window, start, end) or _BRACED.search(window, start, end)):
         names = _LINES.findall(window, start, end)
         if len(names) < _FEW:
@@ -273,7 +276,7 @@ def count_operations(window: bytes, start: int, end: int, counts: dict[bytes, in
             counts[name] = counts.get(name, 0) + number
 
 
-#: Bytes before a position that expressions look back at.
+#: Bytes before a position that lookbehinds read.
 _BACK = 64
 
 _CLOSE, _OPEN, _QUOTE, _SLASH = b'}{"/'
@@ -296,19 +299,19 @@ def find_region_end(text: Lexer, start: int, sink: RegionVisitor) -> int:
 
 
 class _RegionReader:
-    """A region on the way to its end; ``_depth`` braces are open in it."""
+    """Reads a region to its end; ``_depth`` braces are open in it."""
 
     def __init__(self, text: Lexer, start: int, sink: RegionVisitor) -> None:
         self._text = text
         self._sink = sink
         self._depth = 0
         self._is_noted = False
-        self._is_certain = True  # in the part that is gone through, every ``//`` outside of strings is a comment
-        self._base = 0  # of the window that is gone through: the sink may move the text's own
+        self._is_certain = True  # in the part being read, every ``//`` outside of strings is a comment
+        self._base = 0  # of the window being read: the visitor may move the lexer's own
         self._comments = Comments(text, start)
 
     def window(self, at: int) -> tuple[int, bool]:
-        """Go through what the window shows; return where to go on, or where the region is closed and that it is."""
+        """Read the window; return the position to continue from, or the end of the region, and whether it is closed."""
         text = self._text
         index = at - text.base
         if index < min(_BACK, at) or (index + 2 * MARGIN > len(text.window) and not text.is_last):
@@ -321,13 +324,14 @@ class _RegionReader:
         return self._through(window, index, limit, bound)
 
     def _through(self, window: bytes, index: int, limit: int, bound: int) -> tuple[int, bool]:
-        """Go through a part of the window up to ``limit``; what the sink wants is asked for all up to ``bound``."""
+        """Read a part of the window up to ``limit``; the visitor chooses operations for all bytes up to
+        ``bound``."""
         text, base = self._text, self._base
         counted = begin = index
         wanted = self._sink.wants(window, index, bound)
         while True:
             run = RUN[NOTHING if self._depth else wanted, self._is_certain].match(window, index, limit)
-            assert run is not None  # it matches nothing at least
+            assert run is not None  # it matches at least the empty text
             index = run.end()
             if index >= limit:
                 self._count(window, counted, limit)
@@ -342,7 +346,7 @@ class _RegionReader:
                 index = self._opened(window, index, limit)
                 wanted = self._sink.wants(window, index, bound)
             elif code == _QUOTE and (self._depth or not WANTED_STRING.match(window, index)):
-                # The end of the window may cut it: then it is looked at again with more behind it.
+                # The end of the window may cut it: then it is matched again with more bytes after it.
                 self._count(window, counted, index)
                 return base + index if index > begin else text.string_end(base + index), False
             elif code == _SLASH:
@@ -361,10 +365,11 @@ class _RegionReader:
             count_operations(window, start, end, self._sink.counts)
 
     def _child(self, window: bytes, index: int, limit: int, counted: int) -> tuple[int | None, int]:
-        """Tell of the operation at a line end or string; return where it was read to, and the index behind its name.
+        """Report the operation at a line end or string; return the position it was read to, and the index after its
+        name.
 
-        What is read to its end counts itself, so that what stands before it, and its name, are counted now.
-        Functions that are plain are taken in one go; then the index is that behind the last.
+        An operation that is read to its end counts its own contents, so the text before it, and its name, are counted
+        now. Plain functions are read together; then the index is that after the last.
         """
         base = self._base
         if self._is_certain:
@@ -375,7 +380,7 @@ class _RegionReader:
         while window[first] in b" \t\r\n":
             first += 1
         found = OPERATION.match(window, first)
-        if found is None or not found.lastindex:  # a blank line, or a line of values that are no results
+        if found is None or not found.lastindex:  # a blank line, or a line of values that are not results
             return None, first
         group = found.lastindex
         name, name_end = found[group], found.end(group) + (group > 1)
@@ -384,11 +389,11 @@ class _RegionReader:
             return None, name_end
         self._count(window, counted, index)
         self._sink.counts[name] = self._sink.counts.get(name, 0) + 1
-        self._comments = Comments(self._text, done)  # what was read to its end need not be gone through once more
+        self._comments = Comments(self._text, done)  # an operation that was read to its end need not be read again
         return _directly(self._text, done, self._sink), name_end
 
     def _opened(self, window: bytes, index: int, limit: int) -> int:
-        """Step over a brace, and what it encloses if that is all in the window; return the index behind."""
+        """Step over a brace, and its contents if they are all in the window; return the index behind."""
         base = self._base
         is_noted = not self._depth and is_region(window, index)
         if is_noted:
@@ -424,7 +429,7 @@ class _RegionReader:
 
 
 def _limit(window: bytes, index: int) -> int:
-    """Return up to where a window is looked at that is not the last: up to a line end, or some other safe place."""
+    """Return the limit for reading a window that is not the last: a line end, or another safe place."""
     limit = window.rfind(b"\n", index + 1)
     if limit > index:
         return limit
@@ -436,7 +441,7 @@ def _limit(window: bytes, index: int) -> int:
 
 
 def _directly(text: Lexer, at: int, sink: RegionVisitor) -> int:
-    """Take operations that follow without a line end in between; return where to go on."""
+    """Read operations that follow without a line end between them; return the position to continue from."""
     while True:
         following = text.space_end(at)
         found = text.match(OPERATION, following)

@@ -1,4 +1,4 @@
-"""String literals: where they end, and what they stand for.
+"""String literals: finding their ends, and decoding them; and errors with line and column.
 
 They hold any byte but line feeds, vertical tabs and form feeds. The escapes are ``\"``, ``\\``, ``\n``, ``\t`` and
 two hex digits; the printer uses ``\\`` and digits only. A string may be as long as the file: a fatbin in the
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# Errors with the position that an editor understands: line and column beside the offset.
+# Errors with line and column, as editors show them, and the offset.
 
 
 class LineIndex:
-    """Lines and columns of positions in one text; what was counted before the last one is not counted again."""
+    """Lines and columns of positions in one text; text before the last position is not counted again."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -54,7 +54,7 @@ def line_and_column(view: View, at: int) -> str:
 
 
 def syntax_error(view: View, at: int, problem: str, *, expected: str = "", found: str = "", hint: str = "") -> BadValue:
-    """Return the error for wrong text at a position; ``found`` defaults to what stands there."""
+    """Return the error for wrong text at a position; ``found`` defaults to the text there."""
     if expected and not found:
         found = _found(view, at)
     return BadValue(
@@ -70,7 +70,7 @@ def syntax_error(view: View, at: int, problem: str, *, expected: str = "", found
 
 
 def damage_finding(view: View, error: FormatError) -> Finding:
-    """Return the finding for the place behind which nothing is known."""
+    """Return the finding for the error that ended reading."""
     offset = view.offset(0) if error.offset is None else error.offset
     return finding("FP1501", view.span(offset - view.offset(0), 0), error.describe(), error.hint)
 
@@ -94,7 +94,7 @@ _SPECIAL = LazyExpression(rb"[^ !#-\[\]-~]")
 
 
 def short_string_end(view: View, window: bytes, index: int, base: int) -> int:
-    """Return the index behind the string at an index of a window, -1 where the window ends before it."""
+    """Return the index after the string at an index of a window, -1 if the window ends before it."""
     quote = _closing_quote(window, index + 1)
     if quote < 0:
         return -1
@@ -103,7 +103,7 @@ def short_string_end(view: View, window: bytes, index: int, base: int) -> int:
 
 
 def long_string_end(view: View, at: int) -> int:
-    """Return the position behind the string that starts at ``at``, in bounded memory (rule 3)."""
+    """Return the position after the string that starts at ``at``, in bounded memory (rule 3)."""
     position = at + 1
     while True:
         block = view.head(position, limits.CHUNK)
@@ -123,7 +123,7 @@ def _hint(view: View, at: int) -> str:
 
 
 def _closing_quote(block: bytes, start: int) -> int:
-    """Return the index of the first quote from ``start`` on that no backslash escapes, or -1; no escape lies across."""
+    """Return the index of the first unescaped quote from ``start`` on, or -1; no escape spans ``start``."""
     quote = block.find(b'"', start)
     while quote > start:
         before = quote - 1
@@ -149,7 +149,7 @@ def _aligned(block: bytes) -> int:
 
 
 def _check(view: View, at: int, part: bytes, start: int) -> None:
-    """Raise BadValue where a part of a string holds a line end or an escape that MLIR does not know."""
+    """Raise BadValue if a part of a string has a line end or an escape that MLIR does not know."""
     ends = [end for end in (part.find(code) for code in (b"\n", b"\v", b"\f")) if end >= 0]
     if ends:
         raise syntax_error(
@@ -172,7 +172,7 @@ def _check(view: View, at: int, part: bytes, start: int) -> None:
 
 
 def unescape(string: bytes) -> bytes:
-    """Return the bytes that the inside of a string literal stands for; at the speed of copying, however long it is."""
+    """Return the decoded inside of a string literal; as fast as copying, for any length."""
     if b"\\" not in string:
         return string
     for short, code in ((b"\\\\", b"\\5C"), (b'\\"', b"\\22"), (b"\\n", b"\\0A"), (b"\\t", b"\\09")):
@@ -180,11 +180,11 @@ def unescape(string: bytes) -> bytes:
     try:
         return string.replace(b"\\", b"\\x").decode("unicode_escape").encode("latin-1")
     except UnicodeDecodeError:
-        return string  # no valid literal, which whoever looked for its end has reported
+        return string  # not a valid literal; the search for its end has reported that
 
 
 def unescape_view(literal: View) -> bytes:
-    """Return what :func:`unescape` does for the inside of a long literal, without a copy of the literal itself."""
+    """Return the decoded inside of a long literal, like :func:`unescape`, without a copy of the literal itself."""
     parts = []
     at = 0
     while at < len(literal):
