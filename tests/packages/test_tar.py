@@ -161,6 +161,21 @@ def test_an_archive_without_its_end_mark_is_told(pack: build.Compressor) -> None
 
 
 @compressed
+def test_an_archive_that_ends_with_the_data_of_its_last_file_is_whole(pack: build.Compressor) -> None:
+    """umoci 0.4.7 writes layers without the last padding and without the end; umoci, skopeo and buildah take them."""
+    end = BLOCK + len(CONTENT)
+    for cut in (end, end + 1, 3 * BLOCK - 1):
+        data = pack(ONE[:cut])
+        found = build.listed("tar", data)
+        assert [item.code if isinstance(item, Finding) else item.name for item in found] == ["lib/x.so", "FP1712"], cut
+        (first, *_) = get_package("tar").members(build.view_of(data))
+        assert isinstance(first, PackageMember)
+    *_, damage = build.listed("tar", pack(ONE[: end - 1]))
+    assert isinstance(damage, Finding)
+    assert damage.code == "FP1701"
+
+
+@compressed
 def test_what_stands_behind_the_end_is_told(pack: build.Compressor) -> None:
     for more, words in ((b"more", "bytes behind"), (ONE, "another archive")):
         *_, finding = build.listed("tar", pack(ONE + more))

@@ -373,3 +373,25 @@ def test_a_certificate_goes_when_a_file_is_not_exchanged(tmp_path: Path, monkeyp
     assert main(["slim", str(path), "--for", "sm_90", "--in-place", "--certificate", str(certificate), "-q"]) != 0
     assert path.read_bytes() == (HOSTS / "libtwo.so").read_bytes()
     assert not certificate.exists()
+
+
+def test_layers_of_container_images_are_not_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w:gz") as archive:
+        info = tarfile.TarInfo("usr/lib/a.fatbin")
+        info.size = len(of_words("80 90"))
+        archive.addfile(info, io.BytesIO(of_words("80 90")))
+    blob = tmp_path / "image" / "blobs" / "sha256" / "0123"
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(layer.getvalue())
+    (tmp_path / "image" / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    assert main(["slim", str(tmp_path / "image"), "--for", "sm_90", "-d", str(tmp_path / "out")]) == 4
+    shown = capsys.readouterr().out
+    assert "blobs/sha256/0123: stays as it is" in shown
+    assert "it has device code in usr/lib/a.fatbin, and such packages are not written" in shown
+    assert "hint: it is a container image, or a layer of one: slim the libraries in the build step" in shown
+    saved = tmp_path / "image.tar"
+    with tarfile.open(saved, "w") as archive:
+        archive.add(tmp_path / "image", arcname=".")
+    assert main(["slim", str(saved), "--for", "sm_90", "-d", str(tmp_path / "other")]) == 4
+    assert "image.tar: it has device code in blobs/sha256/0123!usr/lib/a.fatbin" in capsys.readouterr().err

@@ -47,7 +47,7 @@ def slim_package(
             raise UsageError(f"{file_name} is a conda package, and local versions are for wheels", hint=hint)
         tag = naming.build_tag or naming.default
         return _noted(slim_conda(view, file_name, slimming, tag, stack), naming)
-    _refuse_device_code(view, path)
+    refuse_device_code(view, path)
     return None
 
 
@@ -68,15 +68,30 @@ def _is_conda(view: View) -> bool:
     return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
 
 
-def _refuse_device_code(view: View, path: str) -> None:
-    """Raise Unsupported for a package with device code of which no copy can be made."""
+def refuse_device_code(view: View, path: str) -> None:
+    """Raise Unsupported for a package with device code of which no slimmed copy can be made."""
     for batch in walk_input(path, view, Filter(), SkipCounts(), []):
         for node in batch:
             for leaf in node.leaves(Filter(), SkipCounts()):
                 if leaf.error is not None:
                     raise leaf.error
                 if leaf.view is not None and any(isinstance(item, FoundContainer) for item in scan(leaf.view)):
+                    inside = leaf.path.removeprefix(path).lstrip("!")
+                    hint = "unpack it and slim the folder, or slim the wheels and conda packages that are made of it"
+                    if _is_of_image(path, inside):
+                        hint = (
+                            "it is a container image, or a layer of one: slim the libraries in the build step that "
+                            "installs them, before the layer is written (RUN pip install … && fatpack slim DIR "
+                            "--for DEVICE --in-place)"
+                        )
                     raise Unsupported(
-                        f"{path} has device code in {leaf.path.rpartition('!')[2]}, and such packages are not written",
-                        hint="unpack it and slim the folder, or slim the wheels and conda packages that are made of it",
+                        f"it has device code in {inside}, and such packages are not written", hint=hint, chain=(path,)
                     )
+
+
+def _is_of_image(path: str, inside: str) -> bool:
+    """Return whether a file with device code in it is a container image or a layer, by names that image tools write.
+
+    OCI layouts keep layers as ``blobs/sha256/DIGEST``, Docker's older archives as ``ID/layer.tar``.
+    """
+    return "blobs/sha256/" in f"{path}!{inside}" or "layer.tar!" in f"{path}!{inside}"

@@ -12,6 +12,7 @@ from fatpack.errors import FormatError, HostError, pluralize
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
+from fatpack.scanner.context import detect_package
 from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
 from fatpack.selectors.select import Selector
 from fatpack.selectors.select import select_images as selected
@@ -233,6 +234,11 @@ def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
 
 
 def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> SlimPlan:
+    if detect_package(view):
+        # A package in a folder or in another package: it is not written, and the code in it is not passed over.
+        from fatpack.commands.slim.packages import refuse_device_code
+
+        refuse_device_code(view, view.chain[-1] if view.chain else view.source.name)
     seen, damaged = (
         tuple(unread_findings(items)),
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),

@@ -178,6 +178,9 @@ def _below(outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[Uns
     """Yield what stands below the table: what stayed as it is and why, the sum of all, and what is not served."""
     for item in outcomes:
         yield from _remarks(item)
+    # The errors of single files were printed with their hints already.
+    errors = [item.error for item in outcomes if isinstance(item.error, FatpackError) and not item.is_told]
+    yield from (printable(f"hint: {hint}") for hint in dict.fromkeys(error.hint for error in errors) if hint)
     if len(outcomes) > 1:
         before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
         yield (
