@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.command_line.messages import print_stderr, print_warnings
 from fatpack.command_line.options import (
     allow_any_output,
     check_output_name,
@@ -26,13 +27,12 @@ from fatpack.printable import format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.pack.options import PackingOptions
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.io.source import Piece, Source, View
+    from fatpack.io.source import Source, View
     from fatpack.model import Finding
     from fatpack.selectors.address import Location
 
@@ -51,56 +51,39 @@ def pack_file(
 
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
-    from fatpack.commands.pack.formats import open_images, pack_as, pack_warnings
+    from fatpack.command_line.edit_io import write_packed
+    from fatpack.commands.pack.request import PackRequest, no_images
     from fatpack.formats.offload_binary.image_option import parse_image_option
-    from fatpack.options import BundleOptions
 
     allow_any_output(force)
     if not images:
-        from fatpack.commands.pack.request import no_images
-
         raise no_images()
     chosen = packing_from_options(packing, output)
-    options = [_located(parse_image_option(text)) for text in images]
+    options = [_resolve_files(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:
-        completed, notes, stored = map(list, zip(*open_images(chosen.name, options, opened), strict=True))
-        if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
-            from fatpack.commands.pack.bundle import host_entry
-
-            stored.append(host_entry(stored, _open_host(host, opened)[1].view))
-            host = None
-        slips = pack_warnings(completed if chosen.name == "offload-binary" else [], stored)
-        for text in (*(f"note: {note}" for note in notes if note), *(f"warning: {slip}" for slip in slips)):
+        open_host = None if host is None else partial(_open_host, host, opened)
+        to_pack = PackRequest(_open_images(options, opened), chosen.options, open_host).read()
+        lines = [f"note: {note}" for note in to_pack.notes] + [f"warning: {text}" for text in to_pack.mistakes]
+        for text in lines:
             print_stderr(f"fatpack: {text}", quiet=quiet)
-        packed = pack_as(stored, chosen.options)
-        images_words = pluralize(len(stored) - packed.left_out, "image")
+        packed = to_pack.pack()
+        images_words = pluralize(len(to_pack.images) - packed.left_out, "image")
         print_warnings(map(_with_hint, packed.findings), quiet=quiet)
         for note in packed.notes:
             print_stderr(note, quiet=quiet)
-        code = FINDINGS if slips or any(item.severity != "note" for item in packed.findings) else FINE
+        code = FINDINGS if to_pack.mistakes or any(item.severity != "note" for item in packed.findings) else FINE
         if dry_run:
             size = sum(map(len, packed.pieces))
             print_stderr(f"would write {images_words}, {format_size(size)}", quiet=quiet)
             return code
         check_output_name(output)
-        target = _default_name(options, host, chosen.extension) if output is None else output
-        if target != "-":
-            warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
-        meter = CopyProgress(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
-        try:
-            inputs = [image.data for image in stored]
-            if host is None:
-                size = _write(target, packed, force=force, inputs=inputs, meter=meter)
-            else:
-                from fatpack.edit.embed import embed_container
-
-                whole, place = _open_host(host, opened)
-                edited = place.around(embed_container(place.view, packed.pieces, format=chosen.format))
-                _tell_what_links(options, chosen, quiet=quiet)
-                size = _write_host(whole, edited, target, force=force, inputs=inputs, meter=meter)
-        finally:
-            meter.finish()
+        packed, edited = to_pack.embed(packed)
+        if edited is not None:
+            _print_link_note(options, chosen, quiet=quiet)
+        target = output or _default_name(options, None if to_pack.open_host is None else host, chosen.extension)
+        inputs = [image.data for image in to_pack.images]
+        size = write_packed(packed, target, doing="packing into", force=force, quiet=quiet, inputs=inputs, host=edited)
     finally:
         for source in opened:
             source.close()
@@ -109,7 +92,7 @@ def pack_file(
     return code
 
 
-def _located(option: ImageOption) -> ImageOption:
+def _resolve_files(option: ImageOption) -> ImageOption:
     """Return an option with the URLs among its files as what is opened, and without their secrets in its text."""
     from fatpack.io.open import resolve_url
 
@@ -118,6 +101,21 @@ def _located(option: ImageOption) -> ImageOption:
     from fatpack.io.url import redact_message
 
     return option.replace(files=tuple(map(resolve_url, option.files)), text=redact_message(option.text))
+
+
+def _open_images(options: Sequence[ImageOption], opened: list[Source]) -> Iterator[tuple[ImageOption, Source]]:
+    """Yield each file of the options, opened, with its option; it is added to ``opened`` to be closed.
+
+    Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
+    """
+    from fatpack.formats.offload_binary.image_option import check_file_key
+    from fatpack.io.open import open_source
+
+    for option in options:
+        check_file_key(option)
+        for name in option.files:
+            opened.append(open_source(name, may_close=True))
+            yield option.replace(files=(name,)), opened[-1]
 
 
 def _open_host(host: str, opened: list[Source]) -> tuple[View, Location]:
@@ -154,7 +152,7 @@ def _default_name(options: Sequence[ImageOption], host: str | None, extension: s
     return f"{file_stem(first)}.{extension}" if first != "-" else f"stdin.{extension}"
 
 
-def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, quiet: bool) -> None:
+def _print_link_note(options: Sequence[ImageOption], chosen: PackingOptions, *, quiet: bool) -> None:
     """Say what of a host's new container does not come into programs."""
     from fatpack.edit.embed import embedding_note
 
@@ -163,31 +161,6 @@ def _tell_what_links(options: Sequence[ImageOption], chosen: PackingOptions, *, 
         note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
     if note:
         print_stderr(f"fatpack: note: {note}", quiet=quiet)
-
-
-def _write(target: str, packed: PackedContainers, *, force: bool, inputs: Sequence[View], meter: CopyProgress) -> int:
-    from fatpack.io.atomic_write import write_file
-    from fatpack.io.write import write_pieces
-
-    if target == "-":
-        return write_pieces(1, packed.pieces)
-    return write_file(
-        target, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, progress=meter
-    )
-
-
-def _write_host(
-    host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: CopyProgress
-) -> int:
-    from fatpack.edit.editor import write_edited
-    from fatpack.io.write import write_pieces
-
-    if target == "-":
-        return write_pieces(1, edited)
-    return write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)
-
-
-# ``fatpack pack``: device images → a container, alone or inside a copy of a host object.
 
 
 @click.command("pack", cls=Command)

@@ -19,11 +19,11 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.io.source import Piece, Source, View
+    from fatpack.io.source import Piece, View
     from fatpack.model import Finding
     from fatpack.options import Options
 
@@ -309,28 +309,6 @@ def add_image_target(format: str, option: ImageOption, data: View) -> tuple[Imag
         return option, ""
     words = ",".join(f"{key}={value}" for key, value in added)
     return option.replace(pairs=(*option.pairs, *added)), f"{option.text}: added {words}, which the image states"
-
-
-def open_images(
-    format: str, options: Iterable[ImageOption], opened: list[Source]
-) -> Iterator[tuple[ImageOption, str, Image]]:
-    """Yield the images of ``--image=`` options, each with its completed option and a sentence about what was added.
-
-    Every file is appended to ``opened`` for the caller to close. Raises UsageError for an option without ``file``,
-    ``OSError`` for a file that cannot be read.
-    """
-    from fatpack.formats.offload_binary.image_option import check_file_key
-    from fatpack.io.open import open_source
-
-    packer = format_named(format).packer
-    for option in options:
-        check_file_key(option)
-        for name in option.files:
-            source = open_source(name, may_close=True)
-            opened.append(source)
-            own, note = add_image_target(format, option.replace(files=(name,)), source.view())
-            yield own, note, packer.image_from(own, name, source.view())
-            source.release_buffers()
 
 
 def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:

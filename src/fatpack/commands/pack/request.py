@@ -1,10 +1,17 @@
-"""``fatpack.pack``: device images as containers of any format that fatpack writes."""
+"""The request and the run of ``fatpack pack`` and ``fatpack.pack``: images → containers, or a host with them."""
 
 from __future__ import annotations
 
 import os
 
-from fatpack.commands.pack.formats import add_image_target, format_named, name_for, pack_as, pack_warnings
+from fatpack.commands.pack.formats import (
+    PackedContainers,
+    add_image_target,
+    format_named,
+    name_for,
+    pack_as,
+    pack_warnings,
+)
 from fatpack.edit.embed import embed_container
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
@@ -20,21 +27,90 @@ from fatpack.library.arguments import (
 )
 from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
+from fatpack.selectors.address import Location
 
 __all__ = ["ImageFile", "pack"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeAlias
 
     from typing_extensions import Buffer
 
     from fatpack.io.open import Input
-    from fatpack.io.source import Source
+    from fatpack.io.source import Source, View
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
     from fatpack.literals import Format, Offload
     from fatpack.model import Image
+
+    #: the file of a host, and the place of the object in it
+    HostFile: TypeAlias = tuple[View, Location]
+
+
+class PackRequest(Record):
+    """Images to pack, each opened when it is its turn, with what is stated about it; and the options of the container.
+
+    ``open_host`` opens the file with the object that the container goes into; None where there is no such object.
+    """
+
+    images: Iterable[tuple[ImageOption, Source]]
+    options: Options
+    open_host: Callable[[], HostFile] | None = None
+
+    def read(self) -> ImagesToPack:
+        """Return the images as the container stores them, each with the target that it states itself if none is given.
+
+        In a bundle of type ``o`` the host is one of them. Raises UsageError for images that the container cannot
+        hold and if there are none, HostError for a host of no known machine, FormatError and ``OSError``.
+        """
+        name = name_for(self.options)
+        packer = format_named(name).packer
+        stated: list[ImageOption] = []
+        notes: list[str] = []
+        stored: list[Image] = []
+        for option, source in self.images:
+            own, note = add_image_target(name, option, source.view())
+            stored.append(packer.image_from(own, own.files[0], source.view()))
+            source.release_buffers()
+            stated.append(own)
+            notes += [note] if note else []
+        if not stored:
+            raise no_images()
+        open_host = self.open_host
+        if open_host is not None and isinstance(self.options, BundleOptions) and self.options.type == "o":
+            from fatpack.commands.pack.bundle import host_entry
+
+            stored.append(host_entry(stored, open_host()[1].view))
+            open_host = None
+        mistakes = pack_warnings(stated if name == "offload-binary" else [], stored)
+        return ImagesToPack(tuple(stored), self.options, open_host, tuple(notes), tuple(mistakes))
+
+
+class ImagesToPack(Record):
+    """The images of a container; ``notes`` tell what was added to their targets, ``mistakes`` what is likely wrong."""
+
+    images: tuple[Image, ...]
+    options: Options
+    open_host: Callable[[], HostFile] | None
+    notes: tuple[str, ...]
+    mistakes: tuple[str, ...]
+
+    def pack(self) -> PackedContainers:
+        """Return the images as containers. Raises what :func:`~fatpack.commands.pack.formats.pack_as` raises."""
+        return pack_as(self.images, self.options)
+
+    def embed(self, packed: PackedContainers) -> tuple[PackedContainers, View | None]:
+        """Return containers inside a copy of the host, and the host; without one the containers as they are.
+
+        Raises HostError for a host that cannot be edited, FormatError and ``OSError``.
+        """
+        if self.open_host is None:
+            return packed, None
+        file, place = self.open_host()
+        edited = embed_container(place.view, packed.pieces, format=format_named(name_for(self.options)).json_name)
+        return packed.replace(pieces=tuple(place.around(edited))), file
 
 
 class ImageFile(Record):
@@ -91,33 +167,26 @@ def pack(
     """
     check_bools(overwrite=overwrite)
     options = options_for(format or (None if options else "offload-binary"), options)
-    name = name_for(options)
     budget = make_budget(max_output=max_output)
     opened: list[Source] = []
-    try:
-        items = _check_images(images)
-        given = [_option(item, name, opened, budget) for item in items]
-        completed = [add_image_target(name, option, file.view()) for option, file in zip(given, opened, strict=True)]
-        issue_warnings(note for _, note in completed if note)
-        given = [option for option, _ in completed]
-        stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
-        if not stored:
-            raise no_images()
-        issue_warnings(pack_warnings(given if name == "offload-binary" else [], stored))
-        if host is not None and isinstance(options, BundleOptions) and options.type == "o":
-            from fatpack.commands.pack.bundle import host_entry
 
-            opened.append(open_input("host", host, budget=budget))
-            stored.append(host_entry(stored, opened[-1].view()))
-            host = None
-        packed = pack_as(stored, options)
+    def open_host(file: Input) -> HostFile:
+        opened.append(open_input("host", file, budget=budget))
+        view = opened[-1].view()
+        return view, Location(view, opened[-1].name)
+
+    try:
+        stated = _open_images(_check_images(images), name_for(options), opened, budget)
+        request = PackRequest(stated, options, None if host is None else lambda: open_host(host))
+        to_pack = request.read()
+        issue_warnings((*to_pack.notes, *to_pack.mistakes))
+        packed = to_pack.pack()
         issue_warnings(finding.text for finding in packed.findings if finding.severity != "note")
-        views = [image.data for image in stored]
-        if host is None:
+        packed, edited = to_pack.embed(packed)
+        views = [image.data for image in to_pack.images]
+        if edited is None:
             return write_packed(output, packed, overwrite=overwrite, inputs=views, budget=budget)
-        opened.append(open_input("host", host, budget=budget))
-        edited = embed_container(opened[-1].view(), packed.pieces, format=format_named(name).json_name)
-        return write_edited(opened[-1].view(), edited, output, overwrite=overwrite, inputs=views)
+        return write_edited(edited, packed.pieces, output, overwrite=overwrite, inputs=views)
     finally:
         for source in opened:
             source.close()
@@ -159,18 +228,21 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
     return found
 
 
-def _option(item: ImageFile, format: str, opened: list[Source], budget: Budget) -> ImageOption:
-    """Return what is stated about an image, whose file is opened."""
+def _open_images(
+    images: Iterable[ImageFile], format: str, opened: list[Source], budget: Budget
+) -> Iterator[tuple[ImageOption, Source]]:
+    """Yield images with what is stated about them, each file opened, and added to ``opened`` to be closed."""
     row = format_named(format)
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
-    if item.offload not in models:
-        raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
-    source = open_input("file", item.file, name=item.name, may_close=True, budget=budget)
-    opened.append(source)
-    if format == "fatbin" and item.offload not in ("none", "cuda"):
-        raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
-    is_unstated = format == "fatbin" or (row.has_host and item.offload == "none")
-    return option_for(item, source, "" if is_unstated else item.offload)
+    for item in images:
+        if item.offload not in models:
+            raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
+        source = open_input("file", item.file, name=item.name, may_close=True, budget=budget)
+        opened.append(source)
+        if format == "fatbin" and item.offload not in ("none", "cuda"):
+            raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
+        is_unstated = format == "fatbin" or (row.has_host and item.offload == "none")
+        yield option_for(item, source, "" if is_unstated else item.offload), source
 
 
 def option_for(item: ImageFile, source: Source, offload: str) -> ImageOption:
@@ -178,9 +250,3 @@ def option_for(item: ImageFile, source: Source, offload: str) -> ImageOption:
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": offload, "id": item.id}
     pairs = tuple((key, value) for key, value in (given | {**item.attrs}).items() if value or key in item.attrs)
     return ImageOption((source.name,), pairs, f"image {source.name or 'in memory'}")
-
-
-def _image(format: str, option: ImageOption, source: Source) -> Image:
-    image = format_named(format).packer.image_from(option, source.name, source.view())
-    source.release_buffers()
-    return image
