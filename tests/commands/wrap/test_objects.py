@@ -139,13 +139,14 @@ def test_a_relocatable_link_gets_another_section() -> None:
 def test_images_are_not_copied_before_they_are_written(tmp_path: Path) -> None:
     path = tmp_path / "some.fatbin"
     path.write_bytes(INPUTS["cuda"][0].read_bytes())
-    from fatpack.commands.wrap.run import wrap_files
+    from fatpack.commands.wrap.run import WrapRequest, wrap_files
     from fatpack.io.open import open_source
 
     with open_source(path) as source:
         view = source.view()
         for host in HOSTS:
-            assert any(piece is view for piece in wrap_files("cuda", [WrapInput("x", view)], host_triple=host).pieces)
+            request = WrapRequest("cuda", [WrapInput("x", view)], host)
+            assert any(piece is view for piece in wrap_files(request).packed.pieces)
 
 
 def test_names_that_are_taken_get_numbers_that_count_the_module() -> None:

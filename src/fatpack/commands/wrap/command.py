@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.messages import CopyProgress, print_stderr, print_warnings, warn_stale_temp_files
+from fatpack.command_line.messages import print_stderr, print_warnings
 from fatpack.command_line.options import (
     allow_any_output,
     check_output_name,
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.commands.wrap.inputs import WrapInput
-    from fatpack.commands.wrap.run import WrapOutput
     from fatpack.io.source import Source
 
 
@@ -97,7 +94,8 @@ def command(
     The arguments are images (cubins, PTX, code objects, SPIR-V, ...) or the container that the runtime takes: a CUDA
     fat binary, a HIP bundle, offload binaries for OpenMP and SYCL.
     """
-    from fatpack.commands.wrap.run import wrap_files
+    from fatpack.command_line.edit_io import write_packed
+    from fatpack.commands.wrap.run import WrapRequest, wrap_files
     from fatpack.io.write import file_stem
 
     allow_any_output(force)
@@ -106,19 +104,17 @@ def command(
         raise UsageError("say which runtime gets the images", hint=f"--kind={'|'.join(KINDS)}")
     opened: list[Source] = []
     try:
-        given = list(_opened(files, images, opened))
-        wrapped = wrap_files(
-            kind, given, host_triple=host_triple, emit=emit, llvm=int(llvm), is_relocatable=relocatable
-        )  # fmt: skip
-        print_warnings(wrapped.findings, quiet=quiet)
+        inputs = _open_inputs(files, images, opened)
+        wrapped = wrap_files(WrapRequest(kind, inputs, host_triple, emit, int(llvm), relocatable))
+        print_warnings(wrapped.packed.findings, quiet=quiet)
         words = pluralize(wrapped.image_count, "image")
         if dry_run:
-            print_stderr(
-                f"would register {words} with {kind}, {format_size(sum(map(len, wrapped.pieces)))}", quiet=quiet
-            )
+            size = sum(map(len, wrapped.packed.pieces))
+            print_stderr(f"would register {words} with {kind}, {format_size(size)}", quiet=quiet)
             return 0
-        target = output or f"{file_stem(given[0].name) if given[0].name != '-' else 'stdin'}.wrapper.{EMITS[emit]}"
-        size = _write(target, wrapped, given, force=force, quiet=quiet)
+        target = output or f"{file_stem(inputs[0].name) if inputs[0].name != '-' else 'stdin'}.wrapper.{EMITS[emit]}"
+        views = [item.view for item in inputs]
+        size = write_packed(wrapped.packed, target, doing="wrapping into", force=force, quiet=quiet, inputs=views)
     finally:
         for source in opened:
             source.close()
@@ -127,7 +123,7 @@ def command(
     return 0
 
 
-def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[WrapInput]:
+def _open_inputs(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[WrapInput]:
     """Return all that is given, in its order: files first."""
     from fatpack.commands.wrap.inputs import WrapInput
     from fatpack.formats.offload_binary.image_option import check_file_key, parse_image_option
@@ -144,18 +140,3 @@ def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -
             opened.append(open_source(resolve_url(name), may_close=True))
             given.append(WrapInput(name, opened[-1].view(), stated))
     return given
-
-
-def _write(target: str, wrapped: WrapOutput, given: Sequence[WrapInput], *, force: bool, quiet: bool) -> int:
-    from fatpack.io.atomic_write import write_file
-    from fatpack.io.write import write_pieces
-
-    if target == "-":
-        return write_pieces(1, wrapped.pieces)
-    warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
-    meter = CopyProgress(sum(map(len, wrapped.pieces)), f"wrapping into {target}", quiet=quiet)
-    try:
-        inputs = [item.view for item in given]
-        return write_file(target, wrapped.pieces, force=force, inputs=inputs, progress=meter)
-    finally:
-        meter.finish()

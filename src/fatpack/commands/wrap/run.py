@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.pack.request import ImageFile
     from fatpack.commands.wrap.inputs import DpcppImage, DpcppOutput, WrapInput
     from fatpack.commands.wrap.registration import Registration
@@ -174,47 +175,54 @@ def refuse_unknown(host: WrapHost) -> None:
 
 
 class WrapOutput(Record):
-    """An object or LLVM IR, in pieces, how many images it registers, and what is wrong or unexpected about them."""
+    """An object or LLVM IR, with what is wrong or unexpected about its images, and how many of them it registers."""
 
-    pieces: tuple[Piece, ...]
+    packed: PackedContainers
     image_count: int
-    findings: tuple[Finding, ...] = ()
 
 
-def wrap_files(
-    kind: str,
-    given: Sequence[WrapInput],
-    *,
-    host_triple: str = DEFAULT_HOST,
-    emit: str = "obj",
-    llvm: int = DEFAULT_VERSION,
-    is_relocatable: bool = False,
-) -> WrapOutput:
-    """Return what registers images for a runtime: ``kind`` is cuda, hip, openmp or sycl.
+class WrapRequest(Record):
+    """Files to register with a runtime: ``kind`` is cuda, hip, openmp or sycl.
 
     ``emit`` is obj or llvm-ir, ``llvm`` the version that is followed where two differ. ``is_relocatable`` is for a link
-    with ``-r`` (OpenMP alone). Bytes of images are copied for LLVM IR alone, which spells them.
+    with ``-r`` (OpenMP alone).
+    """
+
+    kind: str
+    inputs: Sequence[WrapInput]
+    host_triple: str = DEFAULT_HOST
+    emit: str = "obj"
+    llvm: int = DEFAULT_VERSION
+    is_relocatable: bool = False
+
+
+def wrap_files(request: WrapRequest) -> WrapOutput:
+    """Return the object or LLVM IR that registers images; for LLVM IR alone, which spells them, bytes are copied.
+
     Raises UsageError for what cannot be registered or made, FormatError for damage.
     """
+    kind, emit, llvm = request.kind, request.emit, request.llvm
     for word, value, known in (("kind", kind, KINDS), ("output", emit, EMITS), ("LLVM version", llvm, VERSIONS)):
         if not isinstance(value, (str, int)) or value not in known:
             raise UsageError(f"{word} {value!r}", hint=f"choose from {', '.join(map(str, known))}")
-    if is_relocatable and kind != "openmp":
+    if request.is_relocatable and kind != "openmp":
         hint = "leave it out: the sections of the other kinds are the same in a link with -r"
         raise UsageError(f"a relocatable link makes a difference for OpenMP alone, not for {kind}", hint=hint)
     if kind == "sycl" and llvm < DEFAULT_VERSION:
         raise UsageError(
             f"LLVM {llvm} registers no SYCL images", hint=f"choose {cli_or_api('--as=22', 'llvm=22')} or 23"
         )
-    host = parse_host(host_triple)
+    host = parse_host(request.host_triple)
     if emit == "obj":
         refuse_unknown(host)
     else:
         refuse_without_bounds(host, llvm)
+    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.wrap.inputs import plan_registration
 
-    found = plan_registration(kind, given, llvm=llvm, is_relocatable=is_relocatable)
-    return WrapOutput(_written(found.registration, host, emit, llvm), found.image_count, found.findings)
+    found = plan_registration(kind, request.inputs, llvm=llvm, is_relocatable=request.is_relocatable)
+    packed = PackedContainers(_written(found.registration, host, emit, llvm), found.findings)
+    return WrapOutput(packed, found.image_count)
 
 
 def wrap_passthrough(
@@ -300,11 +308,8 @@ def wrap(
     ``max_output`` is as for :func:`fatpack.extract`. A likely mistake is a Python warning. Raises UsageError,
     FormatError and ``OSError``.
     """
-    from warnings import warn
-
-    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.pack.request import ImageFile
-    from fatpack.library.arguments import check_bools, check_type, make_budget, write_packed
+    from fatpack.library.arguments import check_bools, check_type, issue_warnings, make_budget, write_packed
 
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
@@ -314,19 +319,17 @@ def wrap(
     budget = make_budget(max_output=max_output)
     opened: list[Source] = []
     try:
-        given = [_given(number, item, opened, budget) for number, item in enumerate(images)]
-        wrapped = wrap_files(kind, given, host_triple=host_triple, emit=emit, llvm=llvm, is_relocatable=relocatable)
-        for item in wrapped.findings:
-            if item.severity != "note":
-                warn(item.text, stacklevel=2)
+        given = [_open_image(number, item, opened, budget) for number, item in enumerate(images)]
+        packed = wrap_files(WrapRequest(kind, given, host_triple, emit, llvm, relocatable)).packed
+        issue_warnings(item.text for item in packed.findings if item.severity != "note")
         inputs = [item.view for item in given]
-        return write_packed(output, PackedContainers(wrapped.pieces), overwrite=overwrite, inputs=inputs, budget=budget)
+        return write_packed(output, packed, overwrite=overwrite, inputs=inputs, budget=budget)
     finally:
         for source in opened:
             source.close()
 
 
-def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> WrapInput:
+def _open_image(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> WrapInput:
     """Return a file that is to be registered, opened."""
     from fatpack.commands.pack.request import ImageFile, option_for
     from fatpack.commands.wrap.inputs import WrapInput
