@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 COPY = [sys.executable, "-c", "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])", "{in}", "{out}"]
 IMAGE = library.ImageFile("a.cubin", "nvptx64-nvidia-cuda", "sm_80", "cuda")
+EMPTY = library.ImageFile("empty")
 STATED = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"
 
 
@@ -134,6 +136,24 @@ QUESTIONS = [
         "pack --image=file=missing.cubin,triple=nvptx64-nvidia-cuda",
         lambda to: library.pack([library.ImageFile("missing.cubin", "nvptx64-nvidia-cuda")], to),
     ),
+    ask("pack --image=file=a.cubin", lambda to: library.pack([library.ImageFile("a.cubin")], to)),
+    ask(
+        "pack --format kpack --image=file=a.cubin",
+        lambda to: library.pack([library.ImageFile("a.cubin")], to, format="kpack"),
+    ),
+    ask("pack --format syclbin", lambda to: library.pack([IMAGE], to, format="syclbin"), STATED),
+    ask("pack --format cir", lambda to: library.pack([IMAGE], to, format="cir"), STATED),
+    ask(
+        "pack --format bundle --type o --host host.o --image=file=a.cubin,id=openmp-nvptx64-nvidia-cuda--sm_80",
+        lambda to: library.pack(
+            [library.ImageFile("a.cubin", id="openmp-nvptx64-nvidia-cuda--sm_80")],
+            to,
+            options=library.BundleOptions(type="o"),
+            host="host.o",
+        ),
+    ),
+    ask("pack --format fatbin --image=file=empty", lambda to: library.pack([EMPTY], to, format="fatbin")),
+    ask("pack --image=file=empty", lambda to: library.pack([EMPTY], to)),
     # convert
     ask("convert pkg.bin --format bundle", lambda to: library.convert("pkg.bin", to, format="bundle")),
     ask("convert pkg.bin --format fatbin", lambda to: library.convert("pkg.bin", to, format="fatbin")),
@@ -155,6 +175,15 @@ QUESTIONS = [
         lambda to: library.convert("cut.bin", to, format="bundle", lossy=True),
     ),
     ask("convert empty --format bundle", lambda to: library.convert("empty", to, format="bundle")),
+    ask(
+        "convert bad.bundle --format offload-binary",
+        lambda to: library.convert("bad.bundle", to, format="offload-binary"),
+    ),
+    ask(
+        "convert bad.bundle --format offload-binary --lossy",
+        lambda to: library.convert("bad.bundle", to, format="offload-binary", lossy=True),
+    ),
+    ask("convert x.whl --format bundle", lambda to: library.convert("x.whl", to, format="bundle")),
     # wrap
     ask("wrap --kind cuda fat.fatbin", lambda to: library.wrap(["fat.fatbin"], to, kind="cuda")),
     ask("wrap --kind cuda", lambda to: library.wrap([], to, kind="cuda")),
@@ -170,6 +199,25 @@ QUESTIONS = [
     ask("wrap --kind cuda missing", lambda to: library.wrap(["missing"], to, kind="cuda")),
     ask("wrap --kind cuda empty", lambda to: library.wrap(["empty"], to, kind="cuda")),
     ask("wrap --kind cuda host.o", lambda to: library.wrap(["host.o"], to, kind="cuda")),
+    ask("wrap --kind hip", lambda to: library.wrap([IMAGE], to, kind="hip"), STATED),
+    ask("wrap --kind openmp", lambda to: library.wrap([IMAGE], to, kind="openmp"), STATED),
+    ask("wrap --kind sycl", lambda to: library.wrap([IMAGE], to, kind="sycl"), STATED),
+    ask("wrap --kind cuda a.cubin k.ptx", lambda to: library.wrap(["a.cubin", "k.ptx"], to, kind="cuda")),
+    ask("wrap --kind openmp --as 19 pkg.bin", lambda to: library.wrap(["pkg.bin"], to, kind="openmp", llvm=19)),
+    ask("wrap --kind sycl --as 19 pkg.bin", lambda to: library.wrap(["pkg.bin"], to, kind="sycl", llvm=19)),
+    ask(
+        "wrap --kind openmp --relocatable pkg.bin",
+        lambda to: library.wrap(["pkg.bin"], to, kind="openmp", relocatable=True),
+    ),
+    ask(
+        "wrap --kind cuda --emit llvm-ir --host-triple wasm32-unknown-wasi fat.fatbin",
+        lambda to: library.wrap(["fat.fatbin"], to, kind="cuda", emit="llvm-ir", host_triple="wasm32-unknown-wasi"),
+    ),
+    ask(
+        "wrap --kind cuda --emit llvm-ir fat.fatbin",
+        lambda to: library.wrap(["fat.fatbin"], to, kind="cuda", emit="llvm-ir"),
+    ),
+    ask("wrap --kind cuda cut.bin", lambda to: library.wrap(["cut.bin"], to, kind="cuda")),
     # map
     ask("map pkg.bin --replace", lambda to: library.map_images("pkg.bin", COPY, to), "--", *COPY),
     ask("map pkg.bin --add", lambda to: library.map_images("pkg.bin", COPY, to, put="add"), "--", *COPY),
@@ -277,7 +325,21 @@ def sentences(error: FatpackError | OSError) -> list[str]:
         return [error_message(error)]
     if isinstance(error, LossyConversion):
         return error.problem.partition("would be lost: ")[2].split("; ")
-    return [re.sub(r"^image \S+: ", "", in_one_spelling(error.problem))]
+    return [without_image(in_one_spelling(error.problem))]
+
+
+def without_image(message: str) -> str:
+    """Return a message without the image that it begins with, which the command line names by its option."""
+    return re.sub(r"^image [^\s:]+:? ", "", message)
+
+
+def damaged_bundle() -> bytes:
+    """Return a compressed bundle with the hash of other bytes."""
+    image = library.ImageFile(b"code", id="hip-amdgcn-amd-amdhsa--gfx90a")
+    library.pack([image], "good.bundle", options=library.BundleOptions(compression="zlib"))
+    data = bytearray(Path("good.bundle").read_bytes())
+    data[24] ^= 1
+    return bytes(data)
 
 
 @pytest.fixture
@@ -289,6 +351,9 @@ def files(folder: Path) -> Path:
     Path("lib.a").write_bytes(b"!<arch>\n" + member(b"host.o/", Path("host.o").read_bytes()))
     Path("cut.bin").write_bytes(Path("pkg.bin").read_bytes()[:-100])
     Path("empty").write_bytes(b"")
+    Path("bad.bundle").write_bytes(damaged_bundle())
+    with zipfile.ZipFile("x.whl", "w") as wheel:
+        wheel.write("lib.so")
     Path("wrong.toml").write_text("[tool.fatpack.check]\nrequired = 'sm_80'\n")
     Path("uniform.toml").write_text("uniform = true\n")
     return folder
@@ -312,7 +377,7 @@ def test_the_answers_are_the_same(question: Question, files: Path, fatpack: Call
             code = FINDINGS if question.to == "-d" and not list(answer) else getattr(answer, "exit_code", 0)
         except (FatpackError, OSError) as error:
             code, said = exit_code(error), sentences(error)
-    said += [str(warning.message) for warning in warned]
+    said += [without_image(str(warning.message)) for warning in warned]
     assert written(files / "by-command") == written(files / "by-library"), f"{ran.err}\nlibrary: {said}"
     # A call that returns a size tells of damage beside what it wrote by warnings alone.
     assert ran.code == code or (warned and code == 0 and ran.code in (FINDINGS, MALFORMED)), (

@@ -16,7 +16,6 @@ from fatpack.commands.pack.formats import PackedContainers, pack_as
 from fatpack.commands.pack.syclbin import DescribedImage, kernel_set
 from fatpack.concurrency.threads import ThreadTasks
 from fatpack.edit.extract import image_pieces
-from fatpack.edit.verify import CONTENT_CODES
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error, with_separate_streams
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS
@@ -176,14 +175,15 @@ def without_position(found: FoundImage) -> FoundImage:
 
 def syclbin_losses(rows: Sequence[ImageRow]) -> Iterator[str]:
     """Yield what is lost of SYCLBIN files whose images go into containers of other formats, a line for each file."""
-    seen: set[int] = set()
+    seen: set[str] = set()
     for position, found, _, _ in rows:
         header = found.container.record
-        if id(found) in seen or not isinstance(header, SyclbinHeader):
+        number = position.partition(".")[0]
+        if number in seen or not isinstance(header, SyclbinHeader):
             continue
-        seen.add(id(found))
+        seen.add(number)
         if any(len(module.metadata) for module in header.modules):
-            yield f"container {position.partition('.')[0]}: the property sets of its abstract modules"
+            yield f"container {number}: the property sets of its abstract modules"
 
 
 def images_for_syclbin(rows: Sequence[ImageRow], losses: list[str]) -> list[Image]:
@@ -193,15 +193,18 @@ def images_for_syclbin(rows: Sequence[ImageRow], losses: list[str]) -> list[Imag
     model.
     """
     made: list[Image] = []
-    numbers: dict[tuple[int, int], int] = {}
+    numbers: dict[tuple[str, int], int] = {}
     for position, container, found, data in rows:
         inside = [item for item in found.inside if isinstance(item, FoundContainer) and item.format == SYCLBIN_FORMAT]
-        for outer in inside:
-            made += (_of_file(outer, item.as_stored, numbers) for item in outer.images)
+        for number, outer in enumerate(inside):
+            made += (_of_file(f"{position}/{number}", outer, item.as_stored, numbers) for item in outer.images)
         if not inside:
             image = found.as_stored
             is_stored = isinstance(image.record, SyclbinEntry) and isinstance(container.container.record, SyclbinHeader)
-            made.append(_of_file(container, image, numbers) if is_stored else _alone(position, found, data, losses))
+            number_text = position.partition(".")[0]
+            made.append(
+                _of_file(number_text, container, image, numbers) if is_stored else _alone(position, found, data, losses)
+            )
     following = len(set(numbers.values()))
     for at, image in enumerate(made):
         if "am_index" not in image.attrs:
@@ -210,14 +213,17 @@ def images_for_syclbin(rows: Sequence[ImageRow], losses: list[str]) -> list[Imag
     return made
 
 
-def _of_file(container: FoundContainer, image: Image, numbers: dict[tuple[int, int], int]) -> Image:
-    """Return an image of a SYCLBIN file, with the property sets of its module under a new number."""
+def _of_file(place: str, container: FoundContainer, image: Image, numbers: dict[tuple[str, int], int]) -> Image:
+    """Return an image of a SYCLBIN file, with the property sets of its module under a new number.
+
+    ``place`` is the position of the container, which tells its modules from those of others.
+    """
     header, entry = container.container.record, image.record
     attrs = {key: text for key, text in image.attrs.items() if key != "am_index"}
     if not isinstance(header, SyclbinHeader) or not isinstance(entry, SyclbinEntry) or entry.module is None:
         return image.replace(attrs=attrs, record=DescribedImage(b"", entry))
     texts = {module.number: module.metadata for module in header.modules}
-    number = numbers.setdefault((id(container), entry.module), len(numbers))
+    number = numbers.setdefault((place, entry.module), len(numbers))
     text = texts[entry.module].tobytes() if entry.module in texts else b""
     return image.replace(attrs={**attrs, "am_index": str(number)}, record=DescribedImage(text, entry))
 
@@ -243,11 +249,15 @@ _KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
 
 
 class Conversion(Record):
-    """Images of one format as containers of another; ``losses`` are what does not come along, one line each."""
+    """Images of one format as containers of another; ``losses`` are what does not come along, one line each.
+
+    ``unreadable`` are the images that cannot be taken out, and are left out.
+    """
 
     packed: PackedContainers
     image_count: int
     losses: tuple[str, ...] = ()
+    unreadable: tuple[UnreadableImage, ...] = ()
 
 
 class LossyConversion(UsageError):
@@ -265,7 +275,7 @@ def convert_images(
     selector: Selector,
     options: Options,
     *,
-    unreadable: list[UnreadableImage] | None = None,
+    leaves_out: bool = False,
     distrusted: Collection[int] = (),
     read: bool = False,
 ) -> Conversion:
@@ -277,14 +287,16 @@ def convert_images(
     IDs make one bundle, and the object itself is in the first of them.
 
     Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
-    together, UsageError for options that mean nothing, FormatError for damage. With ``unreadable`` damage raises
-    nothing: what is intact is converted, and images that cannot be taken out are added there. Those of ``distrusted``
-    containers (their ``id()``) are left out. What shows only when all of an image is read, ``read`` finds out before.
+    together, UsageError for options that mean nothing, FormatError for an image that cannot be taken out; with
+    ``leaves_out`` it is left out instead, and the others are converted. Images of the containers with the numbers of
+    ``distrusted`` are left out too. What shows only when all of an image is read, ``read`` finds out before.
     """
-    if unreadable is None:
-        _refuse_damage(items)
     copies = isinstance(options, FatbinOptions)
-    chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read, copies=copies)
+    chosen, losses, unreadable = _chosen(items, selector, distrusted, leaves_out=leaves_out, read=read, copies=copies)
+    return _converted(chosen, losses, options).replace(unreadable=tuple(unreadable))
+
+
+def _converted(chosen: Sequence[_SelectedImage], losses: list[str], options: Options) -> Conversion:
     if not isinstance(options, SyclbinOptions):
         losses += syclbin_losses(_rows(chosen))
         chosen = [item.replace(found=without_position(item.found)) for item in chosen]
@@ -406,33 +418,28 @@ class _SelectedImage(Record):
         return f"image {describe_image(self.position, self.found)}"
 
 
-def _refuse_damage(items: Iterable[FoundContainer | Finding]) -> None:
-    for item in items:
-        # Content with another hash than the stored one is the caller's to refuse: all of it can be read.
-        if isinstance(item, Finding) and item.severity == "error" and item.code not in CONTENT_CODES:
-            hint = "; ".join(filter(None, (item.hint, "nothing was converted; extract gets out what is intact")))
-            raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
-
-
 def _chosen(
     items: Sequence[FoundContainer | Finding],
     selector: Selector,
-    unreadable: list[UnreadableImage] | None,
     distrusted: Collection[int],
     *,
+    leaves_out: bool,
     read: bool,
     copies: bool,
-) -> tuple[list[_SelectedImage], list[str]]:
-    """Return the selected images with their containers and bytes, and what is lost of the containers around them.
+) -> tuple[list[_SelectedImage], list[str], list[UnreadableImage]]:
+    """Return the selected images with their containers and bytes, what is lost of the containers around them, and the
+    images that are left out.
 
     ``copies`` tells that entries of fat binaries are copied as they are stored, which does not show their damage.
     """
     chosen, losses = [], []
+    unreadable: list[UnreadableImage] = []
     glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
-    seen: set[int] = set()
+    seen: set[str] = set()
     for position, found, image in select_images(items, selector):
+        number = position.partition(".")[0]
         # Containers inside an image go with it.
-        if "/" in position or id(found) in distrusted:
+        if "/" in position or int(number) in distrusted:
             continue
         try:
             data = _bytes_of(found, image)
@@ -442,22 +449,21 @@ def _chosen(
             if is_checked and (error := read_error([data])) is not None:
                 raise error
         except PER_IMAGE_ERRORS as error:
-            if unreadable is None:
+            if not leaves_out:
                 raise
             unreadable.append(UnreadableImage(describe_image(position, image), image.span, error))
             continue
         chosen.append(_SelectedImage(position, found, image, data))
         if image.span in glued:
             losses.append(f"{chosen[-1].title}: that it is several images, which ld -r has glued together")
-        if id(found) not in seen:
-            seen.add(id(found))
+        if number not in seen:
+            seen.add(number)
             unknown = sum(span.size for span in found.container.unknown)
             is_damaged = any(item.severity == "error" for item in found.container.findings)
             if unknown and not is_damaged:  # what is left of an entry that cannot be read was reported as damage
-                number = position.partition(".")[0]
                 losses.append(f"container {number}: {unknown} bytes that no field of the format describes")
             if any(item.code == "FP1407" and item.span == found.container.span for item in found.container.findings):
-                number, version = position.partition(".")[0], found.container.version
+                version = found.container.version
                 losses.append(f"container {number}: that it is a {found.container.format} of version {version}")
     if not chosen:
         if unreadable:
@@ -468,7 +474,7 @@ def _chosen(
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
         raise NothingSelected(f"no images to convert{asked}", hint=available_values(items, selector))
     refuse_shared_bytes(item.data for item in chosen)
-    return chosen, losses
+    return chosen, losses, unreadable
 
 
 def _bytes_of(found: FoundContainer, image: FoundImage) -> View:

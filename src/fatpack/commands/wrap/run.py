@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from fatpack.library.arguments import Output
     from fatpack.limits import Budget
     from fatpack.literals import Emit, Runtime
-    from fatpack.model import Finding
 
 
 # Files registered as they are given, one container or image each, as LLVM's own wrappers do it.
