@@ -181,7 +181,6 @@ def write_packed(
 
     ``doing`` begins the line of progress. The files of ``inputs`` are never written over.
     """
-    from fatpack.edit.editor import write_edited
     from fatpack.io.atomic_write import write_file
     from fatpack.io.write import write_pieces
 
@@ -191,6 +190,8 @@ def write_packed(
     meter = CopyProgress(sum(map(len, packed.pieces)), f"{doing} {target}", quiet=quiet)
     try:
         if host is not None:
+            from fatpack.edit.editor import write_edited
+
             return write_edited(host, packed.pieces, target, force=force, inputs=inputs, progress=meter)
         verify, mode = packed.verify, packed.mode
         return write_file(target, packed.pieces, force=force, inputs=inputs, verify=verify, mode=mode, progress=meter)

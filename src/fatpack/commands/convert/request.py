@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.pack.request import options_for
 from fatpack.errors import FormatError, UsageError, cli_or_api
-from fatpack.library.arguments import check_bools, issue_warnings, make_budget, open_input, refuse_tree, write_packed
-from fatpack.library.file import File, Images
 from fatpack.model import Finding
 from fatpack.printable import printable
 from fatpack.record import Record
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from fatpack.io.open import Input
     from fatpack.io.source import View
     from fatpack.library.arguments import Output
+    from fatpack.library.file import Images
     from fatpack.limits import Budget
     from fatpack.literals import Format
     from fatpack.options import Options
@@ -157,6 +155,10 @@ def convert(
     is not is told in Python warnings. ``overwrite`` and ``max_output`` are those of :func:`fatpack.extract`; what
     :func:`open` may inflate of a file holds for its images. Raises HostError, ``OSError``.
     """
+    from fatpack.commands.pack.request import options_for
+    from fatpack.library.arguments import check_bools, make_budget, open_input, refuse_tree
+    from fatpack.library.file import File, Images
+
     check_bools(lossy=lossy, overwrite=overwrite)
     options = options_for(format, options)
     budget = make_budget(max_output=max_output)
@@ -170,6 +172,7 @@ def convert(
 
 def _convert(images: Images, output: Output, options: Options, budget: Budget, *, lossy: bool, overwrite: bool) -> int:
     from fatpack.commands.convert.convert import LossyConversion
+    from fatpack.library.arguments import issue_warnings, write_packed
     from fatpack.selectors.no_match import refuse_empty
 
     file = images.file

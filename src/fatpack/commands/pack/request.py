@@ -12,22 +12,10 @@ from fatpack.commands.pack.formats import (
     pack_as,
     pack_warnings,
 )
-from fatpack.edit.embed import embed_container
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.library.arguments import (
-    check_bools,
-    check_options,
-    check_type,
-    issue_warnings,
-    make_budget,
-    open_input,
-    write_edited,
-    write_packed,
-)
 from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
-from fatpack.selectors.address import Location
 
 __all__ = ["ImageFile", "pack"]
 
@@ -44,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.limits import Budget
     from fatpack.literals import Format, Offload
     from fatpack.model import Image
+    from fatpack.selectors.address import Location
 
     #: the file of a host, and the place of the object in it
     HostFile: TypeAlias = tuple[View, Location]
@@ -108,6 +97,8 @@ class ImagesToPack(Record):
         """
         if self.open_host is None:
             return packed, None
+        from fatpack.edit.embed import embed_container
+
         file, place = self.open_host()
         edited = embed_container(place.view, packed.pieces, format=format_named(name_for(self.options)).json_name)
         return packed.replace(pieces=tuple(place.around(edited))), file
@@ -165,6 +156,16 @@ def pack(
     those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. What looks
     like a mistake is a Python warning. Raises UsageError, HostError, FormatError and ``OSError``.
     """
+    from fatpack.library.arguments import (
+        check_bools,
+        issue_warnings,
+        make_budget,
+        open_input,
+        write_edited,
+        write_packed,
+    )
+    from fatpack.selectors.address import Location
+
     check_bools(overwrite=overwrite)
     options = options_for(format or (None if options else "offload-binary"), options)
     budget = make_budget(max_output=max_output)
@@ -203,6 +204,8 @@ def no_images() -> UsageError:
 
 def options_for(format: Format | None, options: Options | None) -> Options:
     """Return the options that are given, or the defaults of the format. Raises UsageError if they contradict."""
+    from fatpack.library.arguments import check_options, check_type
+
     if options is None:
         if format is None:
             raise UsageError("no format", hint="give format= a name, or options= a record such as BundleOptions()")
@@ -220,6 +223,8 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
     """Return images that were given, as a list. Raises TypeError for anything but ``ImageFile``s."""
     from collections.abc import Iterable
 
+    from fatpack.library.arguments import check_type
+
     if isinstance(images, (ImageFile, str, bytes, os.PathLike)) or not isinstance(images, Iterable):
         raise TypeError(f"images must be several fatpack.ImageFile in a list, got {type(images).__name__}")
     found = list(images)
@@ -232,6 +237,8 @@ def _open_images(
     images: Iterable[ImageFile], format: str, opened: list[Source], budget: Budget
 ) -> Iterator[tuple[ImageOption, Source]]:
     """Yield images with what is stated about them, each file opened, and added to ``opened`` to be closed."""
+    from fatpack.library.arguments import open_input
+
     row = format_named(format)
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     for item in images:
