@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fatpack.commands.targets.tables import target_tables
 from fatpack.model import Target
 from fatpack.targets.compatibility import can_serve, is_compatible_llvm22, is_same_target
-from fatpack.targets.vocabulary import load_vocabulary
+from fatpack.targets.vocabulary import VENDORS, load_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,6 +130,6 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _sources() -> Iterable[str]:
-    for table, citations in load_vocabulary().citations.items():
-        for key, text in citations.items():
+    for table in (*VENDORS, "triples"):
+        for key, text in load_vocabulary().citations(table).items():
             yield f"* {table}, `{key}`: {text}\n"

@@ -56,7 +56,7 @@ def command(
     """
     from fatpack.command_line.edit_io import EditDestination, check_output, write_result
     from fatpack.command_line.messages import print_findings
-    from fatpack.commands.slim.options import SlimRefused
+    from fatpack.commands.slim import SlimRefused
     from fatpack.commands.slim.remove import remove_images
     from fatpack.edit.editor import verify_edited
     from fatpack.edit.selection import locate_edit

@@ -333,28 +333,35 @@ def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb
         yield from wrong
 
 
-def scan_tree(host: View, *, checks_registration: bool = True) -> FilePart:
-    """Return a file with everything in it; ``checks_registration`` compares the names that objects register with it."""
+def scan_tree(host: View) -> FilePart:
+    """Return a file with everything in it. What the file registers is not compared: no edit changes names."""
     from fatpack import limits
     from fatpack.scanner import FoundContainer, detect_host
 
     if detect_host(host) != "archive":
-        return _part(host, "", limits.NESTING, is_member=False, checks_registration=checks_registration)
-    whole = _part(host, "", limits.NESTING, is_member=True, checks_registration=checks_registration)
+        return _part(host, "", limits.NESTING, is_member=False)
+    whole = _part(host, "", limits.NESTING, is_member=True)
     is_found = any(isinstance(item, FoundContainer) for item in all_items(whole))
-    return (
-        whole if is_found else _part(host, "", limits.NESTING, is_member=False, checks_registration=checks_registration)
-    )
+    return whole if is_found else _part(host, "", limits.NESTING, is_member=False)
 
 
-def _part(view: View, title: str, depth: int, *, is_member: bool, checks_registration: bool) -> FilePart:
+def is_linked_program(view: View) -> bool:
+    """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
+    from fatpack.binary.elf import quick_header
+    from fatpack.scanner import detect_host
+
+    name = detect_host(view)
+    return name == "pe" or (name == "elf" and quick_header.is_linked(view))
+
+
+def _part(view: View, title: str, depth: int, *, is_member: bool) -> FilePart:
     """Return a file with everything in it, archives in archives too."""
     from fatpack import limits
     from fatpack.binary import archive
     from fatpack.scanner import detect_host, scan
 
     if detect_host(view) != "archive":
-        return FilePart(view, title, tuple(scan(view, is_member=is_member, checks_registration=checks_registration)))
+        return FilePart(view, title, tuple(scan(view, is_member=is_member, checks_registration=False)))
     if depth <= 0:
         hint = limits.advice("NESTING")
         raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
@@ -364,12 +371,7 @@ def _part(view: View, title: str, depth: int, *, is_member: bool, checks_registr
             findings.append(site)
             continue
         inner = f"{title}({site.member})" if title else site.member or ""
-        members.append(
-            (
-                site.number,
-                _part(site.data, inner, depth - 1, is_member=is_member, checks_registration=checks_registration),
-            )
-        )
+        members.append((site.number, _part(site.data, inner, depth - 1, is_member=is_member)))
     return FilePart(view, title, tuple(findings), tuple(members))
 
 

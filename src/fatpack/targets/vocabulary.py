@@ -164,43 +164,74 @@ class TripleName(Record):
     note: str = ""
 
 
-class Vocabulary:
-    """Everything in ``data/*.toml``, indexed by name.
+#: attribute of a vocabulary → the table from which it is made
+_TABLES = {
+    "nvidia": "nvidia",
+    "amd": "amd",
+    "families": "amd",
+    "intel": "intel",
+    "triples": "triples",
+    "hosts": "triples",
+}
 
-    ``nvidia``, ``amd`` and ``intel`` map every name to its line, aliases included; ``citations`` maps table and key
-    to the source in full.
+
+class Vocabulary:
+    """Everything in ``data/*.toml``, indexed by name; a table is read when something in it is first asked for.
+
+    ``nvidia``, ``amd`` and ``intel`` map every name to its line, aliases included.
     """
 
+    nvidia: dict[str, NvidiaName]
+    amd: dict[str, AmdName]
+    families: dict[str, AmdFamily]
+    intel: dict[str, IntelName]
+    triples: list[TripleName]
+    hosts: tuple[str, ...]
+
     def __init__(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
-        nvidia, amd, intel, triples = (tables[name] for name in (*VENDORS, "triples"))
-        self.citations: dict[str, dict[str, str]] = {name: dict(table["sources"]) for name, table in tables.items()}
-        self.nvidia: dict[str, NvidiaName] = {
-            line.name: line
-            for line in (
-                *(_line(NvidiaName, row) for row in nvidia["architectures"]),
-                *(_line(NvidiaName, row, virtual=row["name"]) for row in nvidia["virtuals"]),
-            )
-        }
+        self._tables = tables
+
+    def __getattr__(self, name: str) -> Any:
+        """Index a table, and return one of the attributes that are made from it."""
+        if name not in _TABLES:
+            raise AttributeError(name)
+        table = self._tables[_TABLES[name]]
+        {"nvidia": self._add_nvidia, "amd": self._add_amd, "intel": self._add_intel, "triples": self._add_triples}[
+            _TABLES[name]
+        ](table)
+        return self.__dict__[name]
+
+    def _add_nvidia(self, table: Mapping[str, Any]) -> None:
+        architectures = [_line(NvidiaName, row) for row in table["architectures"]]
+        virtuals = [_line(NvidiaName, row, virtual=row["name"]) for row in table["virtuals"]]
+        self.nvidia = {line.name: line for line in (*architectures, *virtuals)}
+
+    def _add_amd(self, table: Mapping[str, Any]) -> None:
         lines = [
-            *(_line(AmdName, row) for row in amd["processors"]),
-            *(_line(AmdName, row, kind="generic", family=row["triple"]) for row in amd["generics"]),
-            *(_line(AmdName, row) for row in amd["others"]),
+            *(_line(AmdName, row) for row in table["processors"]),
+            *(_line(AmdName, row, kind="generic", family=row["triple"]) for row in table["generics"]),
+            *(_line(AmdName, row) for row in table["others"]),
         ]
-        self.amd: dict[str, AmdName] = {name: line for line in lines for name in (line.name, *line.aliases)}
-        self.families: dict[str, AmdFamily] = {
-            spelling: family
-            for family in (_line(AmdFamily, row) for row in amd["families"])
-            for spelling in (family.triple, *family.also)
-        }
+        self.amd = {name: line for line in lines for name in (line.name, *line.aliases)}
+        families = [_line(AmdFamily, row) for row in table["families"]]
+        self.families = {spelling: family for family in families for spelling in (family.triple, *family.also)}
+
+    def _add_intel(self, table: Mapping[str, Any]) -> None:
         devices = [
-            *(_intel("gpu", row, "ocloc") for row in intel["gpus"]),
-            *(_intel("cpu", row, "opencl_aot") for row in intel["cpus"]),
-            *(_intel("xe", row) for row in intel["xe"]),
-            *(_intel("xe-group", row) for row in intel["xe_groups"]),
+            *(_intel("gpu", row, "ocloc") for row in table["gpus"]),
+            *(_intel("cpu", row, "opencl_aot") for row in table["cpus"]),
+            *(_intel("xe", row) for row in table["xe"]),
+            *(_intel("xe-group", row) for row in table["xe_groups"]),
         ]
-        self.intel: dict[str, IntelName] = {name: line for line in devices for name in line.names}
-        self.triples: list[TripleName] = [_line(TripleName, row) for row in triples["triples"]]
-        self.hosts: tuple[str, ...] = tuple(triples["hosts"])
+        self.intel = {name: line for line in devices for name in line.names}
+
+    def _add_triples(self, table: Mapping[str, Any]) -> None:
+        self.triples = [_line(TripleName, row) for row in table["triples"]]
+        self.hosts = tuple(table["hosts"])
+
+    def citations(self, table: str) -> dict[str, str]:
+        """Return the sources that a table names, by their keys."""
+        return dict(self._tables[table]["sources"])
 
     def names(self) -> list[str]:
         """Return every name, vendor by vendor in the order of the data."""
@@ -254,20 +285,22 @@ def _intel(kind: str, row: Mapping[str, Any], compiler: str = "") -> IntelName:
     return _line(IntelName, row, kind=kind)
 
 
-_loaded: list[Vocabulary] = []
+class _DataFiles(dict[str, "Mapping[str, Any]"]):
+    """The tables in ``data``, each of which is read once."""
+
+    def __missing__(self, name: str) -> Mapping[str, Any]:
+        path = os.path.join(os.path.dirname(__file__), "data", f"{name}.toml")
+        with open(path, "rb") as file:
+            self[name] = __import__("tomllib").load(file)
+        return self[name]
+
+
+_VOCABULARY = Vocabulary(_DataFiles())
 
 
 def load_vocabulary() -> Vocabulary:
-    """Return the vocabulary; the data is read by the first call."""
-    if not _loaded:
-        toml = __import__("tomllib")
-        folder = os.path.join(os.path.dirname(__file__), "data")
-        tables = {}
-        for name in (*VENDORS, "triples"):
-            with open(os.path.join(folder, f"{name}.toml"), "rb") as file:
-                tables[name] = toml.load(file)
-        _loaded.append(Vocabulary(tables))
-    return _loaded[0]
+    """Return the vocabulary."""
+    return _VOCABULARY
 
 
 def primary_processor(name: str) -> str:

@@ -15,8 +15,9 @@ from tests.laws.rooms import FIXTURES
 import fatpack as library
 from fatpack import proof
 from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label
-from fatpack.commands.slim.options import SlimOptions, SlimRefused
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import SlimPlan, plan_slim
 from fatpack.commands.slim.result import verifier_for
 from fatpack.io.source import BytesSource, View

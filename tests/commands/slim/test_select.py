@@ -10,9 +10,10 @@ from tests.builders.fatbin import of_words as cuda
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
+from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.choose import choose_images
 from fatpack.commands.slim.keep_for_device import arch_label
-from fatpack.commands.slim.options import SlimOptions, SlimRefused
+from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import verifier_for
 from fatpack.errors import UsageError

@@ -31,3 +31,24 @@
 """
 
 from __future__ import annotations
+
+from fatpack.errors import FatpackError
+from fatpack.exit_codes import FINDINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.commands.slim.keep_for_device import UnsupportedContainer
+
+
+class SlimRefused(FatpackError):
+    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
+
+    exit_code = FINDINGS
+
+    def __init__(
+        self, problem: str, containers: Sequence[UnsupportedContainer], *, hint: str, chain: Sequence[str] = ()
+    ) -> None:
+        super().__init__(problem, hint=hint, chain=chain)
+        self.containers = tuple(containers)

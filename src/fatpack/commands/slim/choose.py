@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.commands.slim import keep_for_device
+from fatpack.commands.slim import SlimRefused, keep_for_device
 from fatpack.commands.slim.keep_for_device import (
     SIDE_BY_SIDE,
     ImageForDevice,
@@ -16,7 +16,6 @@ from fatpack.commands.slim.keep_for_device import (
     is_host,
     matches_pattern,
 )
-from fatpack.commands.slim.options import SlimRefused
 from fatpack.errors import FormatError, Unsupported, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
 from fatpack.targets.compatibility import HIP_SPIRV

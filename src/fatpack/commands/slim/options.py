@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
-    from fatpack.commands.slim.keep_for_device import SlimImage, UnsupportedContainer
+    from fatpack.commands.slim.keep_for_device import SlimImage
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.io.source import Piece, View
     from fatpack.literals import KeepPtx, Recompression, SlimMode
@@ -67,18 +68,6 @@ class PackageLibrary(Record):
         """The outcome of the file, under its name in the package."""
         plan: SlimPlan | None = getattr(self.slimmed, "plan", None)
         return SlimOutcome(self.name, self.before, self.after, "", plan, self.error)
-
-
-class SlimRefused(FatpackError):
-    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
-
-    exit_code = FINDINGS
-
-    def __init__(
-        self, problem: str, containers: Sequence[UnsupportedContainer], *, hint: str, chain: Sequence[str] = ()
-    ) -> None:
-        super().__init__(problem, hint=hint, chain=chain)
-        self.containers = tuple(containers)
 
 
 def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fatpack import binary
-from fatpack.binary.elf import quick_header
 from fatpack.commands.slim.choose import choose_images, refuse_losses
 from fatpack.commands.slim.keep_for_device import is_host, matches_pattern
-from fatpack.edit.selection import all_items, rewrite, scan_tree, select_for_edit
+from fatpack.edit.selection import all_items, is_linked_program, rewrite, scan_tree, select_for_edit
 from fatpack.edit.verify import content_findings
 from fatpack.errors import FormatError, HostError, pluralize
 from fatpack.model import Finding
@@ -248,7 +247,7 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> Slim
 
 
 def _unlinked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
-    whole = scan_tree(view, checks_registration=False)
+    whole = scan_tree(view)
     items = all_items(whole)
     if not any(isinstance(item, FoundContainer) for item in items):
         return _without_code(view, items)
@@ -409,9 +408,3 @@ def _refuse_wrong(rows: Sequence[SlimImage], changes: ImageChanges, view: View) 
         raise FormatError(
             wrong.message, offset=wrong.span.start, hint=wrong.hint, chain=wrong.span.source or view.chain
         )
-
-
-def is_linked_program(view: View) -> bool:
-    """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
-    name = detect_host(view)
-    return name == "pe" or (name == "elf" and quick_header.is_linked(view))

@@ -6,11 +6,8 @@ All other files are written anew by :func:`fatpack.edit.selection.rewrite`.
 
 from __future__ import annotations
 
-from fatpack.commands.slim.options import SlimOptions
-from fatpack.commands.slim.plan import is_linked_program, plan_slim
-from fatpack.commands.slim.result import verifier_for
 from fatpack.edit.editor import verify_edited
-from fatpack.edit.selection import rewrite, select_for_edit
+from fatpack.edit.selection import is_linked_program, rewrite, select_for_edit
 from fatpack.formats.clang_bundle.fat_object import is_host_marker
 from fatpack.record import Record
 from fatpack.selectors.no_match import NothingSelected, unmatched_patterns, unread_findings
@@ -51,7 +48,7 @@ def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) 
     """Return the host without the selected images (all by default); of an archive, without those of all its members.
 
     Members of archives in which nothing is meant stay as they are, damaged or not. Raises NothingSelected, with what is
-    there, HostError when it cannot be removed, and :class:`fatpack.commands.slim.choose.SlimRefused` for a linked file
+    there, HostError when it cannot be removed, and :class:`fatpack.commands.slim.SlimRefused` for a linked file
     of which a container would lose all code.
     """
     if is_linked_program(host):
@@ -71,6 +68,10 @@ def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) 
 
 
 def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemoval:
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.slim.plan import plan_slim
+    from fatpack.commands.slim.result import verifier_for
+
     slimmed = plan_slim(host, SlimOptions(selector=selector, allow_empty=allow_empty))
     items = list({id(row.found): row.found for row in (*slimmed.kept, *slimmed.dropped)}.values())
     return ImageRemoval(

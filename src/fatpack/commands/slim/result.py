@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fatpack.commands.slim.keep_for_device import arch_label, is_host
-from fatpack.commands.slim.plan import SlimPlan, is_linked_program, plan_slim
+from fatpack.commands.slim.plan import SlimPlan, plan_slim
 from fatpack.edit import editor
 from fatpack.edit.container_file import has_same_bytes
-from fatpack.edit.selection import all_items, scan_tree
+from fatpack.edit.selection import all_items, is_linked_program, scan_tree
 from fatpack.errors import HostError, pluralize
 from fatpack.io.source import is_in_file, sha256_of_pieces
 from fatpack.record import Record
@@ -82,7 +82,7 @@ def _images(view: View) -> Iterator[tuple[str, Image]]:
 
         items = linked.drop_empty(list(scan(view, checks_registration=False)))
     else:
-        items = all_items(scan_tree(view, checks_registration=False))
+        items = all_items(scan_tree(view))
     for item in items:
         if isinstance(item, FoundContainer):
             for image in item.images:

@@ -5,8 +5,9 @@ The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
 
 from __future__ import annotations
 
+from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label
-from fatpack.commands.slim.options import SlimRefused, count_by_arch
+from fatpack.commands.slim.options import count_by_arch
 from fatpack.commands.slim.result import SlimmedFile
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import error_message, exit_code

@@ -52,7 +52,8 @@ class Explanation(Record):
 
 def full_sources(table: str, keys: Iterable[str]) -> tuple[str, ...]:
     """Return the sources in full that the keys of a table stand for."""
-    return tuple(load_vocabulary().citations[table][key] for key in keys)
+    citations = load_vocabulary().citations(table)
+    return tuple(citations[key] for key in keys)
 
 
 def _yes(answer: bool) -> str:
