@@ -63,7 +63,9 @@ def test_all_is_said_with_its_reason() -> None:
     full = Skipped(**dict.fromkeys(REASONS, 2))
     assert set(REASONS) == set(Skipped._fields)
     assert len(list(full.reasons())) == len(REASONS)
-    assert all(word in full.sentence() for word in ("2 links", "without permission", "gone", "passed over by name"))
+    assert all(
+        word in full.sentence() for word in ("2 links", "without permission", "gone", "by name (no device code)")
+    )
     assert next(Skipped(links=1).reasons()) == (1, "link", "links in folders are not followed")
     assert not Skipped()
     assert Skipped().sentence() == ""
@@ -104,9 +106,9 @@ def test_what_an_image_says_counts_for_its_file_alone() -> None:
 
 def test_a_report_and_an_explanation_say_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     overview = fatpack.write_report(folder, folder.parent / "x.html")
-    assert overview.notes[-1] == "Not looked into: 1 link, 1 no plain file, 1 passed over by name."
+    assert overview.notes[-1] == "Skipped: 1 link, 1 no plain file, 1 by name (no device code)."
     main(["explain", str(folder), "--device", "gfx90a"])
-    assert "not looked into: 1 link, 1 no plain file, 1 passed over by name" in capsys.readouterr().err
+    assert "skipped: 1 link, 1 no plain file, 1 by name (no device code)" in capsys.readouterr().err
     main(["explain", str(folder), "--device", "gfx90a", "--exclude", "left.o", "--json"])
     counts = {"links": 1, "special": 1, "excluded": 1, "passed": 1, "denied": 0, "vanished": 0}
     assert json.loads(capsys.readouterr().out)["unlooked"] == counts

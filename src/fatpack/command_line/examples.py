@@ -1,59 +1,64 @@
-"""Uses of each command, which its help ends with: what people come for, and what it does then."""
+"""Examples of each command, for its help."""
 
 from __future__ import annotations
 
-#: command → (words behind ``fatpack``, what they do)
+#: command → (words after ``fatpack``, effect)
 EXAMPLES = {
     "pack": [
-        ("pack --image file=k.cubin,arch=sm_90 --format fatbin -o k.fatbin", "a cubin into a CUDA fat binary"),
+        ("pack --image file=k.cubin,arch=sm_90 --format fatbin -o k.fatbin", "pack a cubin into a CUDA fat binary"),
         (
             "pack --image file=k.hsaco,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=hip --host host.o",
-            "an image for an AMD device into a copy of an object",
+            "put an image for an AMD GPU into a copy of an object",
         ),
     ],
-    "wrap": [("wrap k.fatbin --kind cuda -o k.o", "an object that registers the fat binary when it is linked")],
+    "wrap": [("wrap k.fatbin --kind cuda -o k.o", "make an object that registers the fat binary in a program")],
     "extract": [
-        ("extract libx.so --arch sm_90 -d out", "all images for sm_90, one file each"),
-        ("extract x.whl --form ptx -d out", "the PTX of every library in a wheel"),
+        ("extract libx.so --arch sm_90 -d out", "write all images for sm_90, one file each"),
+        ("extract x.whl --form ptx -d out", "write the PTX of every library in a wheel"),
     ],
     "inspect": [
-        ("inspect libx.so", "what is in a file"),
-        ("inspect x.whl --by arch,form", "what the libraries of a wheel have for which device, and how large it is"),
+        ("inspect libx.so", "list the containers, images and kernels"),
+        ("inspect x.whl --by arch,form", "print the images and bytes for each architecture"),
     ],
-    "convert": [("convert k.fatbin --format offload-binary -o k.offload", "the same images for LLVM's linker wrapper")],
-    "embed": [("embed host.o k.fatbin -o fat.o", "a container into a copy of an object")],
-    "remove": [("remove fat.o --arch sm_70 -o smaller.o", "the images for sm_70 away, the others as they were")],
-    "replace": [("replace fat.o new.cubin --arch sm_90 --form cubin -o other.o", "another cubin in the place of one")],
+    "convert": [
+        ("convert k.fatbin --format offload-binary -o k.offload", "convert a fat binary for LLVM's linker wrapper")
+    ],
+    "embed": [("embed host.o k.fatbin -o fat.o", "put a container into a copy of an object")],
+    "remove": [("remove fat.o --arch sm_70 -o smaller.o", "remove the images for sm_70, keep all others")],
+    "replace": [("replace fat.o new.cubin --arch sm_90 --form cubin -o other.o", "replace the cubin for sm_90")],
     "map": [
-        ("map lib.a --form ptx -d cubins -- ptxas -arch {arch} {in} -o {out}", "each PTX through a compiler"),
-        ("map x.o --form cubin -- nvdisasm {in}", "what a disassembler prints of each cubin"),
+        ("map lib.a --form ptx -d cubins -- ptxas -arch {arch} {in} -o {out}", "compile each PTX"),
+        ("map x.o --form cubin -- nvdisasm {in}", "disassemble each cubin"),
     ],
     "slim": [
-        ("slim libx.so --for sm_90 --dry-run", "what would go, and how much smaller the file would be"),
-        ("slim x.whl --for sm_80,sm_90 -d out", "a wheel for two devices"),
+        ("slim libx.so --for sm_90 --dry-run", "show the images to remove, and the new size"),
+        ("slim x.whl --for sm_80,sm_90 -d out", "write a smaller wheel for two GPUs"),
     ],
-    "link-inputs": [("link-inputs a.o -L lib -lx -d out", "the device images that a device link of this line gets")],
+    "link-inputs": [("link-inputs a.o -L lib -lx -d out", "write the device images of this link line")],
     "targets": [
-        ("targets sm_90a", "what a name means"),
-        ("targets sm_80 --runs-on", "on which devices its code runs"),
+        ("targets sm_90a", "explain a name"),
+        ("targets sm_80 --runs-on", "list the GPUs that run its code"),
     ],
     "check": [
-        ("check 'dist/*.whl' --require sm_80,sm_90,sm_120+ptx", "whether every library serves these devices"),
+        (
+            "check 'dist/*.whl' --require sm_80,sm_90,sm_120+ptx",
+            "check that every library runs on these GPUs and later ones",
+        ),
     ],
-    "check-stages": [("check-stages k.cir k.fatbin k.o", "what a later stage of a build lost")],
+    "check-stages": [("check-stages k.cir k.fatbin k.o", "list kernels and architectures that a stage lost")],
     "check-kpack": [
-        ("check-kpack site-packages", "the programs of an installation, for all devices of its archives"),
-        ("check-kpack site-packages --device gfx1101", "the same for one device"),
+        ("check-kpack site-packages", "check an installation for all GPUs of its archives"),
+        ("check-kpack site-packages --device gfx1101", "check it for one GPU"),
     ],
-    "explain": [("explain libx.so --device sm_87", "which image a device gets, and why not the others")],
-    "diff": [("diff old.whl new.whl", "what was added, lost and changed")],
-    "report": [("report libx.so -o report.html", "a page with pictures of a file")],
-    "doctor": [("doctor libx.so", "everything that can be verified, verified")],
-    "survey": [("survey wheels -o tables", "the rows of all files in a folder, as Parquet")],
+    "explain": [("explain libx.so --device sm_87", "show the image that a GPU loads, and why not the others")],
+    "diff": [("diff old.whl new.whl", "list added, lost and changed GPU code")],
+    "report": [("report libx.so -o report.html", "write a page about one library")],
+    "doctor": [("doctor libx.so", "verify a library")],
+    "survey": [("survey wheels -o tables", "write the rows of all files in a folder, as Parquet")],
     "tool": [
-        ("tool cuobjdump -lelf libx.so", "what cuobjdump would print"),
-        ("tool --install stand-ins", "links for clang -B, nvcc and others that call tools by their names"),
+        ("tool cuobjdump -lelf libx.so", "print what cuobjdump prints"),
+        ("tool --install stand-ins", "make links for clang -B, nvcc and other callers"),
     ],
-    "completion": [("completion bash", "the script for bash, for eval or a file in its folder of completions")],
-    "help": [("help inspect", "what a command takes")],
+    "completion": [("completion bash", "print the script for bash")],
+    "help": [("help inspect", "show the options of a command")],
 }

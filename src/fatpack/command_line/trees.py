@@ -78,7 +78,7 @@ def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: 
     words = [f"{name}: {pluralize(files, 'file')}, {inside if with_code else f'none {has}'}"]
     left_out = [
         f"{pluralize(unread, 'file')} could not be read" if unread else "",
-        f"{counts.passed} passed by name" if counts.passed else "",
+        f"{counts.passed} skipped by name" if counts.passed else "",
         f"{counts.excluded} excluded" if counts.excluded else "",
         f"{pluralize(counts.links, 'link')} not followed" if counts.links else "",
         f"{pluralize(counts.special, 'pipe, socket or device')} not read" if counts.special else "",

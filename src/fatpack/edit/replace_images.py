@@ -201,7 +201,7 @@ class ImageSubstitution(Record):
                 sites = (site for site in archive.locate(after) if not isinstance(site, Finding))
                 inner = next((site.data for site in sites if site.number == number), None)
                 if inner is None:
-                    raise HostError(f"the result is not what was meant: it has no member {number}", chain=after.chain)
+                    raise HostError(f"the edited file is wrong: it has no member {number}", chain=after.chain)
                 after = inner
             _compare(self.meant, self.changes, after)
 
@@ -327,13 +327,13 @@ def _compare(meant: EditSelection, changes: ImageChanges, after: View) -> None:
     wanted = list(_wanted(meant, changes))
     if len(there) != len(wanted):
         problem = f"{pluralize(len(there), 'image')} where {len(wanted)} were written"
-        raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
+        raise HostError(f"the edited file is wrong: {problem}", chain=after.chain)
     for image, (expected, format) in zip(there, wanted, strict=True):
         what = expected.target.spelling or expected.target.canonical or "without a target"
         if _labels(image) != _labels(expected):
-            raise HostError(f"the result is not what was meant: the target of image {what}", chain=after.chain)
+            raise HostError(f"the edited file is wrong: the target of image {what}", chain=after.chain)
         if format and not _has_same_bytes(image, expected, format):
-            raise HostError(f"the result is not what was meant: the bytes of image {what}", chain=after.chain)
+            raise HostError(f"the edited file is wrong: the bytes of image {what}", chain=after.chain)
 
 
 def _labels(image: Image) -> tuple[str, str, str]:

@@ -376,7 +376,7 @@ class Files:
         return self._counts.special
 
     def __repr__(self) -> str:
-        return f"<fatpack.Files, {len(self.unread)} unread, {self.passed} passed by name>"
+        return f"<fatpack.Files, {len(self.unread)} unread, {self.passed} skipped by name>"
 
     def _all(self, inputs: Iterable[Input]) -> Iterator[File]:
         for leaf in expand_inputs(inputs, self._rules, self._counts, self.unmatched, self._budget):

@@ -47,7 +47,7 @@ _SHORT = {
     "vanished": "gone",
     "special": "no plain file",
     "excluded": "left out as asked",
-    "passed": "passed over by name",
+    "passed": "by name (no device code)",
 }
 
 
@@ -82,10 +82,10 @@ class Skipped(Record):
                 yield count, one if count == 1 else many, why
 
     def sentence(self) -> str:
-        """Return all counts in a line, ``not looked into: 2 links, 14 passed over by name``; "" if there are none."""
+        """Return all counts in a line, ``skipped: 2 links, 14 by name (no device code)``; "" if there are none."""
         parts = [pluralize(self.links, "link")] if self.links else []
         parts += [f"{count:,} {words}" for name, words in _SHORT.items() if (count := getattr(self, name))]
-        return f"not looked into: {', '.join(parts)}" if parts else ""
+        return f"skipped: {', '.join(parts)}" if parts else ""
 
 
 def make_skipped(counts: SkipCounts) -> Skipped:

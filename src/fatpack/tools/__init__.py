@@ -47,8 +47,9 @@ Usage: fatpack tool [--as=VERSION] NAME ARGS...
        fatpack tool --uninstall DIR [NAME]...
        fatpack tool --which [-v] [NAME]...
 
-Behave as another tool, or as one version of it; put that in place of the other,
-and tell what is in place. NAME is one of
+Run as a drop-in replacement for another tool. --as follows one version of it;
+--install and --uninstall place and remove stand-ins, links under the names of
+the tools; --which shows the programs that the names run. NAME is one of
 """
 
 

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def found(name: str, *more: str) -> list[tuple[str, str]]:
     """Return code and subject of what a check of the metadata says."""
     made = fatpack.check([name, *more], metadata=True)
-    assert made.rules == ("what packages declare is in them",)
+    assert made.rules == ("packages have what they declare",)
     return [(item.code, item.subject) for item in made.violations]
 
 

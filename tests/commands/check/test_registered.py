@@ -21,7 +21,7 @@ def test_objects_whole_and_broken(tmp_path: Path, model: str) -> None:
     whole = registration.compiled(tmp_path, text, TARGET, "whole")
     made = fatpack.check(whole, registered=True)
     assert made, made.violations
-    assert made.rules == ("what is launched is registered",)
+    assert made.rules == ("launched kernels are registered",)
     assert [library.units for library in made.libraries] == [1]
     for name in ("no constructor", "one dropped", "wrong name"):
         damage, code = registration.BROKEN[name]

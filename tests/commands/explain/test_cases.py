@@ -135,9 +135,7 @@ def test_the_driver_to_install_is_the_one_for_everything_in_the_way() -> None:
 
 def test_what_is_not_compared_is_said() -> None:
     answer, _ = only("cuda", "90", "H100; driver 550")
-    assert answer.notes == (
-        "which CUDA runtime library it brings is not known, so that was not compared with the driver",
-    )
+    assert answer.notes == ("its CUDA runtime library is not known, and was not compared with the driver",)
     answer, _ = only("hip", "gfx1031", "gfx1031; driver 550")
     assert answer.notes == ("driver= is NVIDIA's: not used for gfx1031",)
 

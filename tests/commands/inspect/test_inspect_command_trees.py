@@ -49,7 +49,7 @@ def test_a_folder_shows_what_each_of_its_files_shows(tree: Path, fatpack: Fatpac
         assert "".join(lines) == "".join(fatpack("inspect", *options, path).out for path in CODE)
         assert (ran.code, ran.err) == (0, "")
     assert summary == (
-        "t: 5 files, 3 with device code (5 images in 43.9 kB of files); 1 passed by name, 1 link not followed; "
+        "t: 5 files, 3 with device code (5 images in 43.9 kB of files); 1 skipped by name, 1 link not followed; "
         "--deep searches everything\n"
     )
 
@@ -169,7 +169,7 @@ def test_sums_over_a_folder_are_those_over_its_files(tree: Path, fatpack: Fatpac
         assert ran.out == fatpack("inspect", *options, *json_option, *CODE).out
         assert (ran.code, ran.err) == (
             0,
-            "t: 5 files, 3 with device code (5 images in 43.9 kB of files); 1 passed by name, 1 link not followed; "
+            "t: 5 files, 3 with device code (5 images in 43.9 kB of files); 1 skipped by name, 1 link not followed; "
             "--deep searches everything\n",
         )
     Path("t/cut.o").write_bytes(Path("host.o").read_bytes()[:400])

@@ -86,7 +86,7 @@ def test_a_runtime_gets_zeros_for_what_is_gone_and_all_else(name: str, link: lis
     made, after = slimmed(data)
     gone = OLD if name.startswith("openmp") else NEW
     assert printed(path, after) == zeros(printed(path, data), gone)
-    assert len(made.dropped) == 1 and any("records lead to: zeros now" in note for note in made.notes)
+    assert len(made.dropped) == 1 and any("filled with zeros" in note for note in made.notes)
 
 
 UNKNOWN = {("gold", "-static-pie"), ("gold", "-Wl,-z,pack-relative-relocs"), ("mold", "-Wl,-z,pack-relative-relocs")}

@@ -127,8 +127,8 @@ def test_a_container_without_anything_for_the_devices_loses_its_code(
     made, after = slimmed(data, for_("sm_90", **options))
     assert run(tmp_path, after) == [left, "1: 2/90", "2:"]
     count = "1 container" if options.get("keep_ptx") == "all" else "2 containers"
-    assert [note for note in made.notes if "before" in note and "not served" not in note] == [
-        f"nothing was for sm_90 before: the code goes, and what is registered stays, empty ({count})"
+    assert [note for note in made.notes if "before" in note and "no code to run" not in note] == [
+        f"no code for sm_90, before and after: the container stays, empty ({count})"
     ]
     with pytest.raises(SlimRefused, match="nothing in the file runs on sm_70"):
         plan_slim(view(data), for_("sm_70"))  # a file that has nothing at all for it
@@ -147,7 +147,7 @@ def test_a_record_into_the_middle_of_a_container_leaves_it_as_it_is(tmp_path: Pa
     before, now = starts(data), starts(join_pieces(made.pieces))
     assert before[1] - before[0] == now[1] - now[0]
     assert [row.position for row in made.dropped] == ["0.0"]
-    assert any("1 container of .nv_fatbin is led into by what is no record" in note for note in made.notes)
+    assert any("pointers without a record lead into 1 container of .nv_fatbin" in note for note in made.notes)
 
 
 def led_into(folder: Path, behind: int, *options: str) -> bytes:
@@ -199,7 +199,7 @@ def test_a_word_that_leads_to_an_image_keeps_its_container(tmp_path: Path, optio
     data = led_into(tmp_path, IMAGE, *options)
     made = plan_slim(view(data), for_("sm_90"))
     assert [row.position for row in made.dropped] == ["0.0"]
-    assert any("1 container of .nv_fatbin is led into by what is no record" in note for note in made.notes)
+    assert any("pointers without a record lead into 1 container of .nv_fatbin" in note for note in made.notes)
     assert proof.prove(view(data), view(join_pieces(made.pieces))).is_proved
 
 

@@ -68,7 +68,7 @@ def test_of_a_folder_everything_is_copied(tmp_path: Path, capsys: pytest.Capture
     assert sorted(path.name for path in out.rglob("*") if path.is_file()) == ["a.fatbin", "b.fatbin", "c.bin"]
     assert archs(out / "lib" / "a.fatbin") == ["cubin sm_90"]
     printed = capsys.readouterr().out
-    assert "b.fatbin: stays as it is: nothing in it is to go" in printed
+    assert "b.fatbin: unchanged: nothing to remove" in printed
     assert "1 file of 2 slimmed" in printed
 
 
@@ -101,7 +101,7 @@ def test_json_follows_its_schema(fatbin: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "nothing says what is to go"),
+        ([], "no rule says which images to remove"),
         (["--drop", "sm_80"], "say where to write"),
         (["--for", "sm_80,", "--dry-run"], "unknown"),
         (["--drop", "sm_80,", "--dry-run"], "a pattern is empty"),
@@ -176,7 +176,7 @@ def test_a_damaged_file_stays_as_it_is_and_its_damage_is_told(
     cut.write_bytes((OBJECT.parent / "librel.so").read_bytes()[:4096])
     assert main(["slim", str(cut), "--for", "sm_86", "-o", str(out)]) == 3
     printed = capsys.readouterr()
-    assert "stays as it is: no device code in it can be read" in printed.out
+    assert "unchanged: no device code in it can be read" in printed.out
     assert "error FP1001" in printed.err
     assert main(["slim", str(cut), "--for", "sm_86", "--dry-run", "--json"]) == 3
     document = json.loads(capsys.readouterr().out)
@@ -196,12 +196,12 @@ def test_a_device_that_nothing_is_for_is_named_and_counts(fatbin: Path, capsys: 
     assert archs(out) == ["cubin sm_86", "ptx sm_90"]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "RTX 3090 = sm_86"
-    assert lines[-1] == (f"sm_75 is not served, and was not before: nothing in {fatbin} is for it")
+    assert lines[-1] == (f"sm_75 has no code to run, and had none before: nothing in {fatbin} is for it")
     # Another file of the run serves it.
     assert main(["slim", str(fatbin), str(other), "--for", "sm_86,sm_75", "--dry-run"]) == 0
     assert "is for it" not in capsys.readouterr().out
     assert main(["slim", str(fatbin), "--for", "MI300X", "--dry-run", "-q"]) == 1
-    assert "(gfx942) is not served, and was not before: no file has code for" in capsys.readouterr().err
+    assert "(gfx942) has no code to run, and had none before: no file has code for" in capsys.readouterr().err
     assert main(["slim", str(fatbin), "--for", "sm_86,sm_75,MI300X", "--dry-run", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     jsonschema.validate(document, json.loads(schema_text("slim")))
@@ -215,8 +215,8 @@ def test_a_device_that_nothing_is_known_to_be_for_counts(tmp_path: Path, capsys:
     assert main(["slim", str(path), "--for", "sm_87", "-o", str(out)]) == 1
     assert archs(out) == ["cubin sm_80", "cubin sm_86"]
     said = capsys.readouterr().out
-    assert "drivers of CUDA 12 refuse cubins for sm_80, sm_86 on Tegra, and what newer ones do is not known" in said
-    assert f"sm_87 is not served, and was not before: nothing in {path} is for it" in said
+    assert "drivers of CUDA 12 refuse cubins for sm_80, sm_86 on Tegra; for newer ones this is not known" in said
+    assert f"sm_87 has no code to run, and had none before: nothing in {path} is for it" in said
     done = library.slim(path, tmp_path / "c.fatbin", devices="sm_87")
     assert (done.unserved, done.exit_code) == (("sm_87",), 1)
     assert done.to_dict()["kept"] == {"sm_80": 1, "sm_86": 1}

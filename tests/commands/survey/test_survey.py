@@ -263,7 +263,7 @@ def test_names_and_patterns_leave_files_in_folders_out(
     assert _survey(libs, libs / "b.txt", "-o", tmp_path / "named", "--exclude=c.*") == 0
     assert {row["path"] for row in read(tmp_path / "named")} == {str(libs / "a.bin"), str(libs / "b.txt")}
     told = capsys.readouterr().err
-    assert "1 file in folders passed by name" in told
+    assert "1 file in folders skipped by name" in told
     assert "excluded in folders: 1" in told
     assert _survey(libs, "-o", tmp_path / "all", "--thorough") == 0
     assert "surveyed 3 files" in capsys.readouterr().err

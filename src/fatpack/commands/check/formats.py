@@ -65,7 +65,7 @@ def github_summary(checked: CheckResult) -> Iterator[str]:
         yield "| library | | size | units | architectures |"
         yield "|---|---|---:|---:|---|"
         for library in checked.libraries[:_ROWS]:
-            outcome = "failed" if library.path in broken else "ok" if library.is_asked else "not asked"
+            outcome = "failed" if library.path in broken else "ok" if library.is_asked else "not checked"
             cells = (library.path, outcome, format_size(library.size), str(library.units), ", ".join(library.archs))
             yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
@@ -109,7 +109,7 @@ def junit_lines(checked: CheckResult) -> Iterator[str]:
     }
     for item in checked.violations:
         if item.is_broken:
-            by_path.setdefault(item.path or "all that was named", []).append(item)
+            by_path.setdefault(item.path or "all paths", []).append(item)
     failures = sum(bool(items) and not _has_error(items) for items in by_path.values())
     errors = sum(map(_has_error, by_path.values()))
     passed_over = {item.path: vendor_words(item) for item in checked.libraries if not item.is_asked}
@@ -121,7 +121,7 @@ def junit_lines(checked: CheckResult) -> Iterator[str]:
     for path, items in by_path.items():
         opening = f'    <testcase classname="fatpack.check" name="{_text(path)}" time="0"'
         if not items and path in passed_over:
-            yield f'{opening}><skipped message="not asked: it is for {_text(passed_over[path])}"/></testcase>'
+            yield f'{opening}><skipped message="not checked: it is for {_text(passed_over[path])}"/></testcase>'
             continue
         if not items:
             yield f"{opening}/>"

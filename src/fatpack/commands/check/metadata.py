@@ -303,7 +303,7 @@ def variant_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises Unreadable."""
     variants = require_object(parse_json_object(data).get("variants"), "variants")
     if len(variants) != 1:
-        raise UnreadableDeclaration(f"it has {pluralize(len(variants), 'variant')}, and a wheel is one")
+        raise UnreadableDeclaration(f"it has {pluralize(len(variants), 'variant')}, and a wheel must be for one")
     spaces = require_object(next(iter(variants.values())), "the variant")
     found = {name: require_object(value, name) for name, value in spaces.items() if name in ("nvidia", "amd")}
     nvidia, amd = found.get("nvidia"), found.get("amd")
@@ -515,7 +515,7 @@ def _recorded(folder: str, path: str, budget: Budget) -> frozenset[str]:
 #: architectures that a message names
 _NAMED = 12
 
-_NOTHING = "nothing in it declares what its device code is for"
+_NOTHING = "its metadata does not declare architectures"
 _HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of Debian's packages"
 
 
@@ -583,7 +583,7 @@ def _undeclared(found: Sequence[FileImageSets], names: Sequence[str], scopes: Se
             left[outer] = left.get(outer, 0) + 1
     for path, count in left.items():
         what = (
-            f"nothing declares what {pluralize(count, 'file')} with device code "
+            f"no metadata declares architectures for {pluralize(count, 'file')} with device code "
             f"in it {'is' if count == 1 else 'are'} for"
         )
         yield _violation("FP3313", path, "metadata", what, _HINT)
@@ -603,7 +603,7 @@ def _compared(
         why = _lack(claim, [unit for unit in units if unit.vendor == claim.vendor])
         if why:
             text = f"{declared.source} declares {claim.text}: {why}"
-            hint = f"build for {claim.arch}, or declare it no more" if claim.arch else ""
+            hint = f"build for {claim.arch}, or remove it from the metadata" if claim.arch else ""
             yield _violation("FP3311", place.package, claim.name or claim.text, text, hint)
     has = dict.fromkeys(arch for unit in units if unit.vendor in declared.lists for arch in unit.archs)
     listed = {claim.name for claim in declared.claims}
@@ -626,7 +626,7 @@ def _number(arch: str) -> int:
 def _lack(claim: MetadataClaim, units: Sequence[ImageSetRows]) -> str:
     """Return why units do not bear out what is declared of them; "" if they do."""
     if not units:
-        return "no device code for such devices is in it"
+        return "it has no device code for such devices"
     if claim.kind == "cuda":
         return _newer(claim, units)
     return "" if any(claim.name in unit.archs for unit in units) else _unserved(claim, units)

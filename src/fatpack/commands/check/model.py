@@ -45,7 +45,7 @@ UNJUDGED = "FP3310"
 
 
 class Violation(Record):
-    """One way in which one library, or all that was named, breaks the policy.
+    """One way in which one library, or all paths together, break the policy.
 
     ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``error`` for what fails the check,
     ``note`` for what is only said. ``path`` is the library, "" where it is about

@@ -377,10 +377,10 @@ def _requirement(text: str) -> Requirement:
 # The policy: one record for the command and the library, and its rules in words.
 
 #: the rule about what programs register, in words
-REGISTERED = "what is launched is registered"
+REGISTERED = "launched kernels are registered"
 
 #: the rule about what packages declare, in words
-METADATA_RULE = "what packages declare is in them"
+METADATA_RULE = "packages have what they declare"
 
 
 class Policy(Record):
@@ -417,7 +417,7 @@ class Policy(Record):
         found += ["every kernel on every architecture of its library"] if self.uniform else []
         found += [REGISTERED] if self.registered else []
         found += [METADATA_RULE] if self.metadata else []
-        found += ["all of it is whole"] if self.verify else []
+        found += ["every file is intact"] if self.verify else []
         return tuple(found)
 
     @property
@@ -463,11 +463,11 @@ def make_policy(
         raise UsageError(f"no rules given: add {some}", hint=example or f"rules are {', '.join(RULES)}")
     if "per" in arguments and not values.get("require"):
         per, require = cli_or_api("--per", "per"), cli_or_api("--require", "require")
-        raise UsageError(f"{per} says what must serve the devices of {require}, and none are given")
+        raise UsageError(f"{per} goes with {require}")
     if values.get("strict") and not values.get("registered"):
         strict, registered = cli_or_api("--strict", "strict"), cli_or_api("--registered", "registered")
         both = cli_or_api("--registered --strict", "registered=True, strict=True")
-        raise UsageError(f"{strict} says how {registered} is judged", hint=f"give both: {both}")
+        raise UsageError(f"{strict} goes with {registered}", hint=f"give both: {both}")
     if ("max-growth" in values) != ("against" in values):
         names = cli_or_api("--max-growth and --against", "max_growth and against")
         example = cli_or_api("--max-growth 5% --against OLD", "max_growth='5%', against=OLD")

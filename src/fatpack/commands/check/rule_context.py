@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 # Deciding if a unit serves a device, by the rules of its runtime (:mod:`fatpack.targets.selection.select_image`).
 
-_WAITS = "it is relocatable: what a device link makes of it is what counts"
+_WAITS = "it is relocatable: only the output of the device link counts"
 
 
 class DeviceSupport(Record):
@@ -115,7 +115,7 @@ def supports(unit: seen.ImageSet, device: Device) -> DeviceSupport:
         return DeviceSupport(False, "C14", _WAITS, is_certain=False)
     unknown = next((choice for choice in choices if choice.outcome == "unknown"), None)
     if unknown is not None:
-        return DeviceSupport(False, unknown.rule, f"whether it runs is not known: {unknown.reason}", is_certain=False)
+        return DeviceSupport(False, unknown.rule, f"it is not known if it runs: {unknown.reason}", is_certain=False)
     compiled = next((choice for choice in choices if choice.outcome == "compiles"), None)
     first = choices[0] if compiled is None else compiled
     return DeviceSupport(True, first.rule, first.reason, compiles=compiled is not None)

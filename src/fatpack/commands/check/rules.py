@@ -106,7 +106,7 @@ MISMATCH_CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
 _OBFUSCATED = "FP1408"
 
 #: what is said of an image that is nothing, or cannot be read: one sentence for all of a file
-_UNKNOWN = "the bytes are nothing that is known"
+_UNKNOWN = "the bytes are of no known form"
 
 _HINT = "the file was put together wrongly, or is damaged: build it again, or get it again"
 
@@ -125,7 +125,7 @@ def unverified_images(found: Iterable[FileImageSets]) -> Iterator[Violation]:
     """Yield a note for files with images whose labels are taken as they are: nobody can read the bytes behind them."""
     for item in found:
         if item.units and _OBFUSCATED in item.last.findings:
-            text = "labels of images that NVIDIA's tools obfuscated are believed: their bytes cannot be compared"
+            text = "labels of images that NVIDIA's tools obfuscated are not checked: their bytes cannot be read"
             yield Violation(_OBFUSCATED, "note", item.last.path, "label", text, "")
 
 
@@ -293,7 +293,7 @@ def unread_violations(given: RuleContext, unmatched: Sequence[str]) -> Iterator[
             continue
         given.told.add(last.path)
         if last.error is None:
-            hint = f"fatpack inspect {last.path} says more"
+            hint = f"run fatpack inspect {last.path} for details"
             yield make_violation("FP3301", last.path, last.path, missed.problem, hint, unread=missed.exit_code)
         elif not _is_gone(last.path, unmatched):
             yield make_violation("FP3301", last.path, last.path, missed.problem, unread=missed.exit_code)
@@ -311,7 +311,7 @@ def no_device_code(given: RuleContext) -> Iterator[Violation]:
         if not any(row_vendor in vendors or not vendors for row_vendor in given.vendors(name)):
             whose = " or ".join(VENDORS[vendor] for vendor in vendors)
             text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
-            yield make_violation("FP3302", name, "device code", text, "name what has some, or leave this out")
+            yield make_violation("FP3302", name, "device code", text, "give one with device code, or leave this out")
     for vendor in vendors:
         has_any = any(unit.vendor == vendor for item in given.found for unit in item.units)
         if not has_any and len(vendors) > 1 and not given.told:
@@ -331,7 +331,7 @@ def unread_kernel_violations(given: RuleContext) -> Iterator[Violation]:
     """Yield the files of which kernels were asked for and could not be read."""
     for path, found in given.kernels.items():
         if found.problem and path not in given.told:
-            yield make_violation("FP3301", path, "kernels", found.problem, f"fatpack inspect {path} says more")
+            yield make_violation("FP3301", path, "kernels", found.problem, f"run fatpack inspect {path} for details")
 
 
 def _is_gone(path: str, unmatched: Sequence[str]) -> bool:
@@ -436,7 +436,7 @@ def _required(given: RuleContext, wanted: Requirement) -> Iterator[Violation]:
             count = f" in {len(holes)} of {pluralize(len(units), 'unit')}" if len(units) > 1 else ""
             code, text = "FP3303", f"lacks {wanted.title}{count}"
             if not is_known:
-                code, text = "FP3305", f"whether {wanted.title} is served is not known{count}"
+                code, text = "FP3305", f"it is not known if {wanted.title} is served{count}"
             yield make_violation(
                 code, item.last.path, wanted.title, text, _mend(wanted), units=len(units), holes=tuple(holes)
             )
@@ -444,7 +444,7 @@ def _required(given: RuleContext, wanted: Requirement) -> Iterator[Violation]:
             yield from _later(given, item, units, without, wanted)
     has_code = any(unit.vendor == "nvidia" for item in given.found for unit in item.units)
     for arch in missing if has_code else ():
-        hint = f"build something for {arch}, or ask for sm_{_number(wanted)}"
+        hint = f"build code for {arch}, or require sm_{_number(wanted)}"
         yield make_violation("FP3304", "", arch, f"nothing is for {arch} itself", hint)
 
 
@@ -622,7 +622,7 @@ def uniform_violations(given: RuleContext) -> Iterator[Violation]:
                     unit.first.offset,
                     unit.archs,
                     "",
-                    "others of the library have it",
+                    "other kernels of the library have it",
                     names,
                 )
                 for unit, names in lack.units
@@ -661,12 +661,12 @@ def checksum_violations(
         if patient.error is not None or errors:
             texts = [patient.error] if patient.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
             more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
-            hint = f"fatpack doctor {patient.path} says more"
+            hint = f"run fatpack doctor {patient.path} for details"
             yield Violation("FP3301", "error", patient.path, "content", f"{texts[0]}{more}", hint)
         elif patient.state in ("damaged", "unread") and not own:
             text = "something in it is damaged"
             yield Violation(
-                "FP3301", "error", patient.path, "content", text, f"fatpack doctor {patient.path} says more"
+                "FP3301", "error", patient.path, "content", text, f"run fatpack doctor {patient.path} for details"
             )
         for item in own:
             if item.code in _PACKAGES:

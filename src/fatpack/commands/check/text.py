@@ -93,7 +93,7 @@ def unchecked_words(checked: CheckResult) -> list[str]:
     for item in checked.libraries:
         if not item.is_asked:
             counts[vendor_words(item)] = counts.get(vendor_words(item), 0) + 1
-    return [f"not asked: {', '.join(f'{number} for {whose}' for whose, number in counts.items())}"] if counts else []
+    return [f"not checked: {', '.join(f'{number} for {whose}' for whose, number in counts.items())}"] if counts else []
 
 
 def _subject(item: Violation) -> str:
@@ -104,7 +104,7 @@ def _subject(item: Violation) -> str:
     return {
         "FP3301": "cannot be read",
         "FP3302": "no device code",
-        "FP3305": f"not known whether {item.subject} is served",
+        "FP3305": f"not known if {item.subject} is served",
         "FP3304": f"nothing for {item.subject} itself",
         "FP3306": f"forbidden {item.subject}",
         "FP3307": "too large",
@@ -162,7 +162,7 @@ def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
 # A policy's outcome as text: the first line says what matters, then a library in a line, and below it its units.
 
 #: how advice begins that is the same for each file, but for its name
-_ALIKE = ("fatpack inspect ", "fatpack slim ")
+_ALIKE = ("run fatpack inspect ", "fatpack slim ")
 
 #: units of a library that are shown without -v
 _SHOWN = 3
@@ -186,12 +186,12 @@ def render_check(checked: CheckResult, *, verbose: int = 0) -> Iterator[str]:
         for library in checked.libraries:
             if library.path not in broken:
                 units = pluralize(library.units, "unit")
-                outcome = "ok" if library.is_asked else "not asked"
+                outcome = "ok" if library.is_asked else "not checked"
                 yield printable(f"  {outcome}: {library.path}: {units} for {', '.join(library.archs)}")
     if checked.violations and any(item.is_broken for item in checked.violations):
-        yield printable(f"  asked: {'; '.join(checked.rules) or 'that all can be read'}")
+        yield printable(f"  rules: {'; '.join(checked.rules) or 'every file can be read'}")
         if checked.files:
-            yield f"  {pluralize(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
+            yield f"  {pluralize(checked.files, 'file')} read, {len(checked.libraries)} with device code"
     if checked.unlooked:
         yield f"  {checked.unlooked.sentence()}"
     if checked.config:

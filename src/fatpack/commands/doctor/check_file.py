@@ -105,7 +105,7 @@ def extension_problem(view: View, path: str, *, has_device_code: bool) -> Findin
     name = path.lower()
     if name.endswith(_PACKAGES):
         if name.endswith(_ARCHIVES) and _ends_as_zip(view):
-            text = "something is before the archive: other readers open it all the same; no file in it is read here"
+            text = "bytes precede the archive: other readers open it; fatpack reads no file in it"
             return finding("FP3607", view.span(), text, "get it again, or cut them off")
         text = f"its name says that it is a package, and its {pluralize(len(view), 'byte')} are none"
     elif name.endswith(_DEVICE) and not has_device_code:
@@ -242,12 +242,12 @@ def check_container(found: FoundContainer, notes: DoctorNotes) -> None:
         notes.skip("rewrites", error.problem)
         return
     if at is not None and any(image.stored_size is None for image in container.images):
-        notes.skip("rewrites", "what is compressed as a whole is compressed anew, which gives other bytes")
+        notes.skip("rewrites", "a container compressed as a whole is compressed anew, which gives other bytes")
         return
     notes.count("rewrites")
     if at is not None:
         text = f"written again, this container of {container.format} differs from byte {format_hex(at)} on"
-        notes.add(finding("FP3601", view.span(), text, "editing the file changes more than is asked for"))
+        notes.add(finding("FP3601", view.span(), text, "an edit of this file would change more bytes than needed"))
 
 
 def _check_labels(labels: Iterable[Label], view: View, what: str, notes: DoctorNotes) -> None:
@@ -489,7 +489,7 @@ class _Examination:
             return None
         self._room -= found.size
         if self._room < 0:
-            text = "the images add up to more than is inflated of one file; those from here on are not verified"
+            text = "the images add up to more than is inflated of one file; the rest is not verified"
             notes.add(finding("FP1005", found.span, text, limits.inflated_hint()))
             return None
         try:
@@ -535,7 +535,7 @@ class _Examination:
         if form in _HEADERS_ONLY:
             notes.skip(f"content of {_HEADERS_ONLY[form]}", "of that form only headers are read")
         elif not form and len(view):
-            notes.skip("images of unknown form", "nothing says what their bytes are")
+            notes.skip("images of unknown form", "the form of their bytes is not known")
         facts = images.facts(view, form)
         notes.count("kernels", len(facts.kernels))
         span = view.span() if image is None else image.span

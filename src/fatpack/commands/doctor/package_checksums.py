@@ -207,7 +207,7 @@ def verify_package(path: str, kind: str, notes: DoctorNotes, budget: Budget) -> 
                     notes.count("records", item.count)
     except FatpackError as error:
         told = error.describe() if isinstance(error, FormatError) else error.problem
-        text = f"what it states of its files cannot be compared: {told}"
+        text = f"its checksums of files cannot be compared: {told}"
         notes.add(finding(code_for_error("FP3604", error), Span(0, 0, (path,)), text, error.hint))
     except OSError as error:
         notes.skip("files of packages", error_message(error))

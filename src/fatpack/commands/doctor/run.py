@@ -253,7 +253,7 @@ class _DiagnosisBuilder:
             return
         inner += len(contents) if result.package != "zip" else 0
         if inner:
-            result.notes.skip("files of packages", f"nothing says what they should be: {result.package}", inner)
+            result.notes.skip("files of packages", f"no checksums of them: {result.package}", inner)
 
     def _zip(
         self, result: FileResult, contents: dict[str, StatedFile | Finding], count: int, record: bytes | None

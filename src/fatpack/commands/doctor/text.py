@@ -82,7 +82,7 @@ def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
         yield from align_columns(rows, right=(1, 2), indent="  ")
     others = [row["what"] for row in document["verified"] if row not in met]
     if others and verbose:
-        yield f"  nothing of these was met: {', '.join(others)}"
+        yield f"  found none of these: {', '.join(others)}"
 
 
 def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:

@@ -30,13 +30,11 @@ def remedies(unit: ImageSet, choice: DeviceSelection, device: Device, settings: 
     if choice.outcome in ("runs", "compiles"):
         return ()
     if choice.rule == "C14":
-        return ("link it (nvcc -dlink, or the host link by nvcc), and ask about the linked program",)
+        return ("link it (nvcc -dlink, or the host link by nvcc), and explain the linked program",)
     if choice.rule in ("H15", "M4"):
-        return ("link it with clang, and ask about the linked program",)
+        return ("link it with clang, and explain the linked program",)
     if choice.rule in ("C10", "H5"):
-        return (
-            "build it again: what was packed is not what its label says, and fatpack doctor names every such image",
-        )
+        return ("build it again: the image is not what its label says; fatpack doctor names every such image",)
     found = {"nvidia": _nvidia, "amd": _amd}.get(device.vendor, _intel)
     return tuple(found(unit, choice, device, settings))
 
@@ -104,7 +102,7 @@ def compatibility_package(cuda: tuple[int, int]) -> str:
     row = failure_with_code("cuda", 804)
     return (
         f"or NVIDIA's forward-compatibility package of CUDA {cuda[0]}.{cuda[1]}, on parts that NVIDIA lists for it: on "
-        f"others the program is told: {row.text} ({row.code}, {row.names[0]})"
+        f"others the program gets: {row.text} ({row.code}, {row.names[0]})"
     )
 
 

@@ -108,7 +108,7 @@ def explain_image_set(
     choices = select_image(unit.candidates, device, settings)
     if unit.is_for_link:
         rule = "C14" if unit.vendor == "nvidia" else "H15"
-        reason = "this is code for the device link, and only what the link makes of it is loaded"
+        reason = "this is code for the device link: only the output of the link is loaded"
         choices = tuple(
             one.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None) for one in choices
         )
@@ -161,7 +161,7 @@ def library_answer(answer: ImageSetAnswer, library: str) -> ImageSetAnswer:
     """Return the answer for a container of a library that asks for kernels by name, as its code for one device does."""
     if answer.rule != "C2" or answer.outcome != "fails":
         return answer
-    reason = f"{answer.reason}; whether {library} asks for these kernels on this device is not known"
+    reason = f"{answer.reason}; it is not known if {library} asks for these kernels on this device"
     return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
 
 
@@ -209,7 +209,7 @@ def _differing(answer: ImageSetAnswer, choices: Sequence[DeviceSelection]) -> Im
     else:
         others = [one.state for one in states if one.state not in good]
         reason = f"it runs on {', '.join(sorted(good)) or 'none'}, and not on {', '.join(others)}"
-    advice = f"name the device with its features, as {states[-1].state}: what is left open counts both ways"
+    advice = f"give the device with its features, as {states[-1].state}: a feature left out means both settings"
     mends = (advice, *answer.mends)
     return answer.replace(outcome="unknown", reason=reason, told=None, mends=mends, states=states, is_certain=False)
 
@@ -233,9 +233,9 @@ def _without_kernel(answer: ImageSetAnswer, known: Sequence[bool | None]) -> Ima
         reason = f"{answer.reason}, and the kernel is not in it"
         found = missing_kernel_error(answer.runtime)
         rule = "C10" if answer.runtime == "cuda" else answer.rule
-        advice = ("build the kernel for every architecture: the image that fits is taken without it",)
+        advice = ("build the kernel for every architecture: the fitting image is taken even if it lacks the kernel",)
         return answer.replace(outcome="fails", rule=rule, reason=reason, told=found, mends=advice)
-    reason = f"{answer.reason}; whether the kernel is in what is taken is not known"
+    reason = f"{answer.reason}; it is not known if the image taken has the kernel"
     return answer.replace(outcome="unknown", reason=reason, is_certain=False)
 
 
@@ -400,7 +400,7 @@ def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_DeviceE
     if unserved is None or len(devices) < 2:
         return answers
     note = (
-        f"if these devices are in one machine, {unserved.words} leaves those behind it without code, too, and "
+        f"if these devices are in one machine, {unserved.words} leaves the devices after it without code, too, and "
         "the program without any if it is the first: HIP_VISIBLE_DEVICES hides it [H8]"
     )
     asking[0].names["H8"] = None
@@ -525,9 +525,7 @@ class _DeviceExplainer:
                 way = cli_or_api("--driver", "driver=")
                 notes.append(f"{needs} a driver of {driver_words(newest)}; pass {way} to check yours")
             if settings.driver is not None and self._answers and not self._runtimes:
-                notes.append(
-                    "which CUDA runtime library it brings is not known, so that was not compared with the driver"
-                )
+                notes.append("its CUDA runtime library is not known, and was not compared with the driver")
         elif settings.driver is not None:
             notes.append(f"{cli_or_api('--driver', 'driver=')} is NVIDIA's: not used for {device.arch}")
         if may_run and any(answer.runtime == "sycl" for answer, _ in self._answers.values()):

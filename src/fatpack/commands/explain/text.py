@@ -111,20 +111,20 @@ def _units(units: list[ImageSetAnswer], verbose: int) -> Iterator[str]:
     for state in unit.states:
         yield printable(f"    on {state.state}: {_OUTCOMES[state.outcome]} [{state.rule}]: {state.reason}")
     if unit.told is not None:
-        yield printable(f"    the program is told: {error_words(unit.told)}")
+        yield printable(f"    the program gets: {error_words(unit.told)}")
         for text in unit.told.also:
             yield printable(f"      {text}")
     for mend in unit.mends:
         yield printable(f"    fix: {mend}")
     if unit.danger:
-        yield printable(f"    no cure: {unit.danger}")
+        yield printable(f"    do not use: {unit.danger}")
 
 
 def _doubt(unit: ImageSetAnswer) -> str:
     """Return what is not certain of a unit that runs all the same."""
     if any(image.role == "may" for image in unit.images):
-        return "which of those that fit is taken is documented nowhere; each of them runs"
-    return "nobody has documented it, and nobody reports otherwise"
+        return "it is not documented which fitting image is taken; each of them runs"
+    return "not documented, and no report contradicts it"
 
 
 def _places(places: tuple[ImageSetLocation, ...], most: int) -> Iterator[str]:

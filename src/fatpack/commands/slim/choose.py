@@ -236,7 +236,7 @@ def choose_images(
     stays = {id(row.image) for row in rows if is_host(row.image) or row.found.format in _ASIDE or id(row.found) in left}
     for number, found in containers:
         if found.format in _ASIDE and wishes.drops:
-            notes.take(f"a {found.format} stays as it is: compile it for fewer targets", number)
+            notes.take(f"a {found.format} is not changed: compile it for fewer targets", number)
     served: list[ImageForDevice] = []
     for unit in group_into_image_sets([row for row in rows if id(row.image) not in stays]):
         stays |= _stay(unit, wishes, notes, served, gone, all_minors=all_minors)
@@ -253,7 +253,7 @@ def choose_images(
         notes.forget(vacated)
         devices = ", ".join(device.words for device in wishes.devices)
         for number in vacated:
-            notes.take(f"nothing was for {devices} before: the code goes, and what is registered stays, empty", number)
+            notes.take(f"no code for {devices}, before and after: the container stays, empty", number)
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
     emptied, lost = (
@@ -324,7 +324,7 @@ def _stay(
     if wishes.devices and not devices and not named and not _serves_others(unit[0].found, wishes.devices):
         left = _without_dropped(unit, every, wishes, gone)
         if left:
-            notes.take(f"code for {_VENDORS[vendor]} devices stays: none of them is named", number)
+            notes.take(f"code for {_VENDORS[vendor]} devices is kept, as no such device is given", number)
         return left
     for device in devices:
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
@@ -332,9 +332,9 @@ def _stay(
         also |= {id(row.image) for row in may_take}
         served.append(ImageForDevice(unit[0], device.words, (*takes, *may_take)))
         if not takes:
-            notes.take(f"{device.words} is not served, and was not before", number)
+            notes.take(f"{device.words} has no code to run, and had none before", number)
         if doubt:
-            notes.take(f"{device.words}: {doubt}; all that may be taken stay", number)
+            notes.take(f"{device.words}: {doubt}; all candidates are kept", number)
     stays = needed | also | named | _for_linkers(unit, devices) if wishes.devices or wishes.keep else set(every)
     portable = {id(row.image) for row in unit if _is_portable(row.image)}
     stays = stays - portable | portable & _portable(unit, stays, needed | named, wishes)
@@ -448,8 +448,8 @@ def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) ->
     raise SlimRefused(
         f"{_loss(selection)}: {named}{more}",
         wrong,
-        hint=f"{cli_or_api('--keep', 'keep=')} names what stays all the same; "
-        f"{cli_or_api('--allow-empty', 'allow_empty=True')} lets them go, and their use fails",
+        hint=f"{cli_or_api('--keep', 'keep=')} keeps more; "
+        f"{cli_or_api('--allow-empty', 'allow_empty=True')} empties these containers, and their kernels fail",
         chain=view.chain,
     )
 
@@ -465,7 +465,7 @@ def _refuse_slip(selection: ImageSelection, wishes: SlimOptions, view: View) -> 
     raise SlimRefused(
         f"nothing in it is {' or '.join(wishes.keep)}: it has {archs}",
         (),
-        hint=f"{option} names what stays; {cli_or_api('--drop', 'drop=')} what goes",
+        hint=f"{option} keeps what it names; {cli_or_api('--drop', 'drop=')} removes it",
         chain=view.chain,
     )
 
@@ -478,7 +478,7 @@ def _loss(selection: ImageSelection) -> str:
     count = pluralize(len(wrong), "container")
     verb = "has" if len(wrong) == 1 else "have"
     if selection.lost:
-        return f"{count} would serve {devices} no more, and {verb} {archs}"
+        return f"{count} would no longer run on {devices}, and {verb} {archs}"
     if selection.emptied and not all(one.device for one in wrong):
         return f"{count} would have no device code left, and {verb} {archs}"
     others = {row.number for row in selection.kept if not is_host(row.image)} - {one.number for one in wrong}

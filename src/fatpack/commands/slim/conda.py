@@ -333,12 +333,12 @@ def _name(index: JsonDocument, naming: _CondaNameChange) -> str:
     facts = [index.values.get(key) for key in ("name", "version", "build")]
     if not suffix or "-".join(map(str, facts)) != stem:
         expected = "-".join(map(str, facts))
-        hint = f"give it the name back that it had: {expected}.conda or {expected}.tar.bz2"
+        hint = f"give it its first name again: {expected}.conda or {expected}.tar.bz2"
         raise UsageError(f"{naming.file_name} is not the name of this package", hint=hint)
     if not naming.build_tag:
         option = cli_or_api("--build-tag slim", "build_tag='slim'")
         raise UsageError(
-            f"{naming.file_name} changes, and two different files must not have one name",
+            f"{naming.file_name} changes, so the new file needs another name",
             hint=f"{option} puts a word in front of its build string",
         )
     if _BUILD.fullmatch(naming.build_tag) is None:

@@ -87,7 +87,7 @@ class FolderJob(Record):
             return
         source, target = os.path.realpath(self.path), os.path.realpath(self.output)
         if os.path.commonpath([source, target]) in (source, target):
-            raise UsageError(f"{self.output} and {self.path} are one in the other", hint="choose another output")
+            raise UsageError(f"{self.output} and {self.path}: one contains the other", hint="choose another output")
         if not self.force and os.path.isdir(self.output) and os.listdir(self.output):
             hint = f"choose another output, or {cli_or_api('--force', 'overwrite=True')} to write over it"
             raise UsageError(f"{self.output} is not empty", hint=hint)
@@ -161,14 +161,14 @@ class FolderJob(Record):
         with open_source(path) as source:
             if source.size > _TEXT:
                 if any(not file.startswith(os.pardir + os.sep) for file in own):
-                    notes.append(f"{name} stays as it is, and is out of date now: it has more than {_TEXT >> 20} MiB")
+                    notes.append(f"{name} was not updated and is out of date: it has more than {_TEXT >> 20} MiB")
                 self._copy(name)
                 return
             data = source.read(0, source.size)
             try:
                 lines = wheel_metadata.parse_record(data, (path,))
             except BadValue as error:
-                notes.append(f"{name} stays as it is: {error.describe()}")
+                notes.append(f"{name} was not updated: {error.describe()}")
                 lines = []
             hashed = {line.path: line.hash_name for line in lines}
             for file in own:
@@ -198,7 +198,7 @@ class _Folders:
         """
         target = os.path.join(self._output, name) if name else self._output
         if name and os.path.islink(target):
-            raise UsageError(f"{target} is a link, and a folder is to be there", hint="remove it")
+            raise UsageError(f"{target} is a link, but a folder must be there", hint="remove it")
         if not os.path.isdir(target):
             os.makedirs(os.path.dirname(target) or os.curdir, exist_ok=True)
             os.mkdir(target, 0o700)
@@ -210,7 +210,7 @@ class _Folders:
         """Make a link, in the place of a link or file that is there."""
         source, target = os.path.join(self._path, name), os.path.join(self._output, name)
         if os.path.isdir(target) and not os.path.islink(target):
-            raise UsageError(f"{target} is a folder, and a link is to be there", hint="remove it")
+            raise UsageError(f"{target} is a folder, but a link must be there", hint="remove it")
         with suppress(FileNotFoundError):
             os.unlink(target)
         os.symlink(os.readlink(source), target)

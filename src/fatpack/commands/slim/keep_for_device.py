@@ -114,7 +114,7 @@ def _cuda(images: Sequence[CandidateImage], device: NvidiaArch, *, all_minors: b
             return ImagesForDevice(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
         # It is not known which of several lower cubins a driver takes, nor if it prefers them to PTX for this number.
         also = [number for number, arch, _ in texts if arch.number == device.number]
-        several = "which of several cubins is taken is not known" if len(cubins) + len(also) > 1 else ""
+        several = "it is not known which of several cubins is taken" if len(cubins) + len(also) > 1 else ""
         return ImagesForDevice(
             frozenset(number for number, _, _ in cubins),
             frozenset((*also, *doubtful)),
@@ -134,8 +134,8 @@ def _doubt(images: Sequence[CandidateImage], device: NvidiaArch) -> str:
     if not names:
         return ""
     if all(cuda.cuda_fit(image, device).rule == "C3" for image in images):
-        return f"drivers of CUDA 12 refuse cubins for {names} on Tegra, and what newer ones do is not known"
-    return f"whether code for {names} runs there is not known"
+        return f"drivers of CUDA 12 refuse cubins for {names} on Tegra; for newer ones this is not known"
+    return f"it is not known if code for {names} runs there"
 
 
 def _fitting(

@@ -254,7 +254,7 @@ def _strays(section: View, start: int, end: int) -> list[tuple[int, int]]:
 #: format → what the addresses of its containers are multiples of: HIP's runtime maps bundles by page
 _ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
 
-_LEFT = "left as it is"
+_LEFT = "not changed"
 
 #: how the section begins in which prelinked fat binaries lie; PE images cut names to 8 bytes
 _PRELINKED = "__nv_rel"
@@ -344,7 +344,7 @@ def plan_shrink(
                     unchanged.add(id(found))
                     if id(found) not in part.whole:
                         notes.append(
-                            f"the {found.format} at {found.container.span.start:#x} would be larger then: {_LEFT}"
+                            f"the {found.format} at {found.container.span.start:#x} would become larger: {_LEFT}"
                         )
             laid = compact_section(part.site.data, part.address, [block.block for block in blocks])
             if not laid.moves:
@@ -381,7 +381,7 @@ class _ContainerSection(Record):
         notes = []
         if self.whole:
             number = pluralize(len(self.whole), "container")
-            notes.append(f"{number} of {self.site.section} is led into by what is no record: {_LEFT}")
+            notes.append(f"pointers without a record lead into {number} of {self.site.section}: {_LEFT}")
         if self.fixed - self.whole:
             number = pluralize(len(self.fixed - self.whole), "container")
             notes.append(f"{number} of {self.site.section} may be reached without a record: not moved")

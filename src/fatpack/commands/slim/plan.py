@@ -61,8 +61,8 @@ _BUNDLE_VERSION = 2
 #: what must be known about a method, by format
 _FLOORS = {
     (_FATBIN, "zstd"): "zstd in fat binaries needs a driver of CUDA 12.4 or newer",
-    (_BUNDLE, "zstd"): "compressed bundles need a HIP runtime that inflates them; which is the first is not known",
-    (_BUNDLE, "zlib"): "compressed bundles need a HIP runtime that inflates them; which is the first is not known",
+    (_BUNDLE, "zstd"): "compressed bundles need a HIP runtime that inflates them; its first version is not known",
+    (_BUNDLE, "zlib"): "compressed bundles need a HIP runtime that inflates them; its first version is not known",
 }
 
 
@@ -173,7 +173,7 @@ def not_recompressible(
         notes.append(f"{pluralize(len(other), 'image')} cannot be compressed by {wishes.recompress}: stored as before")
     if len(left) > len(other):
         rest = pluralize(len(left) - len(other), "image")
-        notes.append(f"{rest} stored as before: grouped, obfuscated or as wished already")
+        notes.append(f"{rest} stored as before: grouped, obfuscated, or compressed so already")
     return notes
 
 
@@ -227,7 +227,7 @@ def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
         undone = sum(not is_host(row.image) and matches_pattern(row.image, wishes.drop) for row in slimmed.kept)
         slimmed = slimmed.replace(undone=undone)
     if library is not None and slimmed.kept:
-        note = f"{library.library} chooses by name ({library.reason}): all that fits a device stays"
+        note = f"{library.library} chooses by name ({library.reason}): all images that fit a device are kept"
         return slimmed.replace(notes=(*slimmed.notes, note))
     return slimmed
 
@@ -326,7 +326,7 @@ def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -
     new = change.relay.replace(contents=contents, drop_signature=wishes.drop_signature)
     relayed = shrinker.shrink(view, new, mode=wishes.mode)
     if going:
-        notes.append(f"{pluralize(len(going), 'image')} that OpenMP's or SYCL's records lead to: zeros now")
+        notes.append(f"{pluralize(len(going), 'image')} of OpenMP or SYCL: filled with zeros")
     if relayed.why and change.relay.contents:
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
@@ -341,7 +341,7 @@ def _refuse_fixed(fixed: Sequence[FoundContainer], gone: frozenset[int], view: V
             place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
             raise HostError(
                 f"the {place} lies among the program's own data, which is not edited",
-                hint="what code or tables refer to there is not known; build the program without it",
+                hint="code or tables may refer to it; build the program without it",
                 chain=view.chain,
             )
 
@@ -368,8 +368,8 @@ def _unchanged(
 def _zeros(relayed: ShrinkResult) -> str:
     """Return which of the freed bytes are zeros. What was cut of a file that did not shrink are certificates."""
     if relayed.mode == "shrink":
-        return "some of the bytes are zeros now"
-    return "the bytes are zeros now" if relayed.cuts else "the bytes are zeros now, and the file is no smaller"
+        return "some of the freed bytes were zeroed"
+    return "the freed bytes were zeroed" if relayed.cuts else "file size unchanged, the freed bytes were zeroed"
 
 
 def _gone(items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> frozenset[int]:

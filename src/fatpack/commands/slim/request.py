@@ -231,7 +231,7 @@ def make_slim_options(
         hint = cli_or_api(
             "--for DEVICE, --drop PATTERN, --keep PATTERN, or --recompress", "give devices, keep, drop or recompress"
         )
-        raise UsageError("nothing says what is to go", hint=hint)
+        raise UsageError("no rule says which images to remove", hint=hint)
     if level is not None and recompress is None:
         names = cli_or_api("--level goes with --recompress", "level goes with recompress")
         raise UsageError(names, hint=cli_or_api("--recompress zstd --level 19", "recompress='zstd', level=19"))
@@ -337,7 +337,7 @@ def check_proof_options(options: Mapping[str, Any]) -> None:
         is_default = value is None or value is False or value == () or (name, value) == ("mode", "auto")
         if name not in _OF_PROOFS and not is_default:
             option = f"--{name.rstrip('_').replace('_', '-')}"
-            hint = "slim first, or use --certificate with what is made"
+            hint = f"give {option} when you slim; then compare with --verify"
             raise UsageError(f"{option} does nothing with --verify, which makes no file", hint=hint)
 
 

@@ -39,15 +39,15 @@ def verifier_for(plan: SlimPlan) -> EditCheck:
         found = list(_images(after))
         kept = [(arch_label(row.image), row.image.as_stored, row.found.format) for row in plan.kept]
         if len(found) != len(kept):
-            problem = f"{pluralize(len(found), 'image')} where {len(kept)} were to stay"
-            raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
+            problem = f"{pluralize(len(found), 'image')} in the place of {len(kept)}"
+            raise HostError(f"the slimmed file is wrong: {problem}", chain=after.chain)
         # Some formats sort what they hold; images for the same stay in order.
         pairs = zip(sorted(found, key=_name), sorted(kept, key=_name), strict=True)
         for (name, image), (expected, old, format) in pairs:
             if name != expected:
-                raise HostError(f"the result is not what was meant: {name} where {expected} was", chain=after.chain)
+                raise HostError(f"the slimmed file is wrong: it has {name} for {expected}", chain=after.chain)
             if not _is_same(image, after, old, before, padding=_PADDING if format == "cuda-fatbin" else 0):
-                raise HostError(f"the result is not what was meant: the bytes of {name}", chain=after.chain)
+                raise HostError(f"the slimmed file is wrong: the bytes of {name} differ", chain=after.chain)
 
     return check
 
@@ -65,7 +65,7 @@ def prove_slimmed(before: View, after: View) -> None:
     verdict = proof.prove(before, after)
     if not verdict.is_proved:
         raise HostError(
-            f"the result is not proved to be the same but for device code: {verdict.differences[0].what}",
+            f"the result is not proved to differ in device code alone: {verdict.differences[0].what}",
             hint="report this, with the file; a copy of the folder (-d DIR) is written unproved",
             chain=after.chain,
         )

@@ -124,7 +124,7 @@ class CertificateWriter:
                 print_stderr(line)
             unproved = "with -o FILE" if self._to.in_place else "without --certificate"
             raise HostError(
-                "the result is not proved to be the same but for device code, and was not written",
+                "the result is not proved to differ in device code alone, and was not written",
                 hint=f"report this, with the file; {unproved} it is written unproved",
                 chain=after.chain,
             )
@@ -179,7 +179,7 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     for note in made.notes:
         print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
     if not made.is_changed:
-        print_stderr(f"{path}: unchanged: nothing in it is to go", quiet=request.quiet)
+        print_stderr(f"{path}: unchanged: nothing to remove", quiet=request.quiet)
     if not request.dry_run:
         _write(request, view, target, made)
         outcomes = [item.replace(output=target) for item in outcomes]
@@ -215,7 +215,7 @@ def _target(request: SlimRequest, path: str, name: str) -> str:
     if request.to.output is None:
         return name
     if request.to.output != "-" and os.path.basename(request.to.output) != name:
-        raise UsageError(f"{path} becomes {name}, and pip and conda go by that name", hint=f"-d DIR writes DIR/{name}")
+        raise UsageError(f"{path} becomes {name}: pip and conda use the file name", hint=f"-d DIR writes DIR/{name}")
     return request.to.output
 
 

@@ -198,7 +198,7 @@ def unsupported_device_lines(unserved: Sequence[UnsupportedDevice]) -> Iterator[
         shown = ", ".join(one.paths[:_PATHS])
         more = f" and {pluralize(len(one.paths) - _PATHS, 'other file')}" if len(one.paths) > _PATHS else ""
         where = f"nothing in {shown}{more} is for it" if one.paths else "no file has code for devices of its vendor"
-        yield printable(f"{one.device.words} is not served, and was not before: {where}")
+        yield printable(f"{one.device.words} has no code to run, and had none before: {where}")
 
 
 def _within(outcomes: Sequence[SlimOutcome]) -> Sequence[SlimOutcome]:
@@ -251,6 +251,6 @@ def _remarks(item: SlimOutcome) -> Iterator[str]:
         return
     assert item.plan is not None
     if not item.plan.is_changed:
-        yield printable(f"{item.path}: stays as it is: {'; '.join(item.plan.notes) or 'nothing in it is to go'}")
+        yield printable(f"{item.path}: unchanged: {'; '.join(item.plan.notes) or 'nothing to remove'}")
         return
     yield from (printable(f"{item.path}: {note}") for note in item.plan.notes)

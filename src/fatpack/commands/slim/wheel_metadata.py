@@ -169,7 +169,7 @@ def parse_wheel_name(file_name: str) -> WheelName:
     try:
         utils.parse_wheel_filename(file_name)
     except utils.InvalidWheelFilename as error:
-        hint = "give the wheel the name that it had: its RECORD and pip go by it"
+        hint = "rename the wheel to its first name: RECORD and pip depend on it"
         raise UsageError(f"{file_name} is no name of a wheel: {error}", hint=hint) from error
     distribution, version, *build, python, abi, platform = file_name.removesuffix(".whl").split("-")
     return WheelName(distribution, version, build[0] if build else "", f"{python}-{abi}-{platform}")
@@ -187,8 +187,8 @@ def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
             cli_or_api("--local-version slim", "local_version='slim'"),
         )
         raise UsageError(
-            f"{old.file_name} changes, and two different files must not have one name",
-            hint=f"say how the new one differs: {tag} keeps the version, {label} makes it {old.version}+slim",
+            f"{old.file_name} changes, so the new file needs another name",
+            hint=f"add {tag} (keeps the version) or {label} (makes it {old.version}+slim)",
         )
     new = old
     if naming.local_version:

@@ -80,13 +80,13 @@ class WheelContents:
         for name in _SIGNATURES:
             if self.info_file(name) in self._places:
                 raise HostError(
-                    f"the wheel is signed ({self.info_file(name)}), and a changed one would not be",
+                    f"the wheel is signed ({self.info_file(name)}), and a change makes the signature invalid",
                     hint="take the signature out first: wheel unpack, remove it, wheel pack",
                     chain=self.view.chain,
                 )
         if len(self._places) != len(self.entries):
             twice = next(entry.name for number, entry in enumerate(self.entries) if self._places[entry.name] != number)
-            raise self.wrong("nobody knows which of them RECORD means", "name", "one file", "several", at=twice)
+            raise self.wrong("RECORD does not say which of them it means", "name", "one file", "several", at=twice)
 
     def _info(self) -> str:
         folders = {name.partition("/")[0] for name in self._places if "/" in name}
@@ -97,7 +97,7 @@ class WheelContents:
         project, _, version = found[0].removesuffix(".dist-info").rpartition("-")
         is_same = wheel_metadata.is_same_project(project, self.name.distribution)
         if not (is_same and wheel_metadata.is_same_version(version, self.name.version)):
-            hint = "give it the name back that it had"
+            hint = "give it its first name again"
             raise self.wrong(
                 "the file has the name of another wheel", found[0], self.name.file_name, found[0], hint=hint
             )
@@ -110,7 +110,7 @@ class WheelContents:
             raise Unsupported(text, hint="fatpack knows version 1", chain=self.view.chain)
         stated = wheel_metadata.header_value(self.text("METADATA"), "Version")
         if not wheel_metadata.is_same_version(stated, self.name.version):
-            text = "it is another one in the file's name"
+            text = "the name of the file has another one"
             raise self.wrong(text, "Version", self.name.version, stated, at=self.info_file("METADATA"))
 
     def wrong(
@@ -151,7 +151,7 @@ class WheelContents:
 
     def _other(self, entry: ZipEntry, field: str, expected: str, found: str) -> BadValue:
         hint = "the wheel was changed after it was made: get it again, or pack it anew: wheel unpack, wheel pack"
-        return self.wrong("RECORD says something else", field, expected, found, hint=hint, at=entry.name)
+        return self.wrong("RECORD has another value", field, expected, found, hint=hint, at=entry.name)
 
 
 class SlimmedWheel(Record):
@@ -317,9 +317,9 @@ class _Work:
         for number in self._changes:
             name = wheel.entries[number].name
             if name not in self._by_path:
-                notes.append(f"RECORD does not list {name}, before and after")
+                notes.append(f"RECORD does not list {name}, neither before nor after")
         if any(entry.name.startswith(wheel.info_file("sboms/")) for entry in wheel.entries):
-            notes.append("the SBOMs in the wheel stay as they are: what they say of files may be of the old ones")
+            notes.append("the SBOMs in the wheel are not updated: they may describe the old files")
         if new.version == old.version and wheel_metadata.is_lower_build(new.build_tag, old.build_tag):
             notes.append(f"installers prefer the build {old.build_tag} to {new.build_tag} where they see both")
         return notes

@@ -186,7 +186,7 @@ def _tell(summary: SurveySummary, folder: str, rows_of: str, *, quiet: bool) -> 
         text = f"{pluralize(summary.same, 'URL')} not read: they differ from others only in what is not shown"
         print_stderr(f"fatpack: warning: {text}")
     if summary.passed:
-        print_stderr(f"fatpack: note: {pluralize(summary.passed, 'file')} in folders passed by name", quiet=quiet)
+        print_stderr(f"fatpack: note: {pluralize(summary.passed, 'file')} in folders skipped by name", quiet=quiet)
     if summary.excluded:
         print_stderr(f"fatpack: note: excluded in folders: {summary.excluded}", quiet=quiet)
     if summary.links:

@@ -394,8 +394,8 @@ def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | Non
     # Kernels of OpenMP that are not regions are never registered.
     extra = names.difference(registered) if set(registered.values()) <= set(MODELS) else ()
     if registered and extra and not evidence.unread and not evidence.unfollowed and not evidence.links:
-        text = f"{pluralize(len(extra), 'kernel')} in images, but not registered here: {name_list(extra)}"
-        hint = "they may be for another file of the program; if not, compile both sides of one source"
+        text = f"{pluralize(len(extra), 'kernel')} in images, but not registered by this file: {name_list(extra)}"
+        hint = "fine if another file of the program registers them; if none does, compile both sides of one source"
         sure = LIKELY if evidence.is_linked else CERTAIN
         yield make_finding(evidence, UNREGISTERED_KERNELS, 0, text, sure, hint)
 

@@ -193,7 +193,7 @@ def _doubted(choice: DeviceSelection, candidates: Sequence[CandidateImage], devi
     if judged.rule == "C8":
         reason = f"{name} {judged.reason}"
     elif judged.rule == "C3":
-        reason = f"drivers of CUDA 12 refuse {name} on Tegra, and what newer ones do is not known"
+        reason = f"drivers of CUDA 12 refuse {name} on Tegra; for newer ones this is not known"
     elif not judged.fits:
         reason = f"whether {name} fits is not known: it {judged.reason}"
     return choice.replace(outcome="unknown", rule=judged.rule, reason=reason, is_certain=False, error=None)

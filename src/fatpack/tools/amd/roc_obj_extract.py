@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _HELP = """\
 Usage: roc-obj-extract [-o|v|h] URI...
-Write what each URI names, one per line of standard input if there are none, to
+Write the code object of each URI (without URIs, of each line of standard input) to
 <name of the file>-offset<number>-size<number>.co
 
 Options:
   -o <path> \tWrite into this folder; to standard output for "-".
-  -v        \tTell what is read and written.
+  -v        \tPrint the files that are read and written.
   -h        \tShow this help.
 
 A URI is file://PATH with characters of the path as %XX where they mean something else, and behind # or ? what

@@ -419,7 +419,7 @@ def _planned(
     if reasons and is_strict:
         raise elf.refusal(f"the file cannot shrink: {reasons[0]}", "mode zero leaves zeros where the device code was")
     if plan is None and not reasons:
-        return None, f"no section loses as much as a page of {align} bytes"
+        return None, f"every section loses less than a page of {align} bytes"
     return plan, "; ".join(reasons)
 
 
