@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.builders import linked_elf
 from tests.builders.archive import GNU, member
 from tests.laws.rooms import FIXTURES
 
@@ -89,6 +90,14 @@ def test_nothing_selected_says_what_is_there() -> None:
         remove_images(library((b"a.o", fat())), Selector(arch="sm_1"))
     with pytest.raises(NothingSelected, match="no image to remove"):
         remove_images(view(GNU), Selector())
+
+
+def test_a_linked_file_without_device_code_is_refused_as_an_object_is() -> None:
+    for data in (linked_elf.build(()).data, HOST):
+        with pytest.raises(NothingSelected, match=r"no image to remove$"):
+            remove_images(view(data), Selector())
+        with pytest.raises(NothingSelected, match="no image to remove that matches --arch=sm_80"):
+            remove_images(view(data), Selector(arch="sm_80"))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fatpack.model import Image
     from fatpack.scanner import FoundContainer, FoundImage
     from fatpack.selectors.address import Address, Location
-    from fatpack.selectors.no_match import NothingSelected
     from fatpack.selectors.select import Selector
 
     #: number of a section → what it holds now; None for one that goes
@@ -262,6 +261,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     from fatpack.binary import archive
     from fatpack.scanner import FoundContainer, detect_host
     from fatpack.scanner.unsupported_files import unsupported_kind
+    from fatpack.selectors.no_match import nothing_selected
     from fatpack.selectors.select import select_images
 
     name = detect_host(host)
@@ -284,7 +284,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
             chain=host.chain,
         )
     if not images:
-        raise _nothing(host, items, selector, [position for position, _, _ in chosen], verb)
+        raise nothing_selected(host, items, selector, verb, [position for position, _, _ in chosen])
     if name == "archive":
         # A reason not to write it at all comes first: members of a thin archive are files to edit by themselves.
         archive.rewrite(host, {})
@@ -419,22 +419,3 @@ def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Ite
             raise type(error)(problem, hint=error.hint, chain=error.chain or part.view.chain) from error
         return container_file.rewrite_containers(part.view, found, kept)
     return rewrite_object(part.view, found, changes, allow_empty=allow_empty)
-
-
-def _nothing(
-    host: View, items: Sequence[FoundContainer | Finding], selector: Selector, nested: Sequence[str], verb: str
-) -> NothingSelected:
-    """Return the error for a selection of nothing that can be edited."""
-    from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
-
-    if nested:
-        return NothingSelected(
-            f"image {nested[0]} lies inside another image",
-            hint="extract the image around it and edit that",
-            chain=host.chain,
-        )
-    asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
-    hint = "; ".join(
-        filter(None, [available_values(items, selector), *(item.message for item in unread_findings(items)[:1])])
-    )
-    return NothingSelected(f"no image to {verb}{asked}", hint=hint, chain=host.chain)

@@ -52,6 +52,23 @@ def refuse_empty(file: View) -> None:
         raise NothingSelected(EMPTY, chain=file.chain)
 
 
+def nothing_selected(
+    host: View, items: Sequence[FoundContainer | Finding], selector: Selector, verb: str, nested: Sequence[str] = ()
+) -> NothingSelected:
+    """Return the error for an edit of no image; ``nested`` are the positions of images inside others that match."""
+    if nested:
+        return NothingSelected(
+            f"image {nested[0]} lies inside another image",
+            hint="extract the image around it and edit that",
+            chain=host.chain,
+        )
+    asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
+    hint = "; ".join(
+        filter(None, [available_values(items, selector), *(item.message for item in unread_findings(items)[:1])])
+    )
+    return NothingSelected(f"no image to {verb}{asked}", hint=hint, chain=host.chain)
+
+
 def unread_findings(items: Iterable[FoundContainer | Finding]) -> list[Finding]:
     """Return the findings that images may not have been read, without errors."""
     return [item for item in items if isinstance(item, Finding) and item.code in _UNSEEN]

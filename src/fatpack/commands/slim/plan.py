@@ -12,7 +12,7 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.scanner.context import detect_package
-from fatpack.selectors.no_match import NothingSelected, available_values, unread_findings
+from fatpack.selectors.no_match import nothing_selected, unread_findings
 from fatpack.selectors.select import Selector
 from fatpack.selectors.select import select_images as selected
 
@@ -232,7 +232,8 @@ def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
     return slimmed
 
 
-def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> SlimPlan:
+def _without_code(view: View, items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> SlimPlan:
+    """Return the plan that leaves the file as it is. Raises NothingSelected if a selector names images to remove."""
     if detect_package(view):
         # A package in a folder or in another package: it is not written, and the code in it is not passed over.
         from fatpack.commands.slim.packages import refuse_device_code
@@ -242,6 +243,8 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding]) -> Slim
         tuple(unread_findings(items)),
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
     )
+    if wishes.selector is not None and not damaged:
+        raise nothing_selected(view, items, wishes.selector, "remove")
     words = "no device code in it can be read" if damaged else "it holds no device code"
     return SlimPlan((view,), (), (), (words,), unseen=seen, damaged=damaged)
 
@@ -250,9 +253,11 @@ def _unlinked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None)
     whole = scan_tree(view)
     items = all_items(whole)
     if not any(isinstance(item, FoundContainer) for item in items):
-        return _without_code(view, items)
+        return _without_code(view, items, wishes)
     meant = select_for_edit(view, Selector(), "slim", whole)
-    selection = choose_images(meant.items, wishes, all_minors=library is not None, gone=_gone(meant.items, wishes))
+    selection = choose_images(
+        meant.items, wishes, all_minors=library is not None, gone=_gone(view, meant.items, wishes)
+    )
     refuse_losses(selection, wishes, view)
     anew = recompress_images(selection.kept, wishes)
     changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
@@ -283,12 +288,12 @@ def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
     )
     if not any(isinstance(item, FoundContainer) for item in items):
-        return _without_code(view, items)
+        return _without_code(view, items, wishes)
     host = detect_host(view)
     file = linked.take_apart(view, host, items)
     erasable = linked.zeroable_images(view, host, file.left)
     fixed = [item for item in file.left if len(item.images) and not any(id(image) in erasable for image in item.images)]
-    gone = _gone(items, wishes)
+    gone = _gone(view, items, wishes)
     _refuse_fixed(fixed, gone, view)
     selection = choose_images(
         items,
@@ -372,7 +377,7 @@ def _zeros(relayed: ShrinkResult) -> str:
     return "the freed bytes were zeroed" if relayed.cuts else "file size unchanged, the freed bytes were zeroed"
 
 
-def _gone(items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> frozenset[int]:
+def _gone(view: View, items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> frozenset[int]:
     """Return the ``id()`` of the images that go by ``selector`` and ``goes``.
 
     Raises NothingSelected where the selector means none.
@@ -386,10 +391,10 @@ def _gone(items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> fro
     )
     if wishes.selector is None:
         return asked_for
-    found = frozenset(id(image) for position, _, image in selected(items, wishes.selector) if "/" not in position)
+    rows = list(selected(items, wishes.selector))
+    found = frozenset(id(image) for position, _, image in rows if "/" not in position)
     if not found:
-        asked = f" that matches {wishes.selector.describe()}" if not wishes.selector.is_empty() else ""
-        raise NothingSelected(f"no image{asked}", hint=available_values(items, wishes.selector))
+        raise nothing_selected(view, items, wishes.selector, "remove", [position for position, _, _ in rows])
     return found | asked_for
 
 
