@@ -1,23 +1,52 @@
-"""Every example that a command's help ends with, and those of the README's first block, run on real files."""
+"""Every example of the help, the README and the pages without a test of their own runs on real files."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
 from pathlib import Path
 
+import jsonschema
 import pytest
-from tests.builders import wheels
+from tests.builders import coff, wheels
 from tests.builders.cir import HOST, SM_80, SM_90, combined
 from tests.laws.rooms import FIXTURES
 
 from fatpack.command_line.examples import EXAMPLES
+from fatpack.commands import load_command
 from fatpack.main import main
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README, DOCS = ROOT / "README.md", ROOT / "docs"
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 MODULE = 'module attributes {cir.triple = "nvptx64-nvidia-cuda"} {\n  cir.func @k() {\n    cir.return\n  }\n}\n'
+
+#: pages of stand-ins for DPC++'s programs → what their examples write
+PIPELINE = {
+    "clang-offload-deps.md": ("deps.bc", "deps.x86.bc"),
+    "clang-offload-wrapper.md": ("wrapper.bc",),
+    "file-table-tform.md": ("code.list",),
+    "llvm-foreach.md": ("spv.list",),
+}
+#: page → the test that runs its examples without reading the page
+RUN_ELSEWHERE = {
+    "cli.md": "tests/docs/test_help_examples.py",  # what the help ends with
+    "kernels.md": "tests/commands/inspect/test_inspect_command_kernels.py",
+    "tools/nvprune.md": "tests/docs/test_commands.py",
+    "tools/roc-obj.md": "tests/docs/test_commands.py",
+    "tools/roc-obj-extract.md": "tests/docs/test_commands.py",
+    "tools/roc-obj-ls.md": "tests/docs/test_commands.py",
+    "install.md": "tests/main/test_shells.py",
+    **{f"tools/{page}": "tests/docs/test_help_examples.py" for page in PIPELINE},
+}
+#: page, example that no test runs; they need programs that no package index has. The list does not grow.
+NOT_RUN = (
+    ("install.md", "buildah build -f tools/packaging/container/Containerfile -t fatpack ."),
+    ("install.md", 'podman run --rm -v "$PWD:/work" fatpack inspect libfoo.so'),
+    ("how-to/survey.md", "--engine ray --address auto"),
+)
 
 #: name in an example → the file that it is here
 FILES = {
@@ -91,9 +120,79 @@ def test_an_example_of_the_help_runs(words: str, folder: Path, capfd: pytest.Cap
     _run(shlex.split(words), capfd, may_find=words.startswith(FINDING))
 
 
-def test_slimming_as_the_readme_shows_it_writes_a_wheel_with_a_name_of_its_own(
-    folder: Path, capfd: pytest.CaptureFixture[str]
+def _shown(page: Path) -> list[str]:
+    """Return the command lines of fatpack that the console blocks of a page show."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(r"^\$ fatpack (.*?)(?: +#.*)?$", "".join(blocks), re.MULTILINE)
+
+
+def test_the_readme_has_six_commands() -> None:
+    assert len(_shown(README)) == 6
+
+
+@pytest.mark.parametrize("line", _shown(README))
+def test_an_example_of_the_readme_runs(line: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin", "a.cubin")
+    words = [name for word in shlex.split(line) for name in (sorted(map(str, Path().glob(word))) or [word])]
+    _run(words, capfd, may_find=words[0] in ("check", "explain"))
+    if words[0] == "slim":
+        assert [path.name for path in Path("slim").iterdir()] == ["demo-1.5-1sm86.sm90-py3-none-any.whl"]
+
+
+@pytest.mark.parametrize("words", [words for uses in EXAMPLES.values() for words, _ in uses])
+def test_an_example_with_json_is_as_the_schema_says(
+    words: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (line,) = re.findall(r"^\$ fatpack (slim x\.whl .*?)(?: +#.*)?$", README.read_text(), re.MULTILINE)
-    _run(shlex.split(line), capfd, may_find=False)
-    assert [path.name for path in Path("slim").iterdir()] == ["demo-1.5-1sm86.sm90-py3-none-any.whl"]
+    name, *rest = shlex.split(words)
+    declared = load_command(name)
+    if not declared.schema:
+        assert "as_json" not in {option.name for option in declared.options}
+        return
+    named = [word.replace("x.whl", "demo-1.5-py3-none-any.whl") if word == "x.whl" else word for word in rest]
+    assert main([name, *named, "--schema"]) == 0
+    schema = json.loads(capfd.readouterr().out)
+    assert main([name, *named, "--json"]) in (0, 1)
+    document = json.loads(capfd.readouterr().out)
+    jsonschema.validate(document, schema)
+    assert document["schema"] == declared.schema_asked([*named, "--json"])
+    assert "error" not in document
+
+
+def _blocks(page: Path) -> str:
+    found = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return "".join(found).replace("\\\n", " ")
+
+
+@pytest.mark.parametrize("page", PIPELINE)
+def test_an_example_of_a_stand_in_for_dpcpp_runs(page: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    notes = b"openmp-x86_64-pc-linux-gnu.foo\0sycl-spir64.foo\0"
+    Path("program").write_bytes(coff.build([coff.Section(b".tgtsym", notes)]))
+    shutil.copy(FIXTURES / "kernels" / "add_one.llvm22.spv", "a.spv")
+    Path("a.manifest").write_text("manifest\n")
+    Path("a.sym").write_text("add_one\n")
+    Path("a.prop").write_text("[Numbers]\nanswer=1|42\n")
+    Path("images.table").write_text("[Code|Symbols|Properties]\na.spv|a.sym|a.prop\n")
+    Path("code.list").write_text("a.spv\n")
+    program = folder / "bin" / "llvm-spirv"
+    program.write_text('#!/bin/sh\ncp "$3" "$2"\n')
+    program.chmod(0o755)
+    lines = re.findall(r"^\$ fatpack (.*)$", _blocks(DOCS / "tools" / page), re.MULTILINE)
+    assert lines
+    for line in lines:
+        words = shlex.split(line)
+        assert main(words) == 0, (line, capfd.readouterr().err)
+    for output in PIPELINE[page]:
+        assert Path(output).stat().st_size, output
+
+
+def test_every_page_with_commands_has_a_test_that_runs_them() -> None:
+    """A page with commands has a test in this folder that reads it by its name, or runs in the test listed here."""
+    tests = [path for path in Path(__file__).parent.glob("test_*.py") if path.name != Path(__file__).name]
+    read = "".join(path.read_text(encoding="utf-8") for path in tests)
+    pages = [page for page in DOCS.rglob("*.md") if re.search(r"^(?:.*[|&;(] *|\$ )?fatpack ", _blocks(page), re.M)]
+    elsewhere = {page.relative_to(DOCS).as_posix() for page in pages if page.name not in read}
+    assert elsewhere == RUN_ELSEWHERE.keys()
+    for name, test in RUN_ELSEWHERE.items():
+        assert Path(name).stem in (ROOT / test).read_text(encoding="utf-8"), name
+    for name, line in NOT_RUN:
+        assert line in (DOCS / name).read_text(encoding="utf-8"), line
