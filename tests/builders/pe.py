@@ -44,9 +44,10 @@ def build(
     if certificates:
         directories[4] = (end + len(symbols), len(certificates))
     if bits == 64:
-        optional = struct.pack("<H22xQ", 0x20B, base_address).ljust(base, b"\0")
+        optional = struct.pack("<H22xQ", 0x20B, base_address).ljust(base - 4, b"\0")
     else:
-        optional = struct.pack("<H26xI", 0x10B, base_address & 0xFFFFFFFF).ljust(base, b"\0")
+        optional = struct.pack("<H26xI", 0x10B, base_address & 0xFFFFFFFF).ljust(base - 4, b"\0")
+    optional += struct.pack("<I", len(directories))
     optional += b"".join(struct.pack("<II", *entry) for entry in directories)
     machine = 0x8664 if bits == 64 else 0x14C
     header = struct.pack("<HHIIIHH", machine, len(sections), 0, 0 if strings is None else end, 0, optional_size, 0x22)

@@ -17,6 +17,8 @@ from __future__ import annotations
 import struct
 
 from fatpack import magic_numbers
+from fatpack.binary.coff.layout import BIG_HEADER, BIG_SYMBOL, FORMAT, HEADER, SECTION, SYMBOL
+from fatpack.binary.coff.tables import symbol_name_offset, symbol_rows
 from fatpack.binary.elf.quick_header import SYMTAB, read_quick_header
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, Truncated, Unsupported
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from fatpack.io.source import View
+    from fatpack.layout import Layout
 
 
 # Symbols by which linkers decide whether a member of an archive is needed: definitions and references of a file.
@@ -87,8 +90,6 @@ def _of_bitcode(view: View) -> Iterator[LinkSymbol]:
         yield LinkSymbol(name, not flags & _STORED_UNDEFINED, bool(flags & _STORED_WEAK), not is_hidden)
 
 
-_FORMAT = "coff"
-
 #: Machines by which LLVM detects an object, as two bytes in stored order; 0 (unknown) is one
 _MACHINES = frozenset(
     bytes.fromhex(text)
@@ -104,15 +105,7 @@ _INTERMEDIATE = bytes.fromhex("38feb30ca5d9ab4dac9bd6b6222653c2")
 #: First bytes of a compiled resource, which starts with an empty one
 _RESOURCE = bytes.fromhex("0000000020000000ffff0000ffff0000")
 
-#: section count, offset and number of symbols, size of the optional header
-_CLASSIC = struct.Struct("<2xH4xIIH2x")
-_BIG_HEADER = struct.Struct("<44xIII")
 _IMPORT = struct.Struct("<6xH8x2xH")
-_SECTION_SIZE = 40
-
-#: name or reference, value, section, storage class, count of auxiliary records
-_SYMBOL = struct.Struct("<8sIh2xBB")
-_BIG_SYMBOL = struct.Struct("<8sIi2xBB")
 #: auxiliary record of a weak symbol: the default's number (skipped), search rule
 _COFF_WEAK = struct.Struct("<4xI")
 
@@ -122,9 +115,6 @@ _COFF_UNDEFINED, _ABSOLUTE = 0, -1
 _SEARCH_ALIAS = 3
 #: Type of an import: data has no code stub
 _IMPORT_DATA = 1
-
-#: Symbols per read
-_ROWS = 4096
 
 #: Bytes of a name that are read at once; the end of longer ones is searched for.
 _NAME = 256
@@ -145,41 +135,34 @@ def coff_symbols(view: View, head: bytes) -> Iterator[bytes] | None:
 
 
 def _classic(view: View, at: int) -> Iterator[bytes]:
-    sections, symbol_at, count, optional_size = _unpack(_CLASSIC, view, at, "file header")
-    _inside(view, at + _CLASSIC.size + optional_size, sections * _SECTION_SIZE, "section table")
-    return _table(view, symbol_at, count, _SYMBOL)
+    _, sections, _, symbol_at, count, optional_size, _ = _unpack(HEADER.struct, view, at, "file header")
+    _inside(view, at + HEADER.size + optional_size, sections * SECTION.size, "section table")
+    return _table(view, symbol_at, count, SYMBOL)
 
 
 def _big(view: View) -> Iterator[bytes]:
-    sections, symbol_at, count = _unpack(_BIG_HEADER, view, 0, "file header")
-    _inside(view, _BIG_HEADER.size, sections * _SECTION_SIZE, "section table")
-    return _table(view, symbol_at, count, _BIG_SYMBOL)
+    *_, sections, symbol_at, count = _unpack(BIG_HEADER.struct, view, 0, "file header")
+    _inside(view, BIG_HEADER.size, sections * SECTION.size, "section table")
+    return _table(view, symbol_at, count, BIG_SYMBOL)
 
 
-def _table(view: View, symbol_at: int, count: int, layout: struct.Struct) -> Iterator[bytes]:
-    """Yield the symbols that count; auxiliary records belong to the symbol before them."""
+def _table(view: View, symbol_at: int, count: int, layout: Layout) -> Iterator[bytes]:
+    """Yield the symbols that count."""
     if not count:
         return
     _inside(view, symbol_at, count * layout.size, "symbol table")
     strings = _CoffStrings(view, symbol_at + count * layout.size)
-    skip = 0
-    for first in range(0, count, _ROWS):
-        rows = min(_ROWS, count - first)
-        block = view.read(symbol_at + first * layout.size, rows * layout.size)
-        for row, (name, value, section, kind, auxiliary) in enumerate(layout.iter_unpack(block), first):
-            if skip:
-                skip -= 1
-                continue
-            skip = auxiliary
-            if kind == _WEAK_EXTERNAL:
-                at = symbol_at + (row + 1) * layout.size
-                counts = not auxiliary or _unpack(_COFF_WEAK, view, at, "weak external")[0] == _SEARCH_ALIAS
-            else:
-                # In C++/CLI, absolute symbols are followed by a section definition; LLVM leaves those out.
-                is_section = section == _ABSOLUTE and auxiliary
-                counts = kind == _EXTERNAL and (section != _COFF_UNDEFINED or value != 0) and not is_section
-            if counts:
-                yield strings.name(name)
+    for number, row, _ in symbol_rows(view.slice(symbol_at, count * layout.size), layout):
+        name, value, section, _, kind, auxiliary = row
+        if kind == _WEAK_EXTERNAL:
+            at = symbol_at + (number + 1) * layout.size
+            counts = not auxiliary or _unpack(_COFF_WEAK, view, at, "weak external")[0] == _SEARCH_ALIAS
+        else:
+            # In C++/CLI, absolute symbols are followed by a section definition; LLVM leaves those out.
+            is_section = section == _ABSOLUTE and auxiliary
+            counts = kind == _EXTERNAL and (section != _COFF_UNDEFINED or value != 0) and not is_section
+        if counts:
+            yield strings.name(name)
 
 
 class _CoffStrings:
@@ -193,9 +176,9 @@ class _CoffStrings:
 
     def name(self, stored: bytes) -> bytes:
         """Return the name for 8 stored bytes. Raises BadValue."""
-        if stored[:4] != bytes(4):
+        place = symbol_name_offset(stored)
+        if place is None:
             return stored.partition(b"\0")[0]
-        place = int.from_bytes(stored[4:], "little")
         if self._table is not None and 4 <= place < len(self._table):
             text = self._table.head(place, _NAME)
             end = text.find(b"\0")
@@ -206,7 +189,7 @@ class _CoffStrings:
                 return self._table.read(place, end - place)
         raise BadValue(
             f"at {place:#x} is not in the string table",
-            format=_FORMAT,
+            format=FORMAT,
             offset=self._view.offset(min(self._at, len(self._view))),
             field="symbol name",
             chain=self._view.chain,
@@ -219,7 +202,7 @@ def _import(view: View) -> Iterator[bytes]:
     end = view.find(b"\0", _IMPORT.size)
     if end < 0:
         raise Truncated(
-            needed=1, left=0, format=_FORMAT, offset=view.offset(len(view)), field="import name", chain=view.chain
+            needed=1, left=0, format=FORMAT, offset=view.offset(len(view)), field="import name", chain=view.chain
         )
     name = view.read(_IMPORT.size, end - _IMPORT.size)
     is_arm64ec = machine in (_ARM64EC, _ARM64X)
@@ -248,7 +231,7 @@ def _unpack(layout: struct.Struct, view: View, at: int, field: str) -> tuple[int
 def _inside(view: View, at: int, size: int, field: str) -> None:
     if at + size > len(view):
         raise Truncated(
-            needed=size, left=len(view) - at, format=_FORMAT, offset=view.offset(at), field=field, chain=view.chain
+            needed=size, left=len(view) - at, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain
         )
 
 

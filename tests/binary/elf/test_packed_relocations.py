@@ -11,6 +11,7 @@ from tests import reference
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.packed_relocations import unpack_relocations
+from fatpack.binary.elf.relocations import MAX_RELOCATIONS, RelocationShape, unpacked_relocations
 from fatpack.errors import FormatError
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource
@@ -37,7 +38,7 @@ def test_what_readelf_reads(tmp_path: Path, target: str) -> None:
     with open_source(str(tmp_path / "a.so")) as source:
         elf = ElfFile(source.view())
         (table,) = (each for each in elf.sections() if each.type == layout.ANDROID_RELA)
-        words = unpack_relocations(elf.contents(table))
+        words = unpack_relocations(elf.contents(table), MAX_RELOCATIONS)
     assert list(zip(words[::3], words[1::3], words[2::3], strict=True)) == expected
 
 
@@ -57,9 +58,18 @@ def test_what_readelf_reads(tmp_path: Path, target: str) -> None:
 )
 def test_damaged_tables(table: bytes) -> None:
     with pytest.raises(FormatError):
-        unpack_relocations(BytesSource(table).view())
+        unpack_relocations(BytesSource(table).view(), MAX_RELOCATIONS)
 
 
 def test_a_group_of_equal_relocations_takes_no_bytes_for_each() -> None:
-    words = unpack_relocations(BytesSource(b"APS2\x03\x10\x03\x03\x08\x08").view())
+    words = unpack_relocations(BytesSource(b"APS2\x03\x10\x03\x03\x08\x08").view(), 3)
     assert list(words) == [0x18, 8, 0, 0x20, 8, 0, 0x28, 8, 0]
+
+
+@pytest.mark.parametrize(("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")])
+def test_an_unpacked_table_is_a_block_of_the_file(bits: int, order: str) -> None:
+    info = {32: 5 << 8 | 8, 64: 8}[bits]
+    data = b"APS2\x03\x10\x03\x03\x08" + bytes((info & 0x7F | 0x80, info >> 7))
+    block = unpacked_relocations(BytesSource(data).view(), RelocationShape(bits, order, 62), 3)
+    symbol = 5 if bits == 32 else 0
+    assert list(block.rows()) == [(place, 8, symbol, 0) for place in (0x18, 0x20, 0x28)]

@@ -9,6 +9,7 @@ import pytest
 from tests.builders.pe import Section, build
 
 from fatpack.binary import CodeSection, pe
+from fatpack.binary.pe.reader import PeFile, block_relocations, relocation_blocks
 from fatpack.errors import HostError
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
@@ -162,6 +163,27 @@ def test_labels_name_stub_headers_sections_symbols_and_certificates() -> None:
     assert_labels_tile(data)
     names = [label.name for label in pe.labels(view(data)) if label.kind == "data"]
     assert names == ["stub", "optional header", "section[1].data", "section[2].data", "symbols", "certificates"]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_only_counted_data_directories_are_there(bits: int) -> None:
+    data = bytearray(build([TEXT], bits=bits, certificates=b"signature"))
+    image = PeFile(view(bytes(data)))
+    assert image.certificates() == (len(data) - 9, 9)
+    assert image.directory_at(15) is not None
+    assert image.directory_at(16) is None
+    start = image.directories_offset
+    assert start is not None
+    data[start - 4] = 4
+    assert PeFile(view(bytes(data))).certificates() == (0, 0)
+
+
+def test_blocks_of_base_relocations_end_at_one_that_is_not_whole() -> None:
+    blocks = struct.pack("<IIHHIIH", 0x1000, 12, 0xA008, 0x3010, 0x2000, 11, 0xA000) + b"x"
+    found = [list(block_relocations(page, entries)) for page, entries in relocation_blocks(view(blocks))]
+    assert found == [[(0x1008, 10), (0x1010, 3)], [(0x2000, 10)]]
+    for cut in (blocks[:-1], blocks[:15], blocks[:12] + bytes(8)):
+        assert len(list(relocation_blocks(view(cut)))) == 1
 
 
 @pytest.mark.parametrize("pe_offset", [4, 64, 128])

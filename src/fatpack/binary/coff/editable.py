@@ -17,6 +17,7 @@ from fatpack.binary.coff.layout import (
     name_offset,
 )
 from fatpack.binary.coff.reader import CoffObject, coff_kind
+from fatpack.binary.coff.tables import relocation_rows, symbol_name_offset, symbol_rows
 from fatpack.errors import BadValue, HostError
 from fatpack.record import Record
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
     CoffPart = tuple[int, int, int, bool]
-
-#: Records per read.
-_RECORDS = 4096
 
 #: Kinds of objects that cannot be edited → reason and alternative
 _REFUSED = {
@@ -158,38 +156,20 @@ class EditableObject(CoffObject):
     def last_name_used(self, section_count: int) -> int:
         """Return the largest position in the string table that the first so many sections, or symbols, refer to."""
         largest = max((name_offset(row[0]) or 0 for row in self.headers[:section_count]), default=0)
-        layout, skip = self.symbol_layout, 0
-        for first in range(0, self.symbol_count, _RECORDS):
-            count = min(_RECORDS, self.symbol_count - first)
-            block = self.view.read(self.symbol_offset + first * layout.size, count * layout.size)
-            for stored, _, _, _, _, auxiliary in layout.struct.iter_unpack(block):
-                if skip:
-                    skip -= 1
-                    continue
-                skip = auxiliary
-                if stored.startswith(bytes(4)):
-                    largest = max(largest, int.from_bytes(stored[4:], "little"))
+        for _, row, _ in symbol_rows(self.symbol_table(), self.symbol_layout):
+            largest = max(largest, symbol_name_offset(row[0]) or 0)
         return largest
 
     def symbols_in(self, numbers: Collection[int]) -> list[DefinedCoffSymbol]:
         """Return the symbols defined in some sections."""
-        layout, found = self.symbol_layout, []
-        skip = 0
-        for first in range(0, self.symbol_count, _RECORDS):
-            count = min(_RECORDS, self.symbol_count - first)
-            block = self.view.read(self.symbol_offset + first * layout.size, count * layout.size)
-            for index, row in enumerate(layout.struct.iter_unpack(block), first):
-                if skip:
-                    skip -= 1
-                    continue
-                stored, value, section, _, storage_class, skip = row
-                if index + skip >= self.symbol_count:
-                    raise self._bad("symbol table", f"the records of symbol {index} continue after its end")
-                if section in numbers:
-                    at = self.symbol_offset + index * layout.size
-                    found.append(
-                        DefinedCoffSymbol(index, at, self._symbol_name(stored), value, section, storage_class, skip)
-                    )
+        found = []
+        for index, row, _ in symbol_rows(self.symbol_table(), self.symbol_layout):
+            stored, value, section, _, storage_class, auxiliary = row
+            if index + auxiliary >= self.symbol_count:
+                raise self._bad("symbol table", f"the records of symbol {index} continue after its end")
+            if section in numbers:
+                at, name = self.symbol_offset + index * self.symbol_layout.size, self.symbol_name(stored) or "a symbol"
+                found.append(DefinedCoffSymbol(index, at, name, value, section, storage_class, auxiliary))
         return found
 
     def check_unused(self, symbols: Collection[DefinedCoffSymbol]) -> None:
@@ -225,25 +205,11 @@ class EditableObject(CoffObject):
         """Yield (section number, address, type, symbol) of every relocation that refers to one of the symbols."""
         if not symbols:
             return
-        for start, size, number, is_relocations in self.parts:
-            if not is_relocations:
-                continue
-            total = size // RELOCATION.size
-            # If the count overflowed, the first record has it and is no relocation.
-            skipped = int(total != self.headers[number - 1][7])
-            for first in range(skipped, total, _RECORDS):
-                count = min(_RECORDS, total - first)
-                block = self.view.read(start + first * RELOCATION.size, count * RELOCATION.size)
-                for address, symbol, type in RELOCATION.struct.iter_unpack(block):
+        for _, _, number, is_relocations in self.parts:
+            if is_relocations:
+                for address, symbol, type in relocation_rows(self.relocation_table(self.header(number))):
                     if symbol in symbols:
                         yield number, address, type, symbol
-
-    def _symbol_name(self, stored: bytes) -> str:
-        if stored.startswith(bytes(4)):
-            strings = self.strings()
-            text = b"" if strings is None else strings.head(int.from_bytes(stored[4:], "little"), 256)
-            stored = text.partition(b"\0")[0]
-        return stored.rstrip(b"\0").decode("utf-8", "backslashreplace") or "a symbol"
 
     def _check_symbols(self) -> None:
         if not self.symbol_offset:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.binary.coff.layout import RELOCATION, UNINITIALIZED
+from fatpack.binary.coff.layout import UNINITIALIZED
 from fatpack.binary.coff.reader import CoffObject
+from fatpack.binary.coff.tables import relocation_rows, symbol_name_offset, symbol_rows
 from fatpack.binary.memory import (
     CALL,
     PAGE_OFFSET,
@@ -77,30 +78,25 @@ class CoffObjectMemory(ObjectMemory):
 
     def _symbols(self, sections: list[MemorySection], slots: set[int]) -> list[MemorySymbol]:
         coff, symbols = self._coff, list[MemorySymbol]()
-        layout, strings = coff.symbol_layout, coff.strings()
+        strings = coff.strings()
         text = strings.tobytes() if strings is not None else b""
         above = max((section.end for section in sections), default=0)
         above += -above % (1 << 20) + (1 << 20)
         starts = {section.number: section.address for section in sections}
         names = {section.name for section in sections}
-        data = coff.view.head(coff.symbol_offset, coff.symbol_count * layout.size) if coff.symbol_offset else b""
-        skipped, budget = 0, 4 * len(text) + (1 << 20)
-        for number, row in enumerate(layout.struct.iter_unpack(data[: len(data) - len(data) % layout.size])):
-            stored, value, section, type, storage, aux = row
+        budget = 4 * len(text) + (1 << 20)
+        for number, row, _ in symbol_rows(coff.symbol_table(), coff.symbol_layout):
+            stored, value, section, type, storage, _ = row
             address = above + number * _STEP if not section else None
             if section > 0 and section in starts:
                 address = starts[section] + value
+            self._addresses += [None] * (number - len(self._addresses))  # auxiliary records
             self._addresses.append(address)
-            if skipped:
-                skipped -= 1
-                self._addresses[-1] = None
-                continue
-            skipped = aux
             if address is None:
                 continue
             name = stored.rstrip(b"\0")
-            if stored[:4] == b"\0\0\0\0":
-                at = int.from_bytes(stored[4:], "little")
+            at = symbol_name_offset(stored)
+            if at is not None:
                 end = text.find(b"\0", at, at + 8192)
                 name = text[at:end] if end > at and budget > 0 else b""
                 budget -= len(name)
@@ -116,18 +112,14 @@ class CoffObjectMemory(ObjectMemory):
 
     def _rows(self, section: MemorySection) -> Iterator[Relocation]:
         row, coff, addresses = self._headers[section.number], self._coff, self._addresses
-        if not row.relocation_offset:
-            return
         try:
-            count = coff.relocation_count(row)
+            table = coff.relocation_table(row)
         except FormatError:
             return  # locate() reports it
-        size = count * RELOCATION.size
-        if size > self._left:
+        if len(table) > self._left:
             return  # headers share tables, which only hostile ones do to this extent
-        self._left -= size
-        data = coff.view.head(row.relocation_offset, size)
-        for place, symbol, type in RELOCATION.struct.iter_unpack(data[: len(data) - len(data) % RELOCATION.size]):
+        self._left -= len(table)
+        for place, symbol, type in relocation_rows(table):
             way, at = self._ways.get(type), place - row.virtual_address
             address = addresses[symbol] if symbol < len(addresses) else None
             if address is None or not type or not 0 <= at < section.size:  # type 0 does nothing

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.binary.coff.layout import RELOCATION, UNINITIALIZED
+from fatpack.binary.coff.layout import UNINITIALIZED
 from fatpack.binary.coff.reader import CoffObject
+from fatpack.binary.coff.tables import relocation_rows
 from fatpack.binary.pointers import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer, PointerSearch
 from fatpack.errors import FormatError
 
@@ -37,7 +38,9 @@ class CoffPointers:
         sections = self._sections()
         if table.index is not None and table.index <= len(sections):
             try:
-                for place, symbol, type in self._relocations(sections[table.index - 1]):
+                section = sections[table.index - 1]
+                for address, symbol, type in relocation_rows(self._coff.relocation_table(section)):
+                    place = address - section.virtual_address
                     if place in wanted:
                         found[place] = symbol if type == self._type else -1
             except FormatError:
@@ -76,15 +79,6 @@ class CoffPointers:
             pass  # locate() reports it
         return sections
 
-    def _relocations(self, section: CoffSection) -> list[tuple[int, int, int]]:
-        """Return the relocations of a section as offset in it, symbol and type. Raises Truncated."""
-        at, count = section.relocation_offset, self._coff.relocation_count(section)
-        block = self.view.read(at, count * RELOCATION.size)
-        return [
-            (address - section.virtual_address, symbol, type)
-            for address, symbol, type in RELOCATION.struct.iter_unpack(block)
-        ]
-
     def _resolve(self, symbol: int, stored: int, sections: Sequence[CoffSection]) -> Pointer:
         coff, layout = self._coff, self._coff.symbol_layout
         if not 0 <= symbol < coff.symbol_count:
@@ -94,7 +88,7 @@ class CoffPointers:
         except FormatError:
             return UNKNOWN_POINTER
         if not number:
-            return Pointer(UNDEFINED, symbol=self._name(name))
+            return Pointer(UNDEFINED, symbol=coff.symbol_name(name))
         if not 0 < number <= len(sections):
             return UNKNOWN_POINTER
         section = sections[number - 1]
@@ -103,10 +97,3 @@ class CoffPointers:
         if at >= size or start + size > len(self.view) or section.flags & UNINITIALIZED:
             return Pointer(OUTSIDE, at, section=number)
         return Pointer(INSIDE, at, start + at, size - at, number)
-
-    def _name(self, stored: bytes) -> str:
-        if stored[:4] != b"\0\0\0\0":
-            return stored.rstrip(b"\0").decode("utf-8", "backslashreplace")
-        strings = self._coff.strings()
-        text = strings.head(int.from_bytes(stored[4:], "little"), 256) if strings is not None else b""
-        return text.partition(b"\0")[0].decode("utf-8", "backslashreplace")

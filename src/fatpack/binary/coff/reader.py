@@ -32,6 +32,7 @@ from fatpack.binary.coff.layout import (
     is_table_name,
     name_offset,
 )
+from fatpack.binary.coff.tables import symbol_name_offset
 from fatpack.errors import BadMagic, BadValue, FormatError, Truncated
 from fatpack.findings import finding
 from fatpack.model import Label, fill_gaps
@@ -138,9 +139,36 @@ class CoffObject:
 
     def relocation_count(self, section: CoffSection) -> int:
         """Return the number of a section's relocations. Raises Truncated if the record with the count is missing."""
-        if section.relocation_count == 0xFFFF and section.flags & OVERFLOWED_RELOCATIONS:
+        if _has_overflowed(section):
             return int(RELOCATION.read(self.view, section.relocation_offset)[0])
         return section.relocation_count
+
+    def relocation_table(self, section: CoffSection) -> View:
+        """Return the relocations of a section, without a record with their count. Raises Truncated if they are cut."""
+        if not section.relocation_offset:
+            return self.view.slice(0, 0)
+        # If the count overflowed, the first record has it and is no relocation.
+        count, skipped = self.relocation_count(section), int(_has_overflowed(section))
+        at = section.relocation_offset + skipped * RELOCATION.size
+        return self.view.slice(at, max(count - skipped, 0) * RELOCATION.size)
+
+    def symbol_table(self) -> View:
+        """Return the records of symbols up to the end of the file; :attr:`symbol_layout` is that of each."""
+        at = min(self.symbol_offset or len(self.view), len(self.view))
+        return self.view.slice(at, min(self.symbol_count * self.symbol_layout.size, len(self.view) - at))
+
+    def symbol_name(self, stored: bytes) -> str:
+        """Return the name for the 8 stored bytes of a symbol, cut at 256 bytes; "" if it cannot be read."""
+        place = symbol_name_offset(stored)
+        if place is not None:
+            strings = self.strings()
+            stored = (b"" if strings is None else strings.head(place, 256)).partition(b"\0")[0]
+        return stored.rstrip(b"\0").decode("utf-8", "backslashreplace")
+
+
+def _has_overflowed(section: CoffSection) -> bool:
+    """Return whether a section has too many relocations for its header, so that the first record has their number."""
+    return section.relocation_count == 0xFFFF and bool(section.flags & OVERFLOWED_RELOCATIONS)
 
 
 def coff_kind(view: View) -> str | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from array import array
 
-from fatpack.binary.elf.relocations import MAX_RELOCATIONS
 from fatpack.errors import FormatError
 
 TYPE_CHECKING = False
@@ -28,8 +27,8 @@ _SAME_INFO, _SAME_DISTANCE, _SAME_ADDEND, _HAS_ADDEND = 1, 2, 4, 8
 _MASK = (1 << 64) - 1
 
 
-def unpack_relocations(data: View, most: int = MAX_RELOCATIONS) -> array[int]:
-    """Return place, info and addend of each packed relocation, one after the other. Raises FormatError."""
+def unpack_relocations(data: View, most: int) -> array[int]:
+    """Return place, info and addend of up to ``most`` packed relocations, one after the other. Raises FormatError."""
     content = data.tobytes()
     if content[:4] != _MAGIC:
         raise _error(data, 0, "packed relocations of an unknown kind", "APS2", repr(content[:4])[1:])

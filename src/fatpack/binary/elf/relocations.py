@@ -149,7 +149,7 @@ def section_relocations(elf: ElfFile, section: ElfSection) -> Iterator[Relocatio
     return relocation_blocks(elf.view, relocation_shape(elf), section.type, section.offset, section.size)
 
 
-def unpacked_relocations(view: View, shape: RelocationShape, most: int = MAX_RELOCATIONS) -> RelocationBlock:
+def unpacked_relocations(view: View, shape: RelocationShape, most: int) -> RelocationBlock:
     """Return the relocations of a packed RELA table as one block. Raises FormatError if it is damaged or too large."""
     from array import array
 

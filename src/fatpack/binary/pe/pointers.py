@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-
-from fatpack.binary.pe.reader import PeFile
+from fatpack.binary.pe.reader import PeFile, block_relocations, relocation_blocks
 from fatpack.binary.pointers import (
     INSIDE,
     NULL_POINTER,
@@ -27,10 +25,6 @@ if TYPE_CHECKING:
 
 #: IMAGE_SCN_MEM_EXECUTE
 _CODE = 0x20000000
-
-#: A block of base relocations: page, and size of the block with this header; then 16 bits for each relocation, whose
-#: upper four are the type (Microsoft's PE format, "The .reloc Section").
-_BLOCK = struct.Struct("<II")
 
 #: IMAGE_REL_BASED_HIGHLOW, IMAGE_REL_BASED_DIR64
 _WHOLE_WORDS = (3, 10)
@@ -103,13 +97,7 @@ class PePointers:
         table = (
             self.view.slice(found.position, min(size, found.room)) if found.kind == INSIDE else self.view.slice(0, 0)
         )
-        at = 0
-        while at + _BLOCK.size <= len(table):
-            page, length = _BLOCK.unpack(table.read(at, _BLOCK.size))
-            if length < _BLOCK.size or at + length > len(table):
-                return
-            entries = table.read(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
-            for (entry,) in struct.iter_unpack("<H", entries):
-                if entry >> 12 in _WHOLE_WORDS:
-                    yield self._base + page + (entry & 0xFFF)
-            at += length
+        for page, entries in relocation_blocks(table):
+            for address, type in block_relocations(page, entries):
+                if type in _WHOLE_WORDS:
+                    yield self._base + address

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 from fatpack import limits, magic_numbers
 from fatpack.binary import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, CodeSection, without_overlaps
 from fatpack.binary.coff.layout import (
     REMOVED_BY_LINKER,
+    SYMBOL,
     CoffSection,
     file_header_layout,
     name_offset,
@@ -48,12 +51,12 @@ SIGNATURE = magic_numbers.PE
 #: bytes of a section name; real ones have a few dozen
 _LONGEST_NAME = 256
 
-SYMBOL_SIZE = 18
 UNINITIALIZED = 0x80
 
 #: optional header's magic → offset of its data directories
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
-_CERTIFICATES, _BASE_RELOCATIONS = 4, 5
+#: indices of data directories
+EXPORTS, IMPORTS, UNWINDING, CERTIFICATES, BASE_RELOCATIONS, DEBUG = 0, 1, 3, 4, 5, 6
 
 #: optional header's magic → bytes of an address, and offset of ImageBase
 _ADDRESSES = {b"\x0b\x01": (4, 28), b"\x0b\x02": (8, 24)}
@@ -67,7 +70,7 @@ class PeFile:
         *_, self.pe_offset = DOS_HEADER.read(view, 0)
         self.header_offset = self.pe_offset + len(SIGNATURE)
         row = HEADER.read(view, self.header_offset)
-        _, self.section_count, _, self.symbol_offset, self.symbol_count, self.optional_size, _ = row
+        self.machine, self.section_count, _, self.symbol_offset, self.symbol_count, self.optional_size, _ = row
         self.optional_offset = self.header_offset + HEADER.size
         self.table_offset = self.optional_offset + self.optional_size
 
@@ -82,7 +85,7 @@ class PeFile:
         place = name_offset(stored)
         if place is None or place < 4 or not self.symbol_offset:
             return stored.rstrip(b"\0")
-        strings = self.symbol_offset + self.symbol_count * SYMBOL_SIZE
+        strings = self.symbol_offset + self.symbol_count * SYMBOL.size
         return self.view.head(strings + place, _LONGEST_NAME).partition(b"\0")[0]
 
     @property
@@ -101,18 +104,54 @@ class PeFile:
 
     def certificates(self) -> tuple[int, int]:
         """Return position and size of the certificate table: zeros if the image is not signed."""
-        return self._directory(_CERTIFICATES)
+        return self.directory(CERTIFICATES)
 
     def base_relocations(self) -> tuple[int, int]:
         """Return address, without ImageBase, and size of the table of base relocations: zeros if there is none."""
-        return self._directory(_BASE_RELOCATIONS)
+        return self.directory(BASE_RELOCATIONS)
 
-    def _directory(self, number: int) -> tuple[int, int]:
+    @property
+    def directories_offset(self) -> int | None:
+        """The position of the data directories, after their number; None if there is no header of an image."""
         start = _DIRECTORIES.get(self.view.head(self.optional_offset, 2))
-        if start is None or start + 8 * (number + 1) > self.optional_size:
-            return 0, 0
-        entry = self.view.head(self.optional_offset + start + 8 * number, 8)
+        return None if start is None or self.optional_size < start else self.optional_offset + start
+
+    def directory_at(self, number: int) -> int | None:
+        """Return the position of a data directory's entry, None if the image has no such directory."""
+        start = self.directories_offset
+        if start is None or start + 8 * (number + 1) > self.table_offset:
+            return None
+        count = int.from_bytes(self.view.head(start - 4, 4), "little")  # NumberOfRvaAndSizes
+        return start + 8 * number if number < count else None
+
+    def directory(self, number: int) -> tuple[int, int]:
+        """Return address (of certificates: position) and size of a data directory, zeros if there is none."""
+        at = self.directory_at(number)
+        entry = b"" if at is None else self.view.head(at, 8)
         return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")
+
+
+# Base relocations: the one walk over them (Microsoft's PE format, "The .reloc Section")
+
+#: A block: page, and size of the block with this header; then 16 bits for each relocation, its type in the upper four.
+_BLOCK = struct.Struct("<II")
+
+
+def relocation_blocks(table: View) -> Iterator[tuple[int, View]]:
+    """Yield page and entries of each block of base relocations; ends at a block that is not whole."""
+    at = 0
+    while at + _BLOCK.size <= len(table):
+        page, length = _BLOCK.unpack(table.read(at, _BLOCK.size))
+        if length < _BLOCK.size or at + length > len(table):
+            return
+        yield page, table.slice(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
+        at += length
+
+
+def block_relocations(page: int, entries: View) -> Iterator[tuple[int, int]]:
+    """Yield the address, without ImageBase, and the type of each relocation of a block; type 0 does nothing."""
+    for (entry,) in struct.iter_unpack("<H", entries.tobytes()):
+        yield page + (entry & 0xFFF), entry >> 12
 
 
 # Byte map
@@ -145,7 +184,7 @@ def label_pe(view: View) -> Iterator[Label]:
         yield from SECTION.labels(view, at, f"section[{number + 1}]")
         at += SECTION.size
     if image.symbol_offset:
-        size = image.symbol_count * SYMBOL_SIZE
+        size = image.symbol_count * SYMBOL.size
         strings = view.head(image.symbol_offset + size, 4)
         size += int.from_bytes(strings, "little")
         span = view.span(image.symbol_offset, size)

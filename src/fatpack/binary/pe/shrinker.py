@@ -5,14 +5,27 @@ Offsets of fields in the optional header are from Microsoft's PE format specific
 
 from __future__ import annotations
 
-import struct
 import sys
 from array import array
 from bisect import bisect_right
 from itertools import accumulate
 
+from fatpack.binary.coff.layout import SYMBOL
+from fatpack.binary.coff.tables import symbol_rows
 from fatpack.binary.new_file import PieceList
-from fatpack.binary.pe.reader import FORMAT, HEADER, SECTION, SYMBOL_SIZE, UNINITIALIZED, PeFile
+from fatpack.binary.pe.reader import (
+    BASE_RELOCATIONS,
+    CERTIFICATES,
+    DEBUG,
+    EXPORTS,
+    FORMAT,
+    HEADER,
+    SECTION,
+    UNINITIALIZED,
+    PeFile,
+    block_relocations,
+    relocation_blocks,
+)
 from fatpack.binary.shrink import AUTO, SHRINK, ZERO, ShrinkResult
 from fatpack.errors import BadValue, HostError, UsageError, cli_or_api, format_hex
 from fatpack.io.source import View
@@ -50,14 +63,6 @@ def compute_checksum(pieces: Iterable[Piece]) -> int:
 #: offsets in the optional header
 INITIALIZED_SIZE, CHECKSUM = 8, 64
 _SECTION_ALIGN, _FILE_ALIGN = 32, 36
-#: optional header's magic → offset of its data directories, which follow their number
-_DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
-
-#: indices of data directories
-EXPORTS, CERTIFICATES, BASE_RELOCATIONS, DEBUG = 0, 4, 5, 6
-#: the highest of them
-_LAST = DEBUG
-
 _EXECUTED = 0x20000000
 
 #: Page size of all systems that load such images.
@@ -96,14 +101,9 @@ class LinkedPeImage(PeFile):
 
     def __init__(self, view: View) -> None:
         super().__init__(view)
-        start = _DIRECTORIES.get(view.read(self.optional_offset, 2))
-        if start is None or self.optional_size < start:
+        if self.directories_offset is None:
             raise self.error("not the header of a PE image", self.optional_offset, "Magic")
         self.all = list(self.sections())
-        count = self._number(start - 4)
-        room = (self.optional_size - start) // 8
-        directories = self.optional_offset + start
-        self._directories = [directories + 8 * number for number in range(min(count, room, _LAST + 1))]
         self.section_align, self.file_align = self._number(_SECTION_ALIGN), self._number(_FILE_ALIGN)
         self.checksum, self.initialized_size = self._number(CHECKSUM), self._number(INITIALIZED_SIZE)
         self._check_sections()
@@ -134,16 +134,6 @@ class LinkedPeImage(PeFile):
         """Return the position of a section's header."""
         start: int = self.table_offset
         return start + SECTION.size * (section.number - 1)
-
-    def directory_at(self, number: int) -> int | None:
-        """Return the position of a data directory's entry, None if the image has no such directory."""
-        return self._directories[number] if number < len(self._directories) else None
-
-    def directory(self, number: int) -> tuple[int, int]:
-        """Return address (of certificates: position) and size of a data directory, zeros if there is none."""
-        at = self.directory_at(number)
-        entry = bytes(8) if at is None else self.view.read(at, 8)
-        return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")
 
     def position_of(self, address: int, size: int) -> int:
         """Return the position in the file of bytes in memory, -1 if the file does not contain all of them.
@@ -333,18 +323,13 @@ def _word(number: int) -> bytes:
 
 _AGAIN = "link the program again without the device code that should go"
 
-#: A symbol: name, value, section number, type, class, number of auxiliary records.
-_SYMBOL = struct.Struct("<8sIhHBB")
-_VALUE_AT = 8
+_VALUE_AT = SYMBOL.field_offset("value")
 
-#: Records, and words, per read.
+#: Words per read.
 _ROWS = 1 << 14
 
 #: Export directory: number of functions, and address of the table of their addresses.
 _FUNCTION_COUNT_AT, _FUNCTIONS_AT = 20, 28
-
-#: A block of base relocations: page, and size of the block with this header; then 16 bits for each relocation.
-_BLOCK = struct.Struct("<II")
 
 
 def pointer_patches(
@@ -393,23 +378,16 @@ def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection])
     if start < 0:
         return
     inside = _Ranges(changed)
-    at, end = start, start + size
-    while at + _BLOCK.size <= end:
-        page, length = _BLOCK.unpack(image.view.read(at, _BLOCK.size))
-        if length < _BLOCK.size or at + length > end:
-            break
+    for page, entries in relocation_blocks(image.view.slice(start, size)):
         # A relocation changes at most 8 bytes, and its offset in the page has 12 bits.
         if inside.between(page, page + 4096 + 8):
-            entries = image.view.read(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
-            for (entry,) in struct.iter_unpack("<H", entries):
-                place = page + (entry & 0xFFF)
-                if entry >> 12 and max(inside.number(place), inside.number(place + 7)) >= 0:
+            for place, type in block_relocations(page, entries):
+                if type and max(inside.number(place), inside.number(place + 7)) >= 0:
                     raise image.refusal(
                         f"a base relocation changes bytes at address {image.base + place:#x}, in the device code: its "
                         "contents depend on where it is loaded",
                         _AGAIN,
                     )
-        at += length
 
 
 def check_exports(image: LinkedPeImage, moves: Sequence[ContainerMove]) -> None:
@@ -443,19 +421,13 @@ def symbol_patches(
     starts = {each.section.number: each.start_address for each in changed}
     if not moved or not image.symbol_offset:
         return
-    skipped = 0
-    for first in range(0, image.symbol_count, _ROWS):
-        at = image.symbol_offset + first * SYMBOL_SIZE
-        rows = image.view.read(at, min(_ROWS, image.symbol_count - first) * SYMBOL_SIZE)
-        for number, (_, value, section, _, _, following) in enumerate(_SYMBOL.iter_unpack(rows)):
-            if skipped:
-                skipped -= 1
-                continue
-            skipped = following
-            address = starts.get(section, -1) + value
-            if section in starts and address in moved:
-                new = moved[address] - starts[section]
-                yield at + number * SYMBOL_SIZE + _VALUE_AT, new.to_bytes(4, "little")
+    table = image.view.slice(image.symbol_offset, image.symbol_count * SYMBOL.size)
+    for number, row, _ in symbol_rows(table, SYMBOL):
+        _, value, section, *_ = row
+        address = starts.get(section, -1) + value
+        if section in starts and address in moved:
+            new = moved[address] - starts[section]
+            yield image.symbol_offset + number * SYMBOL.size + _VALUE_AT, new.to_bytes(4, "little")
 
 
 # The edit

@@ -11,8 +11,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 
+from fatpack.binary.coff.layout import SYMBOL
+from fatpack.binary.coff.tables import symbol_name_offset, symbol_rows
 from fatpack.binary.memory import LONGEST, Constructor, MemorySection
-from fatpack.binary.pe.reader import PeFile
+from fatpack.binary.pe.reader import IMPORTS, UNWINDING, PeFile
 from fatpack.errors import Truncated
 from fatpack.registration.analysis import model, references
 from fatpack.registration.analysis.registers import LinkedProgram
@@ -27,9 +29,6 @@ _MACHINES = {0x8664: "x86-64", 0xAA64: "aarch64"}
 
 #: IMAGE_SCN_MEM_EXECUTE; the type of a symbol that is a function
 _CODE, _FUNCTION = 0x20000000, 0x20
-
-#: offset of the data directories in the optional header of 64-bit images, and the numbers of two of them
-_DIRECTORIES, _IMPORTS, _UNWINDING = 112, 1, 3
 
 #: LIMIT: bytes of the tables of imports and of functions, of symbols, and of a section that is searched for pointers
 _TABLE, _SYMBOLS, _SEARCHED = 1 << 22, 1 << 26, 1 << 26
@@ -60,10 +59,8 @@ class PeCodeProgram(LinkedProgram):
                 self.imports.setdefault(start, name)
 
     def _directory(self, number: int) -> tuple[int, int]:
-        """Return the address and the size in a data directory."""
-        at = self._pe.optional_offset + _DIRECTORIES + 8 * number
-        entry = self.view.head(at, 8) if _DIRECTORIES + 8 * number + 8 <= self._pe.optional_size else b""
-        address, size = int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:8], "little")
+        """Return the address and the size of what a data directory leads to."""
+        address, size = self._pe.directory(number)
         return (self._base + address if address else 0), min(size, _TABLE)
 
     def _bytes_at(self, address: int, size: int) -> bytes:
@@ -75,7 +72,7 @@ class PeCodeProgram(LinkedProgram):
 
     def _import(self) -> None:
         """Name the slots of the import address table for runtime functions."""
-        address, size = self._directory(_IMPORTS)
+        address, size = self._directory(IMPORTS)
         left = _TABLE // 8
         for at in range(address, address + size, 20):
             row = self._bytes_at(at, 20)
@@ -104,7 +101,7 @@ class PeCodeProgram(LinkedProgram):
 
     def _unwound(self) -> Iterator[int]:
         """Yield the starts of the functions in the unwind table."""
-        address, size = self._directory(_UNWINDING)
+        address, size = self._directory(UNWINDING)
         data = self._bytes_at(address, size)
         step = 3 if self.machine == "x86-64" else 2
         words = array("I", data[: len(data) - len(data) % (4 * step)])
@@ -134,25 +131,17 @@ class PeCodeProgram(LinkedProgram):
     def _symbols(self) -> Iterator[tuple[int, str]]:
         """Yield the address and the name of the functions in the table of symbols."""
         pe = self._pe
-        size = min(pe.symbol_count * 18, _SYMBOLS)
+        size = min(pe.symbol_count * SYMBOL.size, _SYMBOLS)
         if not pe.symbol_offset or pe.symbol_offset + size > len(self.view):
             return
-        table = self.view.head(pe.symbol_offset, size)
-        strings = self.view.head(pe.symbol_offset + pe.symbol_count * 18, _SYMBOLS)
+        strings = self.view.head(pe.symbol_offset + pe.symbol_count * SYMBOL.size, _SYMBOLS)
         addresses = {section.number: section.address for section in self.sections}
-        at = 0
-        while at + 18 <= len(table):
-            row = table[at : at + 18]
-            number = int.from_bytes(row[12:14], "little", signed=True)
-            if int.from_bytes(row[14:16], "little") == _FUNCTION and number in addresses:
-                if row[:4] == bytes(4):
-                    start = int.from_bytes(row[4:8], "little")
-                    stored = strings[start : start + LONGEST].partition(b"\0")[0]
-                else:
-                    stored = row[:8].rstrip(b"\0")
-                value = int.from_bytes(row[8:12], "little")
-                yield addresses[number] + value, stored.decode("utf-8", "backslashreplace")
-            at += 18 * (1 + row[17])
+        for _, row, _ in symbol_rows(self.view.slice(pe.symbol_offset, size), SYMBOL):
+            stored, value, number, type, _, _ = row
+            if type == _FUNCTION and number in addresses:
+                start = symbol_name_offset(stored)
+                name = stored.rstrip(b"\0") if start is None else strings[start : start + LONGEST].partition(b"\0")[0]
+                yield addresses[number] + value, name.decode("utf-8", "backslashreplace")
 
     def name_of(self, start: int) -> str:
         """Return the name of the function that starts at an address, "" if the file has none."""
@@ -174,8 +163,7 @@ class PeCodeProgram(LinkedProgram):
 
 def code_machine(pe: PeFile) -> str:
     """Return the machine of a 64-bit image whose code can be followed, "" for others."""
-    number = int.from_bytes(pe.view.head(pe.header_offset, 2), "little")
-    return _MACHINES.get(number, "") if pe.word == 8 else ""
+    return _MACHINES.get(pe.machine, "") if pe.word == 8 else ""
 
 
 def _sections(pe: PeFile) -> Iterator[MemorySection]:

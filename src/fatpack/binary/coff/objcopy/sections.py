@@ -12,6 +12,7 @@ from fatpack.binary.coff.layout import (
     STATIC,
     name_offset,
 )
+from fatpack.binary.coff.tables import relocation_rows
 from fatpack.binary.new_file import read_strings_at
 from fatpack.errors import BadValue, HostError, LimitExceeded, Truncated
 from fatpack.io.source import Source
@@ -162,8 +163,6 @@ def _count_relocations(coff: CoffObject, part: MutableCoffSection) -> None:
 
 # Relocations name symbols by number: they are checked, and renumbered without holding them in memory.
 
-_BLOCK = limits.CHUNK // RELOCATION.size * RELOCATION.size
-
 
 class RenumberedCoffRelocations(Source):
     """Relocations of a view with new symbol numbers, computed when they are read."""
@@ -179,8 +178,8 @@ class RenumberedCoffRelocations(Source):
         record = RELOCATION.size
         start = offset - offset % record
         end = min(-(-(offset + size) // record) * record, self.size)
-        unpacked = RELOCATION.struct.iter_unpack(self._view.read(start, end - start))
-        block = b"".join(RELOCATION.pack(address, self._index(old), type) for address, old, type in unpacked)
+        found = relocation_rows(self._view.slice(start, end - start))
+        block = b"".join(RELOCATION.pack(address, self._index(old), type) for address, old, type in found)
         return block[offset - start : offset - start + size]
 
     def _index(self, old: int) -> int:
@@ -191,10 +190,12 @@ class RenumberedCoffRelocations(Source):
 
 def _targets(coff: CoffObject, part: MutableCoffSection) -> Iterator[int]:
     """Yield the symbol number of every relocation of a section."""
-    end = part.relocations + part.relocation_count * RELOCATION.size
-    for at in range(part.relocations, end, _BLOCK):
-        for _, number, _ in RELOCATION.struct.iter_unpack(coff.view.read(at, min(_BLOCK, end - at))):
-            yield number
+    for _, number, _ in relocation_rows(_relocation_table(coff, part)):
+        yield number
+
+
+def _relocation_table(coff: CoffObject, part: MutableCoffSection) -> View:
+    return coff.view.slice(part.relocations, part.relocation_count * RELOCATION.size)
 
 
 def check_relocations(coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]) -> None:
@@ -225,8 +226,7 @@ def renumber_relocations(
     coff: CoffObject, part: MutableCoffSection, symbols: Sequence[MutableCoffSymbol | None]
 ) -> View:
     """Return the relocations of a section with new symbol numbers; ``symbols`` are indexed by old number."""
-    view = coff.view.slice(part.relocations, part.relocation_count * RELOCATION.size)
-    return RenumberedCoffRelocations(view, symbols).view()
+    return RenumberedCoffRelocations(_relocation_table(coff, part), symbols).view()
 
 
 # Sections of symbol numbers: tables of control flow guard and of exception continuations, the only contents that

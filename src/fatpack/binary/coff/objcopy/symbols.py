@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.binary.coff.layout import BIG_SYMBOL, MAX_SECTIONS, SECTION_DEFINITION, STATIC, SYMBOL
 from fatpack.binary.coff.objcopy.sections import coff_error, read_names_at
+from fatpack.binary.coff.tables import symbol_name_offset, symbol_rows
 from fatpack.errors import HostError
 
 TYPE_CHECKING = False
@@ -25,8 +26,6 @@ _AUX = SYMBOL.size
 #: Offsets in a section definition: the section's number, in two halves
 _NUMBER, _NUMBER_HIGH = SECTION_DEFINITION.field_offset("number"), 16
 _SHORT_NAME = 8
-#: First bytes of a name that is in the string table
-_IN_TABLE = bytes(4)
 
 
 class MutableCoffSymbol:
@@ -90,8 +89,9 @@ def read_symbols(
         is_high = not coff.is_big and stored_section < 0 and stored_section + 0x10000 <= MAX_SECTIONS
         section = stored_section + 0x10000 if is_high else stored_section
         symbol = MutableCoffSymbol(number, value, section, type, storage_class)
-        if name.startswith(_IN_TABLE):
-            places[len(symbols)] = int.from_bytes(name[4:], "little")
+        place = symbol_name_offset(name)
+        if place is not None:
+            places[len(symbols)] = place
         else:
             symbol.name = name.partition(b"\0")[0]
         if section > 0:
@@ -119,26 +119,16 @@ def read_symbols(
 def _records(coff: CoffObject) -> Iterator[tuple[int, bytes, int, int, int, int, bytes]]:
     """Yield (number, stored name, value, section, type, storage class, auxiliary records) of all symbols."""
     layout, count = coff.symbol_layout, coff.symbol_count
-    width = layout.size
     if not count:
         return
     if not coff.symbol_offset or coff.symbol_end > len(coff.view):
         raise coff_error(coff, "the symbols do not lie inside the file", 8, "symbol_offset")
-    step = 1 << 14
-    number, first = 0, 0
-    block = coff.view.read(coff.symbol_offset, min(step, count) * width)
-    while number < count:
-        at = (number - first) * width
-        if at + 256 * width > len(block) and first + len(block) // width < count:
-            first, at = number, 0
-            block = coff.view.read(coff.symbol_offset + first * width, min(step, count - first) * width)
-        name, value, section, type, storage_class, auxiliary = layout.struct.unpack_from(block, at)
+    for number, row, records in symbol_rows(coff.symbol_table(), layout):
+        name, value, section, type, storage_class, auxiliary = row
         if number + auxiliary >= count:
-            place = coff.symbol_offset + number * width
+            place = coff.symbol_offset + number * layout.size
             raise coff_error(coff, "the auxiliary records run over the end of the table", place, "aux_count")
-        records = block[at + width : at + (1 + auxiliary) * width]
         yield number, name, value, section, type, storage_class, records
-        number += 1 + auxiliary
 
 
 def _section(coff: CoffObject, parts: Sequence[MutableCoffSection], number: int, problem: str) -> MutableCoffSection:
