@@ -119,6 +119,20 @@ def finding_record(item: Finding) -> FindingRecord:
 _SHOWN = 3
 
 
+def finding_lines_by_file(
+    findings: Iterable[FindingRecord], unlisted: Iterable[UnlistedRecord], indent: str = "", *, verbose: int = 0
+) -> Iterator[str]:
+    """Yield the lines of findings in several files: those of one file together, each with the file's name."""
+    groups: dict[str, list[FindingRecord]] = {}
+    for item in findings:
+        groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
+    more: dict[str, list[UnlistedRecord]] = {}
+    for counted in unlisted:
+        more.setdefault(counted["where"][0] if counted["where"] else "", []).append(counted)
+    for path in dict.fromkeys((*groups, *more)):
+        yield from finding_lines(groups.get(path, ()), indent, unlisted=more.get(path, ()), title=path, verbose=verbose)
+
+
 def finding_lines(
     findings: Sequence[FindingRecord],
     indent: str = "",

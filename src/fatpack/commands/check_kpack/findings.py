@@ -40,12 +40,12 @@ class MissingCodeReason(Record):
 
 def missing_code_findings(outcome: LookupResult, folder: KpackFolder) -> Iterator[Finding]:
     """Yield what is wrong with what a program gets on a device."""
-    missing: dict[int, list[KpackMarker]] = {}
-    shelves = {id(shelf): shelf for shelf, _ in outcome.missing}
+    # Markers with the same search paths share one object of archives; comparing all of its archives would be slow.
+    missing: dict[int, tuple[KernelArchives, list[KpackMarker]]] = {}
     for shelf, marker in outcome.missing:
-        missing.setdefault(id(shelf), []).append(marker)
-    for number, markers in missing.items():
-        reason = _reason(shelves[number], markers, outcome, folder)
+        missing.setdefault(id(shelf), (shelf, []))[1].append(marker)
+    for shelf, markers in missing.values():
+        reason = _reason(shelf, markers, outcome, folder)
         yield finding(reason.code, markers[0].reference.span, reason.message, reason.hint)
     for item in outcome.wrong[:_NAMED]:
         text = f"{item.marker.key}: {outcome.device} gets code for {item.code.claims}: {item.reason}"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from fatpack.errors import pluralize
 from fatpack.printable import printable
-from fatpack.text.findings import FindingList, finding_record, unlisted_records
+from fatpack.text.findings import FindingList, finding_lines_by_file, finding_record, unlisted_records
 from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypedDict
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import NotRequired, TypedDict
 
     from fatpack.commands.check_kpack.lookup import KpackFolder, KpackProgram, LookupResult
     from fatpack.commands.check_kpack.run import KpackReport
@@ -36,6 +36,51 @@ if TYPE_CHECKING:
         only_newer: int
         wrong: int
         archives: list[str]
+
+    class ProgramRecord(MarkerNames):
+        """A program with markers of code in kpack archives, and what it gets on each device."""
+
+        path: str
+        markers: int
+        devices: list[LookupRecord]
+
+    class ArchiveRecord(TypedDict):
+        """A kpack archive."""
+
+        path: str
+        size: int
+        archs: list[str]
+        objects: int
+
+    class KpackManifestRecord(TypedDict):
+        """A manifest, and the architectures for which it names archives."""
+
+        path: str
+        component: str
+        prefix: str
+        archs: list[str]
+
+    class KpackFolderRecord(TypedDict):
+        """What was found in a folder."""
+
+        folder: str
+        devices: list[str]
+        files: int
+        passed_by: int
+        links: int
+        special: int
+        environment: list[str]
+        programs: list[ProgramRecord]
+        archives: list[ArchiveRecord]
+        manifests: list[KpackManifestRecord]
+
+    class KpackDocument(TypedDict):
+        """The document of ``check-kpack``."""
+
+        schema: str
+        kpack: KpackFolderRecord
+        findings: list[FindingRecord]
+        unlisted_findings: NotRequired[list[UnlistedRecord]]
 
 
 # The code objects that programs get from kpack archives, as plain data, for ``inspect`` and ``check``.
@@ -75,7 +120,7 @@ SCHEMA = "fatpack.check/1"
 _ARCHIVES_SHOWN = 4
 
 
-def kpack_record(checked: KpackReport, environment: Sequence[str]) -> dict[str, Any]:
+def kpack_record(checked: KpackReport, environment: Sequence[str]) -> KpackDocument:
     """Return the document of a check: what was found, and the findings. ``environment`` are variables that are set."""
     folder = checked.folder
     found = FindingList()
@@ -84,7 +129,7 @@ def kpack_record(checked: KpackReport, environment: Sequence[str]) -> dict[str, 
     by_program: dict[str, list[LookupResult]] = {}
     for each in checked.outcomes:
         by_program.setdefault(each.program.path, []).append(each)
-    return {
+    document: KpackDocument = {
         "schema": SCHEMA,
         "kpack": {
             "folder": folder.given,
@@ -115,11 +160,13 @@ def kpack_record(checked: KpackReport, environment: Sequence[str]) -> dict[str, 
             ],
         },
         "findings": [finding_record(item) for item in found.kept],
-        **({"unlisted_findings": unlisted} if unlisted else {}),
     }
+    if unlisted:
+        document["unlisted_findings"] = unlisted
+    return document
 
 
-def _program(program: KpackProgram, outcomes: Sequence[LookupResult], folder: KpackFolder) -> dict[str, Any]:
+def _program(program: KpackProgram, outcomes: Sequence[LookupResult], folder: KpackFolder) -> ProgramRecord:
     return {
         "path": folder.shown(program.path),
         **marker_names(program.markers),
@@ -128,7 +175,7 @@ def _program(program: KpackProgram, outcomes: Sequence[LookupResult], folder: Kp
     }
 
 
-def render_kpack(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_kpack(document: KpackDocument, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a document; ``verbose`` adds what each program gets, and from where."""
     check = document["kpack"]
     programs, archives, manifests = check["programs"], check["archives"], check["manifests"]
@@ -147,10 +194,11 @@ def render_kpack(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[s
     for name in check["environment"]:
         yield f"  {name} is set: the runtime minds it, and this check does not"
     yield "  " + _looked_at(check)
-    yield from _finding_lines(document, verbose)
+    unlisted = document.get("unlisted_findings", ())
+    yield from finding_lines_by_file(document["findings"], unlisted, "  ", verbose=verbose)
 
 
-def _device(device: str, programs: Sequence[Mapping[str, Any]], markers: int) -> list[str]:
+def _device(device: str, programs: Sequence[ProgramRecord], markers: int) -> list[str]:
     rows = [row for each in programs for row in each["devices"] if row["device"] == device]
     resolved = sum(row["resolved"] for row in rows)
     notes = [
@@ -165,7 +213,7 @@ def _device(device: str, programs: Sequence[Mapping[str, Any]], markers: int) ->
     return [device, f"{resolved} of {pluralize(markers, 'code object')} found", ", ".join(notes)]
 
 
-def _program_lines(program: Mapping[str, Any]) -> Iterator[str]:
+def _program_lines(program: ProgramRecord) -> Iterator[str]:
     yield printable(
         f"  {program['path']}: {pluralize(program['markers'], 'marker')} of {', '.join(program['names'])}, looks for "
         f"{', '.join(program['search_paths'])}"
@@ -179,7 +227,7 @@ def _program_lines(program: Mapping[str, Any]) -> Iterator[str]:
     yield from align_columns(rows, indent="    ")
 
 
-def _looked_at(check: Mapping[str, Any]) -> str:
+def _looked_at(check: KpackFolderRecord) -> str:
     parts = [
         f"{pluralize(check['files'], 'file')} looked at",
         *([f"{check['passed_by']} passed by because of their names"] if check["passed_by"] else []),
@@ -187,18 +235,3 @@ def _looked_at(check: Mapping[str, Any]) -> str:
         *([f"{check['special']} neither files nor folders"] if check["special"] else []),
     ]
     return ", ".join(parts)
-
-
-def _finding_lines(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
-    from fatpack.text.findings import finding_lines
-
-    groups: dict[str, list[FindingRecord]] = {}
-    for item in document["findings"]:
-        groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    unlisted: dict[str, list[UnlistedRecord]] = {}
-    for item in document.get("unlisted_findings", ()):
-        unlisted.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    for path in dict.fromkeys((*groups, *unlisted)):
-        yield from finding_lines(
-            groups.get(path, ()), "  ", unlisted=unlisted.get(path, ()), title=path, verbose=verbose
-        )

@@ -7,38 +7,93 @@ from __future__ import annotations
 
 from fatpack.errors import pluralize
 from fatpack.printable import printable
-from fatpack.text.findings import FindingList, finding_record, unlisted_records
+from fatpack.text.findings import FindingList, finding_lines_by_file, finding_record, unlisted_records
 from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
+    from typing import NotRequired, TypedDict
 
     from fatpack.commands.check_stages.run import LostCode, StagesReport
     from fatpack.commands.check_stages.stage import BuildStage, HostSide, StageArchCode
     from fatpack.text.findings import FindingRecord, UnlistedRecord
 
+    class ArchCodeRecord(TypedDict):
+        """The code of a stage for one architecture, and the names of its kernels."""
+
+        triple: str
+        arch: str
+        forms: list[str]
+        kernels: list[str]
+        all_named: bool
+
+    class HostSideRecord(TypedDict):
+        """The kernels that host code launches and registers; ``registered`` is None if it was not read."""
+
+        launched: list[str]
+        registered: list[str] | None
+        why_not: str
+
+    class StageRecord(TypedDict):
+        """One stage of a build."""
+
+        stage: str
+        files: list[str]
+        architectures: list[ArchCodeRecord]
+        unplaced: list[str]
+        host: HostSideRecord | None
+
+    class LostRecord(TypedDict):
+        """Code that a stage had and a later one lacks."""
+
+        what: str
+        arch: str
+        kernels: list[str]
+        had: str
+        stage: str
+        served_by: list[str]
+
+    class NotComparedRecord(TypedDict):
+        """A stage that could not be compared, and the reason."""
+
+        stage: str
+        why: str
+
+    class StagesDocument(TypedDict):
+        """The document of ``check-stages``."""
+
+        schema: str
+        stages: list[StageRecord]
+        of_no_stage: list[str]
+        lost: list[LostRecord]
+        not_compared: list[NotComparedRecord]
+        findings: list[FindingRecord]
+        unlisted_findings: NotRequired[list[UnlistedRecord]]
+
+
 SCHEMA = "fatpack.check/1"
 
 
-def stages_record(checked: StagesReport) -> dict[str, Any]:
+def stages_record(checked: StagesReport) -> StagesDocument:
     """Return the document of a check: the stages, what was lost on the way, and the findings."""
     found = FindingList()
     found.extend(checked.findings)
     unlisted = unlisted_records(found)
-    return {
+    document: StagesDocument = {
         "schema": SCHEMA,
         "stages": [_stage(each) for each in checked.stages],
         "of_no_stage": [each.path for each in checked.others],
         "lost": [_lost(each) for each in checked.lost],
         "not_compared": [{"stage": each.stage.kind, "why": each.why} for each in checked.not_compared],
         "findings": [finding_record(item) for item in found.kept],
-        **({"unlisted_findings": unlisted} if unlisted else {}),
     }
+    if unlisted:
+        document["unlisted_findings"] = unlisted
+    return document
 
 
-def _stage(stage: BuildStage) -> dict[str, Any]:
+def _stage(stage: BuildStage) -> StageRecord:
     return {
         "stage": stage.kind,
         "files": list(stage.paths),
@@ -48,7 +103,7 @@ def _stage(stage: BuildStage) -> dict[str, Any]:
     }
 
 
-def _part(part: StageArchCode) -> dict[str, Any]:
+def _part(part: StageArchCode) -> ArchCodeRecord:
     return {
         "triple": part.target.triple,
         "arch": part.target.arch,
@@ -58,7 +113,7 @@ def _part(part: StageArchCode) -> dict[str, Any]:
     }
 
 
-def _host(host: HostSide | None) -> dict[str, Any] | None:
+def _host(host: HostSide | None) -> HostSideRecord | None:
     if host is None:
         return None
     return {
@@ -68,7 +123,7 @@ def _host(host: HostSide | None) -> dict[str, Any] | None:
     }
 
 
-def _lost(lost: LostCode) -> dict[str, Any]:
+def _lost(lost: LostCode) -> LostRecord:
     return {
         "what": lost.what,
         "arch": lost.arch,
@@ -79,37 +134,27 @@ def _lost(lost: LostCode) -> dict[str, Any]:
     }
 
 
-def render_stages(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_stages(document: StagesDocument, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a document: a row for each stage, then the findings; ``verbose`` names the kernels."""
-    from fatpack.text.findings import finding_lines
-
     stages = document["stages"]
     for stage, row in zip(stages, align_columns(list(map(_row, stages))), strict=True):
         yield row
         for part in stage["architectures"] if verbose else ():
             names = ", ".join(part["kernels"]) or ("none" if part["all_named"] else "not named")
             yield printable(f"  {part['arch'] or part['triple']} ({', '.join(part['forms'])}): {names}")
-        if verbose and stage["host"]:
-            for what in ("launched", "registered"):
-                if stage["host"][what]:
-                    yield printable(f"  {what}: {', '.join(stage['host'][what])}")
-    groups: dict[str, list[FindingRecord]] = {}
-    for item in document["findings"]:
-        groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    unlisted: dict[str, list[UnlistedRecord]] = {}
-    for item in document.get("unlisted_findings", ()):
-        unlisted.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    for path in dict.fromkeys((*groups, *unlisted)):
-        yield from finding_lines(groups.get(path, ()), unlisted=unlisted.get(path, ()), title=path, verbose=verbose)
-    is_well = all(
-        item["severity"] == "note" for item in (*document["findings"], *document.get("unlisted_findings", ()))
-    )
+        if verbose and (host := stage["host"]):
+            for what, names_of in (("launched", host["launched"]), ("registered", host["registered"])):
+                if names_of:
+                    yield printable(f"  {what}: {', '.join(names_of)}")
+    unlisted = document.get("unlisted_findings", [])
+    yield from finding_lines_by_file(document["findings"], unlisted, verbose=verbose)
+    is_well = all(item["severity"] == "note" for item in (*document["findings"], *unlisted))
     if is_well and len(stages) > 1:
         so_far = " as far as they can be compared" if document["not_compared"] else ""
         yield f"every stage has what those before it have{so_far}"
 
 
-def _row(stage: Mapping[str, Any]) -> list[str]:
+def _row(stage: StageRecord) -> list[str]:
     parts, host = stage["architectures"], stage["host"]
     kernels = {name for part in parts for name in part["kernels"]}
     places = [part["arch"] or part["triple"] for part in parts]

@@ -1,7 +1,8 @@
 """Types of the listing that ``inspect`` makes of a file: JSON, text, sums and comparisons are made from it.
 
-The keys are those of ``fatpack.inspect/1`` (``schemas/inspect.schema.json``), in the order in which JSON has them. Keys
-that are not required are absent if there is nothing to say. Only annotations use this module: no command loads it.
+The keys are those of ``fatpack.inspect/1`` (``schemas/inspect.schema.json``), in the order in which JSON has them, and
+at the end those of ``fatpack.runtime/1`` (``schemas/runtime.schema.json``). Keys that are not required are absent if
+there is nothing to say. Only annotations use this module: no command loads it.
 """
 
 from __future__ import annotations
@@ -247,3 +248,142 @@ class ListedFile(OptionalFacts, Generic[Containers]):
 FileRecord: TypeAlias = ListedFile[list[ContainerRecord]]
 FileListing: TypeAlias = ListedFile[ListingRows]
 AnyFile: TypeAlias = FileRecord | FileListing
+
+
+# The records of ``inspect --runtime``: what each object and program of a file registers and launches.
+
+
+class RuntimeWrapper(TypedDict):
+    """A wrapper, which hands a container to a runtime."""
+
+    model: str
+    address: int
+    offset: int
+    version: int
+    target: int
+    target_offset: int | None
+    symbol: str
+
+
+class DescribedImage(TypedDict):
+    """An image that a descriptor names."""
+
+    offset: int | None
+    data_offset: int | None
+    size: int
+    target: str
+
+
+class RuntimeDescriptor(TypedDict):
+    """A descriptor of images for a runtime."""
+
+    model: str
+    address: int
+    offset: int | None
+    images: list[DescribedImage]
+
+
+class RuntimeConstructor(TypedDict):
+    """A function that runs before main; ``registers`` are the wrappers that it registers, None for an unknown one."""
+
+    section: str
+    priority: int | None
+    offset: int | None
+    address: int
+    function: str
+    registers: list[int | None]
+
+
+class RegisteredKernel(TypedDict):
+    """A kernel that a call registers."""
+
+    model: str
+    name: str
+    handle: int | None
+    function: str
+
+
+class RegisteredVariable(TypedDict):
+    """A variable that a call registers."""
+
+    model: str
+    name: str
+    function: str
+
+
+class LaunchRecord(TypedDict):
+    """A launch of a kernel."""
+
+    model: str
+    handle: int
+    offset: int | None
+    function: str
+
+
+class OffloadEntryRecord(TypedDict):
+    """An entry of the offload tables."""
+
+    kind: str
+    offset: int
+    address: int
+    name: str
+    flags: int
+    size: int
+    data: int
+    aux: int
+    layout: int
+
+
+class RegisteredCalls(TypedDict, total=False):
+    """What calls register and launch."""
+
+    kernels: list[RegisteredKernel]
+    variables: list[RegisteredVariable]
+    launches: list[LaunchRecord]
+
+
+class RegistrationFacts(RegisteredCalls, total=False):
+    """What was read of the code of an object or program: all keys, or none if its code was not read.
+
+    ``lacking`` are the architectures without a registered kernel, absent if images were not compared. ``likely`` are
+    names of kernels in the data of a program whose code cannot be read, absent for others.
+    """
+
+    linked: bool
+    machine: str
+    producer: str
+    awaited: list[str]
+    kernel_count: int
+    variable_count: int
+    unread: int
+    registers_entries: bool
+    unfollowed: int
+    compared: bool
+    lacking: dict[str, list[str]]
+    wrappers: list[RuntimeWrapper]
+    descriptors: list[RuntimeDescriptor]
+    constructors: list[RuntimeConstructor]
+    entries: list[OffloadEntryRecord]
+    called: dict[str, int]
+    likely: list[str]
+
+
+class UnitRecord(RegistrationFacts):
+    """One object or program, and where the facts about it were read."""
+
+    member: str | None
+    host: str
+    read: str
+
+
+class RuntimeRecord(TypedDict):
+    """One file of ``inspect --runtime``; of one that could not be read, ``error`` is the reason."""
+
+    path: str
+    size: int | None
+    units: list[UnitRecord]
+    findings: list[FindingRecord]
+    verdict: NotRequired[str]
+    why_not: NotRequired[str]
+    unlisted_findings: NotRequired[list[UnlistedRecord]]
+    error: NotRequired[FailureRecord]

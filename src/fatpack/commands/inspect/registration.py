@@ -31,6 +31,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from fatpack.commands.inspect.listing import (
+        FailureRecord,
+        OffloadEntryRecord,
+        RegisteredCalls,
+        RegisteredKernel,
+        RegisteredVariable,
+        RegistrationCountsRecord,
+        RegistrationFacts,
+        RuntimeConstructor,
+        RuntimeDescriptor,
+        RuntimeRecord,
+        RuntimeWrapper,
+        UnitRecord,
+    )
     from fatpack.inputs.files import InputFile
     from fatpack.io.source import View
     from fatpack.registration.analysis.findings import KernelsByArch
@@ -40,7 +54,7 @@ if TYPE_CHECKING:
 SCHEMA = "fatpack.runtime/1"
 
 
-def registration_record(view: View) -> dict[str, Any]:
+def registration_record(view: View) -> RuntimeRecord:
     """Return the record of one file."""
     scanned = judgement.ScannedContainers(scan(view))
     found = list(judgement.read_registering_files(view, scanned))
@@ -49,32 +63,34 @@ def registration_record(view: View) -> dict[str, Any]:
     findings.extend(scanned.findings)
     findings.extend(item for part in found for item in part.findings)
     unlisted = unlisted_records(findings)
-    return {
+    record: RuntimeRecord = {
         "path": view.chain[0] if view.chain else "",
         "size": len(view),
         "verdict": verdict.word,
         "why_not": verdict.why_not if verdict.word == judgement.NOT_JUDGED else "",
         "units": [unit for part in found if (unit := _unit_record(part, scanned)) is not None],
         "findings": [finding_record(item) for item in findings.kept],
-        **({"unlisted_findings": unlisted} if unlisted else {}),
     }
+    if unlisted:
+        record["unlisted_findings"] = unlisted
+    return record
 
 
-def failed_registration_record(path: str, error: FatpackError | OSError) -> dict[str, Any]:
+def failed_registration_record(path: str, error: FatpackError | OSError) -> RuntimeRecord:
     """Return the record of a file that could not be read at all."""
-    problem = {"message": error_message(error), "exit_code": exit_code(error)}
+    problem: FailureRecord = {"message": error_message(error), "exit_code": exit_code(error)}
     return {"path": path, "size": None, "units": [], "findings": [], "error": problem}
 
 
-def _unit_record(part: judgement.RegisteringFile, scanned: judgement.ScannedContainers) -> dict[str, Any] | None:
+def _unit_record(part: judgement.RegisteringFile, scanned: judgement.ScannedContainers) -> UnitRecord | None:
     """Return the record of one object or program, None if it registers nothing."""
-    record: dict[str, Any] = {"member": part.member, "host": part.host, "read": part.way}
     evidence = part.evidence
     if evidence is None:
-        return record
+        return {"member": part.member, "host": part.host, "read": part.way}
     if not (evidence.called or evidence.wrappers or evidence.tables or evidence.stubs or evidence.binaries):
         return None
-    record |= _facts(evidence, part.kernels)
+    facts = _facts(evidence, part.kernels)
+    record: UnitRecord = {"member": part.member, "host": part.host, "read": part.way, **facts}
     if part.way == "no capstone":
         known = kernel_names_by_arch(scanned.containers.get(part.numbers, []), judgement.IMAGES) or {}
         likely = analyze.likely_registered(part.view, part.host, set[str]().union(*known.values()))
@@ -82,7 +98,10 @@ def _unit_record(part: judgement.RegisteringFile, scanned: judgement.ScannedCont
     return record
 
 
-def _facts(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> dict[str, Any]:
+def _facts(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> RegistrationFacts:
+    compared: RegistrationFacts = {"compared": kernels is not None}
+    if kernels:
+        compared["lacking"] = findings.missing_kernels(kernels, evidence.kernels.keys())
     return {
         "linked": evidence.is_linked,
         "machine": evidence.memory.machine,
@@ -93,8 +112,7 @@ def _facts(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> dic
         "unread": evidence.unread,
         "registers_entries": counts.registers_entries(evidence),
         "unfollowed": evidence.unfollowed,
-        "compared": kernels is not None,
-        **({"lacking": findings.missing_kernels(kernels, evidence.kernels.keys())} if kernels else {}),
+        **compared,
         "wrappers": _wrappers(evidence),
         "descriptors": _descriptors(evidence),
         "constructors": _constructors(evidence),
@@ -104,7 +122,7 @@ def _facts(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> dic
     }
 
 
-def _wrappers(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
+def _wrappers(evidence: RegistrationEvidence) -> list[RuntimeWrapper]:
     return [
         {
             "model": each.model,
@@ -119,7 +137,7 @@ def _wrappers(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     ]
 
 
-def _descriptors(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
+def _descriptors(evidence: RegistrationEvidence) -> list[RuntimeDescriptor]:
     return [
         {
             "model": each.model,
@@ -139,7 +157,7 @@ def _descriptors(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     ]
 
 
-def _constructors(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
+def _constructors(evidence: RegistrationEvidence) -> list[RuntimeConstructor]:
     return [
         {
             "section": each.section,
@@ -153,29 +171,32 @@ def _constructors(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
     ]
 
 
-def _calls(evidence: RegistrationEvidence) -> dict[str, list[dict[str, Any]]]:
+def _calls(evidence: RegistrationEvidence) -> RegisteredCalls:
     """Return what calls register and launch, each with the function that the call is in."""
-    kernels, variables = [], []
+    kernels: list[RegisteredKernel] = []
+    variables: list[RegisteredVariable] = []
     for each in evidence.registered:
-        known = {"model": each.model, "name": each.name}
-        function = {"function": _title(evidence, each.caller)}
+        function = _title(evidence, each.caller)
         if each.is_kernel:
-            kernels.append({**known, "handle": each.handle, **function})
+            kernels.append({"model": each.model, "name": each.name, "handle": each.handle, "function": function})
         else:
-            variables.append({**known, **function})
-    launches = [
-        {
-            "model": each.model,
-            "handle": each.handle,
-            "offset": _offset(evidence, each.at),
-            "function": evidence.stubs.get(each.caller) or _title(evidence, each.caller),
-        }
-        for each in evidence.launches
-    ]
-    return {"kernels": kernels, "variables": variables, "launches": launches}
+            variables.append({"model": each.model, "name": each.name, "function": function})
+    return {
+        "kernels": kernels,
+        "variables": variables,
+        "launches": [
+            {
+                "model": each.model,
+                "handle": each.handle,
+                "offset": _offset(evidence, each.at),
+                "function": evidence.stubs.get(each.caller) or _title(evidence, each.caller),
+            }
+            for each in evidence.launches
+        ],
+    }
 
 
-def _entries(evidence: RegistrationEvidence) -> list[dict[str, Any]]:
+def _entries(evidence: RegistrationEvidence) -> list[OffloadEntryRecord]:
     return [
         {
             "kind": each.kind,
@@ -223,14 +244,14 @@ _WAYS = {
 }
 
 
-def render_registration(record: dict[str, Any]) -> Iterator[str]:
+def render_registration(record: RuntimeRecord) -> Iterator[str]:
     """Yield the lines for one file."""
     path = printable(record["path"])
     if not record["units"]:
         yield f"{path}: nothing that launches or registers device code"
     for unit in record["units"]:
         name = path if unit["member"] is None else f"{path}({printable(unit['member'])})"
-        what = {True: "program", False: "object"}.get(unit.get("linked"), unit["host"])
+        what = unit["host"] if "linked" not in unit else "program" if unit["linked"] else "object"
         facts = [what, unit.get("machine", ""), _WAYS[unit["read"]]]
         yield f"{name}: {', '.join(fact for fact in facts if fact)}"
         if "called" in unit:
@@ -247,8 +268,15 @@ def render_registration(record: dict[str, Any]) -> Iterator[str]:
     yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=1)
 
 
-def _unit_lines(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
-    total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
+def _unit_lines(unit: UnitRecord, *, is_registered: bool) -> Iterator[str]:
+    total: RegistrationCountsRecord = {
+        "member": unit["member"],
+        "models": [],
+        "kernels": unit["kernel_count"],
+        "variables": unit["variable_count"],
+        "records": 0,
+        "by": unit["producer"],
+    }
     is_of_link = total["by"] == WRAPPER and not total["kernels"]
     own = registration_words(total, is_registered=is_registered)
     yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else own}"
@@ -264,33 +292,39 @@ def _unit_lines(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
         yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")
-    for each in unit["descriptors"]:
-        images = pluralize(len(each["images"]), "image")
-        yield printable(f"  descriptor {each['model']} at {each['offset'] or 0:#x}: {images}")
-        for image in each["images"]:
+    for descriptor in unit["descriptors"]:
+        images = pluralize(len(descriptor["images"]), "image")
+        yield printable(f"  descriptor {descriptor['model']} at {descriptor['offset'] or 0:#x}: {images}")
+        for image in descriptor["images"]:
             place = f" at {image['data_offset']:#x}" if image["data_offset"] else ""
             yield printable(f"    image {image['target'] or '-'}{place}, {pluralize(image['size'], 'byte')}")
-    for each in unit["constructors"]:
-        title = each["function"] or f"{each['address']:#x}"
-        priority = "" if each["priority"] is None else f", priority {each['priority']}"
-        leads = [f"{wrapper:#x}" if wrapper is not None else "unknown" for wrapper in each["registers"]]
+    for constructor in unit["constructors"]:
+        title = constructor["function"] or f"{constructor['address']:#x}"
+        priority = "" if constructor["priority"] is None else f", priority {constructor['priority']}"
+        leads = [f"{wrapper:#x}" if wrapper is not None else "unknown" for wrapper in constructor["registers"]]
         what = f" registers {', '.join(leads)}" if leads else ""
-        place = f" at {each['offset']:#x}" if each["offset"] else ""
-        yield printable(f"  constructor{place} ({each['section']}{priority}): {title}{what}")
-    calls = {what: [each for each in unit[what] if each["name"] or not is_loop] for what in ("kernels", "variables")}
-    for each in calls["kernels"]:
-        handle = f" at {each['handle']:#x}" if each["handle"] is not None else ""
-        yield printable(f"  kernel {each['model']} {each['name'] or '(name not read)'}{handle}")
-    for each in calls["variables"]:
-        yield printable(f"  variable {each['model']} {each['name'] or '(name not read)'}")
-    for each in unit["entries"]:
-        size = f", {pluralize(each['size'], 'byte')}" if each["size"] else ""
-        flags = f", flags {each['flags']:#x}" if each["flags"] else ""
-        name = each["name"] or "(name not read)"
-        yield printable(f"  entry {each['kind']} {name} at {each['address']:#x}{size}{flags}")
-    for each in unit["launches"]:
-        yield printable(f"  launch {each['model']} of {each['handle']:#x} in {each['function'] or '?'}")
+        place = f" at {constructor['offset']:#x}" if constructor["offset"] else ""
+        yield printable(f"  constructor{place} ({constructor['section']}{priority}): {title}{what}")
+    yield from _call_lines(unit, has_loop=is_loop)
     yield from _lacking(unit.get("lacking", {}))
+
+
+def _call_lines(unit: UnitRecord, *, has_loop: bool) -> Iterator[str]:
+    """Yield what is registered and launched; with a loop over the entries, calls without a name are that loop."""
+    for kernel in unit["kernels"]:
+        if kernel["name"] or not has_loop:
+            handle = f" at {kernel['handle']:#x}" if kernel["handle"] is not None else ""
+            yield printable(f"  kernel {kernel['model']} {kernel['name'] or '(name not read)'}{handle}")
+    for variable in unit["variables"]:
+        if variable["name"] or not has_loop:
+            yield printable(f"  variable {variable['model']} {variable['name'] or '(name not read)'}")
+    for entry in unit["entries"]:
+        size = f", {pluralize(entry['size'], 'byte')}" if entry["size"] else ""
+        flags = f", flags {entry['flags']:#x}" if entry["flags"] else ""
+        name = entry["name"] or "(name not read)"
+        yield printable(f"  entry {entry['kind']} {name} at {entry['address']:#x}{size}{flags}")
+    for launch in unit["launches"]:
+        yield printable(f"  launch {launch['model']} of {launch['handle']:#x} in {launch['function'] or '?'}")
 
 
 def _lacking(missing: dict[str, list[str]]) -> Iterator[str]:
@@ -410,7 +444,7 @@ class _RegistrationReader(Record):
         if leaf.package:
             found = [finding_record(item) for item in leaf.findings]
             code = exit_code_for_findings((item["severity"], item["code"]) for item in found)
-            record: dict[str, Any] = {"path": leaf.path, "size": leaf.size, "units": [], "findings": found}
+            record: RuntimeRecord = {"path": leaf.path, "size": leaf.size, "units": [], "findings": found}
             return self._made(record, code, is_file=False) if code else ShownFile(is_file=False)
         assert leaf.view is not None
         try:
@@ -422,7 +456,7 @@ class _RegistrationReader(Record):
         count = len(record["units"])
         return self._made(record, code, images=count or None, size=size) if count or code else ShownFile(size=size)
 
-    def _made(self, record: dict[str, Any], code: int, **facts: Any) -> ShownFile:
+    def _made(self, record: RuntimeRecord, code: int, **facts: Any) -> ShownFile:
         error = record["error"]["message"] if record.get("error") else ""
         if self.as_json:
             return ShownFile(PreparedJson(json_text(record, "\n  ")), code, error, **facts)

@@ -802,7 +802,7 @@ def registration_lines(
         yield f"{indent}{registration_words(total, is_registered=is_registered)}, in {pluralize(len(group), 'member')}"
 
 
-def registration_words(record: Mapping[str, Any], *, is_registered: bool = True) -> str:
+def registration_words(record: RegistrationCountsRecord, *, is_registered: bool = True) -> str:
     """Return what a unit registers, or declares for nobody."""
     from fatpack.registration.analysis.counts import CALLS
 
