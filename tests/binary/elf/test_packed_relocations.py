@@ -10,8 +10,12 @@ from tests import reference
 
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.packed_relocations import unpack_relocations
-from fatpack.binary.elf.relocations import MAX_RELOCATIONS, RelocationShape, unpacked_relocations
+from fatpack.binary.elf.relocations import (
+    MAX_RELOCATIONS,
+    RelocationShape,
+    unpack_relocations,
+    unpacked_relocations,
+)
 from fatpack.errors import FormatError
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource
