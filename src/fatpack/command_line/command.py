@@ -183,7 +183,7 @@ class Command(click.Command):
         self.format_options(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, and the names of those that most commands share."""
+        """Write the options, and the names of the shared ones."""
         params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         rows = [each.get_help_record(ctx) for each in params if not isinstance(each, SharedOption)]
         with formatter.section("Options"):
@@ -240,7 +240,7 @@ def write_failure(schema: str, text: str, code: int) -> None:
 
 
 class JsonFailures:
-    """While a command runs that was asked for JSON: what fails it is written as a document too, and goes on."""
+    """While a command runs with --json: its error is written as a document too, and raised again."""
 
     def __init__(self, schema: str) -> None:
         self._schema = schema

@@ -67,10 +67,10 @@ def warn_stale_temp_files(folder: str, *, quiet: bool = False) -> None:
 class StatusLine:
     """One line that says how far a long command is: on a terminal's stderr only, after a second, gone when finished.
 
-    While a line is :meth:`watched`, it is also shown where nobody reports progress: a clock interrupts the work.
+    While a line is :meth:`watched`, it is also shown while no progress is reported: a timer interrupts the work.
     """
 
-    #: seconds before anything is shown; whoever waits less needs no line
+    #: seconds before anything is shown; shorter work needs no line
     PATIENCE = 1.0
 
     #: seconds between two states that are shown
@@ -146,7 +146,7 @@ def _set_clock(seconds: float, handler: Callable[..., None] | None) -> bool:
     try:
         if handler is not None:
             if signal.getsignal(signal.SIGALRM) not in (signal.SIG_DFL, handler):
-                return False  # whoever calls us has a clock of his own
+                return False  # the caller uses the timer itself
             signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
         if handler is None:

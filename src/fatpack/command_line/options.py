@@ -193,7 +193,7 @@ def _coloured(choice: str) -> AbstractContextManager[object]:
 
 
 def allow_any_output(force: bool) -> None:
-    """Let the command write as much as it comes to if that is asked for, and no option says how much that may be."""
+    """Lift the output limit with --force, unless --max-output sets it."""
     if force and current_budget().output is None:
         current_budget().output = sys.maxsize
 

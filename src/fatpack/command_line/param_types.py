@@ -100,7 +100,7 @@ class Typed:
 
 
 class FileType(StringType):
-    """A ``file`` or ``dir``, which shells complete. Whoever opens it reports that it is missing."""
+    """A ``file`` or ``dir``, which shells complete. It may be missing: opening it reports that."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -128,7 +128,7 @@ class SuggestionType(StringType):
     ``held`` is the property of images in the files of the command line whose values are offered, as ``arch``; with
     ``beside`` the other words are offered too. ``given`` returns the words where they depend on the values in front of
     the cursor. ``marked`` are words that begin with a mark, by the mark: they are looked up only after it was typed.
-    ``accepted`` filters the values that files hold down to those that the option takes.
+    ``accepted`` selects the values of files that the option takes.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class ChoiceListType(SuggestionType):
 
 
 class PairsType(StringType):
-    """Several ``key=value`` with commas between them; ``keys`` are those that shells offer, each with its type."""
+    """Several ``key=value`` with commas between them; shells complete ``keys``, each with its type."""
 
     def __init__(self, keys: Mapping[str, StringType]) -> None:
         self.keys = keys

@@ -46,7 +46,7 @@ def get_style(stream: TextIO | None = None) -> Style:
 def write_text(lines: Iterable[str], *, verbose: int = 0, wraps: bool = False) -> None:
     """Write lines for people to stdout as :func:`get_style` says; ``verbose`` ones stay whole, for names to be copied.
 
-    With ``wraps``, lines that are too wide go on in the next, for what is to be typed stands in them.
+    With ``wraps``, lines that are too wide are wrapped, because they have words for users to type.
     """
     look = get_style()
     if wraps and not verbose:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TreeSummary:
-    """The counts of one tree: the files that were read, those with device code, and what was not looked into.
+    """The counts of one tree: files read, files with device code, and skipped files.
 
     ``images`` are kernels where rows of kernels are asked for, and files without any count as those without device code
     then. ``size`` are the bytes of the files with device code, ``unread`` the files that could not be read.
@@ -161,7 +161,7 @@ class TreeListing:
     def shown(self, path: str, view: View | None = None) -> Iterator[ShownFile]:
         """Yield what is shown of the leaves of a name: of an open package, or without a view, of a folder or pattern.
 
-        Those that are only counted are not among them.
+        Files that are only counted are not among them.
         """
         from fatpack.inputs.files import input_kind, walk_input
         from fatpack.inputs.map_files import map_files

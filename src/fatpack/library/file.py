@@ -43,7 +43,7 @@ else:
 
 __all__ = ["Container", "File", "Files", "Image", "Images", "files", "open", "scan"]
 
-#: The public container and image: those that are found in a file, with their place and what their bytes are.
+#: The public container and image: found in a file, with their place and the form of their bytes.
 #: Formats read and write :class:`fatpack.model.Container` and :class:`fatpack.model.Image`, which have no place.
 Container = FoundContainer
 Image = FoundImage
@@ -138,7 +138,7 @@ class File:
     ) -> Images:
         """Return the images of all containers, or the selected ones; nested images follow the image around them.
 
-        The keywords are patterns as in :class:`Selector`, for those who need no other condition.
+        The keywords are patterns as in :class:`Selector`, if you need no other condition.
         """
         from fatpack.selectors.select import Selector
 

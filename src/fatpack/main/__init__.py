@@ -126,7 +126,7 @@ def _open_closed_streams() -> None:
     """Point closed standard streams at nothing: the next file opened would take their numbers, and be written to.
 
     Reading from a closed stdin and writing to a closed stdout fail as they would without that: what is not there is not
-    empty, and what somebody asked for must not vanish.
+    empty, and the requested output must not be lost.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:

@@ -51,7 +51,7 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     "names", type=SuggestionType(lambda: [*commands.COMMANDS, *PAGES], given=_names), metavar="[NAME]", nargs=-1
 )
 def command(names: tuple[str, ...]) -> int:
-    """Show the help of a command, or a page: commands, options (those that most commands share) or limits."""
+    """Show the help of a command, or a page: commands, options (shared by most commands) or limits."""
     if not names:
         click.echo(command_help(""))
         return 0
@@ -143,7 +143,7 @@ def shared_options(width: int | None = None) -> str:
     from fatpack.command_line import options
 
     formatter = _formatter(width)
-    formatter.write_text("Options that most commands share. The help of a command lists those that it has.")
+    formatter.write_text("Options that most commands share. The help of each command lists the ones it has.")
     formatter.write_paragraph()
     context = click.Context(command)
     rows = [option.get_help_record(context) for option in options.shared()]

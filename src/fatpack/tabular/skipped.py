@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: not read. Bytes between containers may have been a container.
 NOT_READ = ("FP1002", "FP1004", "FP1005", "FP1006", "FP1008")
 
-#: those that mean that this version does not support it
+#: codes of features that this version does not support
 _UNSUPPORTED = ("FP1006", "FP1008")
 
 #: LIMIT: findings of one code in a file whose messages are listed; a row has three, and the number of the others
@@ -33,7 +33,7 @@ REASONS = {
     "vanished": ("file", "files", "they were gone when their turn came"),
     "special": ("pipe, socket or device", "pipes, sockets and devices", "they are not read"),
     "links": ("link", "links", "links in folders are not followed"),
-    "excluded": ("file or folder", "files and folders", "left out by name, as was asked"),
+    "excluded": ("file or folder", "files and folders", "excluded by name"),
     "passed": (
         "file passed over",
         "files passed over",

@@ -65,7 +65,7 @@ class FindingList:
         self._count_of: dict[ListKind, int] = {}
 
     def add(self, item: Finding) -> None:
-        """Keep a finding, or count it; of one that stands for several, keep one."""
+        """Keep a finding, or count it; keep one of several equal ones."""
         kind: ListKind = (item.code, item.severity, item.span.source)
         more = item.count
         if len(self.kept) >= KEPT:
@@ -186,7 +186,7 @@ def _kind(item: FindingRecord | UnlistedRecord) -> TextKind:
 
 
 def _message(item: FindingRecord) -> str:
-    """Return the message without the offset of the finding itself, which stands in front of it."""
+    """Return the message without the offset of the finding itself, which precedes the message."""
     return without_offset(item["message"], item["offset"])
 
 

@@ -60,7 +60,7 @@ def document_pieces(
 ) -> Iterator[str]:
     """Yield the text of a document: its head, and under a key items that are made while it is written.
 
-    ``written`` is called behind each: before the next is asked for. ``tail`` gives what stands behind all of them.
+    ``written`` is called after each, before the next is computed. ``tail`` gives the text after all of them.
     """
     yield "{" + "".join(f"\n {quoted(name)}: {json_text(value)}," for name, value in head.items())
     before, end = f"\n {quoted(key)}: [", "[]"

@@ -19,7 +19,7 @@ class Markup(str):
 
 
 def escape_markup(text: str) -> Markup:
-    """Return text as markup that shows it: control characters, those that turn the direction too, as escapes."""
+    """Return text as markup that shows it: control characters, also bidirectional ones, as escapes."""
     if isinstance(text, Markup):
         return text
     if "\n" in text:  # lines of titles and lists are ours; names have no line of their own

@@ -1,7 +1,7 @@
 """Terminal output: colour for a few words, and tables that fit. Files and pipes get plain text.
 
 A command decides once (``fatpack.command_line.terminal.get_style``) and hands the :class:`Style` to what renders.
-Colour comes last, over words that stand in their columns already: whatever measures text sees none of it.
+Colour comes last, after the words are in their columns: code that measures text sees none of it.
 """
 
 from __future__ import annotations

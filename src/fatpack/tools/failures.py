@@ -53,7 +53,7 @@ def print_failure(name: str, family: str, program: str, error: FatpackError | OS
         sys.stderr.write(printable(beginning + text) + "\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody listens; the exit code is what is left
+        pass  # stderr is closed; only the exit code is left
     return 1
 
 

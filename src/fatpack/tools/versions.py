@@ -18,7 +18,7 @@ class ToolVersions(Record):
     """The versions of one project that its stand-ins can follow, the default first.
 
     With ``has_mixture``, a stand-in that is told no version follows the first, and a later one where the first does not
-    know what it is asked for.
+    know an option.
     """
 
     project: str

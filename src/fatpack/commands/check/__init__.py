@@ -2,7 +2,7 @@
 
 ==========  ==================================================================================
 ``kpack/``  whether the programs of a folder find their device code in the kpack archives there
-``policy/`` whether files, folders and packages have the device code that somebody asks for, and none that he forbids
+``policy/`` checks that files, folders and packages have the required device code, and no forbidden one
 ``stages/`` what a later stage of one unit's pipeline lost of what an earlier one has
 ==========  ==================================================================================
 

@@ -85,7 +85,7 @@ class MetadataDeclaration(Record):
 
 
 def unique_claims(claims: Iterator[MetadataClaim]) -> tuple[MetadataClaim, ...]:
-    """Return claims, each once. Raises Unreadable for too many."""
+    """Return claims, each once. Raises UnreadableDeclaration for too many."""
     found: dict[MetadataClaim, None] = {}
     for claim in claims:
         found[claim] = None
@@ -101,7 +101,7 @@ def truncate(value: object) -> str:
 
 
 def parse_json_object(data: bytes) -> dict[str, Any]:
-    """Return the object that JSON is. Raises Unreadable."""
+    """Return the object that JSON is. Raises UnreadableDeclaration."""
     import json
 
     try:
@@ -113,14 +113,14 @@ def parse_json_object(data: bytes) -> dict[str, Any]:
 
 
 def require_object(value: object, what: str) -> dict[str, Any]:
-    """Return a value that must be an object. Raises Unreadable."""
+    """Return a value that must be an object. Raises UnreadableDeclaration."""
     if not isinstance(value, dict):
         raise UnreadableDeclaration(f"{what} is no object")
     return value
 
 
 def require_strings(value: object, what: str) -> list[str]:
-    """Return a value that must be a list of texts. Raises Unreadable."""
+    """Return a value that must be a list of texts. Raises UnreadableDeclaration."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UnreadableDeclaration(f"{what} is no list of texts")
     return value
@@ -129,7 +129,7 @@ def require_strings(value: object, what: str) -> list[str]:
 def header_fields(data: bytes) -> Iterator[tuple[str, str]]:
     """Yield the fields before the first empty line, names in lower case: RFC 822, as METADATA and control have it.
 
-    Raises Unreadable for bytes that are no UTF-8, and for lines that are no field.
+    Raises UnreadableDeclaration for bytes that are no UTF-8, and for lines that are no field.
     """
     try:
         lines = data.decode().split("\n")
@@ -170,7 +170,7 @@ _CUDA = "Environment :: GPU :: NVIDIA CUDA"
 
 
 def classifier_declaration(data: bytes) -> MetadataDeclaration:
-    """Return what METADATA declares by classifiers: the highest version that it names. Raises Unreadable."""
+    """Return what METADATA declares by classifiers: the highest version that it names. Raises UnreadableDeclaration."""
     claims = unique_claims(_classifier_claims(data))
     return MetadataDeclaration("Classifier", (max(claims, key=lambda claim: claim.version[:1]),) if claims else ())
 
@@ -197,7 +197,7 @@ _BOUND = re.compile(r"(>=|<=|<|==|=|)\s{0,9}([0-9]{1,3})\.([0-9])(?:\.\*|\*)?(?:
 
 
 def conda_declaration(data: bytes) -> MetadataDeclaration:
-    """Return what the file declares. Raises Unreadable."""
+    """Return what the file declares. Raises UnreadableDeclaration."""
     return MetadataDeclaration(_PACKAGE, unique_claims(_conda_claims(parse_json_object(data))))
 
 
@@ -227,7 +227,7 @@ DEBIAN_FIELD = "X-ROCm-GPU-Architecture"
 
 
 def debian_declaration(data: bytes) -> MetadataDeclaration:
-    """Return what the file declares. Raises Unreadable."""
+    """Return what the file declares. Raises UnreadableDeclaration."""
     return MetadataDeclaration(DEBIAN_FIELD, unique_claims(_debian_claims(data)), ("amd",))
 
 
@@ -255,7 +255,7 @@ _MARKER = re.compile(r"""extra\s{0,9}==\s{0,9}["']([^"']{1,64})["']""")
 
 
 def extras_declaration(data: bytes) -> MetadataDeclaration:
-    """Return what METADATA declares by extras. Raises Unreadable."""
+    """Return what METADATA declares by extras. Raises UnreadableDeclaration."""
     return MetadataDeclaration("Provides-Extra", unique_claims(_extras_claims(data)), ("amd",))
 
 
@@ -267,7 +267,7 @@ def _extras_claims(data: bytes) -> Iterator[MetadataClaim]:
 
 
 def required_distributions(data: bytes) -> tuple[str, ...]:
-    """Return the distributions that METADATA requires for architectures of AMD. Raises Unreadable."""
+    """Return the distributions that METADATA requires for architectures of AMD. Raises UnreadableDeclaration."""
     found = dict[str, None]()
     for name, value in header_fields(data):
         if name != "requires-dist":
@@ -300,7 +300,7 @@ _SOURCE = "variant.json"
 
 
 def variant_declaration(data: bytes) -> MetadataDeclaration:
-    """Return what the file declares. Raises Unreadable."""
+    """Return what the file declares. Raises UnreadableDeclaration."""
     variants = require_object(parse_json_object(data).get("variants"), "variants")
     if len(variants) != 1:
         raise UnreadableDeclaration(f"it has {pluralize(len(variants), 'variant')}, and a wheel must be for one")
@@ -500,7 +500,7 @@ def _wheel(folder: str, info: str, budget: Budget) -> Iterator[DeclaringFile]:
 
 
 def _recorded(folder: str, path: str, budget: Budget) -> frozenset[str]:
-    """Return the files of an unpacked wheel. Raises Unreadable, FatpackError, ``OSError``."""
+    """Return the files of an unpacked wheel. Raises UnreadableDeclaration, FatpackError, ``OSError``."""
     with open_source(path, budget=budget) as source:
         data = source.beginning(MAX_DECLARATION_SIZE + 1)
     if len(data) > MAX_DECLARATION_SIZE:
@@ -565,7 +565,7 @@ def _is_in(path: str, scopes: Sequence[str]) -> bool:
 
 
 def _wheels(met: Sequence[DeclaringFile], needs: Sequence[str]) -> list[str]:
-    """Return the wheels of some distributions, among those that were met."""
+    """Return the wheels of some distributions, among the wheels that were read."""
     paths = dict.fromkeys(place.package for place in met)
     return [path for path in paths if normalize_name(os.path.basename(path).partition("-")[0]) in needs]
 
@@ -590,7 +590,7 @@ def _undeclared(found: Sequence[FileImageSets], names: Sequence[str], scopes: Se
 
 
 def _is_named(path: str, name: str, names: Sequence[str]) -> bool:
-    """Return whether a file is what a name stands for, or in it; of one name alone, all are."""
+    """Return whether a file is the one at a path, or in it; with a single path, every file is."""
     inside = f"{name}{SEPARATOR}", f"{name.rstrip(os.sep)}{os.sep}"
     is_in = path == name or path.startswith(inside)
     return len(names) == 1 or is_in or fnmatch.fnmatchcase(path.partition(SEPARATOR)[0], name)

@@ -183,7 +183,7 @@ def builtin_presets() -> tuple[Preset, ...]:
 
 
 def all_presets(config: PolicyConfig | None) -> dict[str, tuple[str, ...]]:
-    """Return what presets stand for: those of a project come before those that fatpack brings."""
+    """Return the presets: a project's own take precedence over fatpack's."""
     found = {preset.name: (preset.require,) for preset in builtin_presets()}
     return {**found, **(config.presets if config is not None else {})}
 
@@ -273,7 +273,7 @@ class Requirement(Record):
 
 def parse_forbidden(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of architectures in some texts, with commas between. Raises UsageError for one that no name
-    can match: it would forbid nothing, and nobody would know.
+    can match: it would silently forbid nothing.
     """
     from fatpack.targets.vocabulary import load_vocabulary, nearest_names
 
@@ -387,7 +387,7 @@ class Policy(Record):
     """The rules for files; ``per`` is what must serve each device: every ``unit``, or some unit of every ``library``.
 
     ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
-    kernels of large libraries too, to name those that lack something. ``verify`` reads all there is to its last byte.
+    kernels of large libraries too, to name the incomplete ones. ``verify`` reads every file to its last byte.
     ``strict`` fails what ``registered`` could not judge.
     """
 
@@ -432,7 +432,7 @@ class Policy(Record):
         )
 
     def asks(self, vendors: Sequence[str]) -> bool:
-        """Return whether anything is asked of a library with code for the devices of these vendors."""
+        """Return whether a rule applies to a library with code for the devices of these vendors."""
         all_are_asked = not self.require or self.forbid or self.uniform or self.registered
         return bool(all_are_asked) or any(item.device.vendor in vendors for item in self.require)
 

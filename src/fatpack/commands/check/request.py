@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fatpack.tabular.read_many import FileCallback
 
 
-# The check: what was named, read once; each rule of the policy held against it.
+# The check: all paths are read once, and every rule of the policy is applied.
 
 
 def check_policy(
@@ -121,7 +121,7 @@ def check(
     too, ``strict`` fails what ``registered`` could not judge.
 
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
-    for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
+    for a policy without rules, or with contradictory ones, and TargetError for an unknown device.
     """
     names = as_paths("paths", paths)
     check_bools(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)

@@ -64,7 +64,7 @@ _WAITS = "it is relocatable: only the output of the device link counts"
 class DeviceSupport(Record):
     """The support of a unit for a device: ``serves``, the ``rule`` and ``reason`` for it, and if that is certain.
 
-    What nobody can know of it does not serve, and is not certain. ``compiles`` says that no machine code serves, and
+    If that cannot be known, it does not serve, and is not certain. ``compiles`` says that no machine code serves, and
     the driver compiles what does.
     """
 
@@ -122,7 +122,7 @@ def supports(unit: seen.ImageSet, device: Device) -> DeviceSupport:
 
 
 def supports_later_devices(unit: ImageSetRows, device: Device) -> bool:
-    """Return whether every later device is served, also those that nobody knows yet: plain PTX is for all from its
+    """Return whether every later device is served, also future ones: plain PTX is for all from its
     number on (C7), and what lies between the device and that number is served by something else.
     """
     arch, asked = device.nvidia, unit.offered
@@ -154,7 +154,7 @@ def map_package_files(
 ) -> dict[str, T]:
     """Return what ``make`` makes of files in packages, by their paths: each package is opened and walked once.
 
-    Files that are in no package, and those that the walk does not come to, are left out. ``make`` works in forks.
+    Files that are in no package, and files that the walk does not reach, are left out. ``make`` works in forks.
     """
     packages: dict[str, dict[str, None]] = {}
     for path in paths:
@@ -452,7 +452,7 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
 
 # The input of every rule: the rows, the policy, and the kernels that are read where a rule is broken.
 
-#: LIMIT: bytes of a library whose kernels are read to name those that lack an architecture; more only if that is asked.
+#: LIMIT: bytes of a library whose kernels are read to name the ones that lack an architecture; no limit with --kernels.
 MAX_BYTES_FOR_KERNEL_NAMES = 256 << 20
 
 
@@ -488,13 +488,13 @@ class RuleContext:
                 yield row
 
     def vendors(self, name: str) -> Iterator[str]:
-        """Yield for whose devices the images are that a name stands for, also if others are chosen from with them."""
+        """Yield the vendors of the images at a path, also of images in one set with others."""
         for unit in (unit for item in self.found for unit in item.units):
             if len(self.names) == 1 or any(is_named(row.path, name) for row in unit.images):
                 yield unit.vendor
 
     def of(self, name: str) -> list[FileImageSets]:
-        """Return the files that a name stands for."""
+        """Return the files at a path of the request."""
         if len(self.names) == 1:
             return self.found
         return [item for item in self.found if is_named(item.last.path, name)]
@@ -559,6 +559,6 @@ def inside_prefixes(name: str) -> tuple[str, str]:
 
 
 def is_named(path: str, name: str) -> bool:
-    """Return whether a file is what a name stands for: itself, something in it, or one that its pattern means."""
+    """Return whether a file belongs to a path of the request: the file itself, one in it, or a match."""
     is_in = path == name or path.startswith(inside_prefixes(name))
     return is_in or fnmatch.fnmatchcase(path.partition(SEPARATOR)[0], name)

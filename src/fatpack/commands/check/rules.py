@@ -99,10 +99,10 @@ def _matching(row: AnyRow, pattern: str) -> list[str]:
 
 # Images match their containers' metadata: the first bytes of each image were compared with it.
 
-#: findings that say that a label is wrong; the last is only a note elsewhere, where nothing is asked of the image
+#: findings that say that a label is wrong; the last is only a note in other commands
 MISMATCH_CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
 
-#: the finding of images that nobody can compare with their labels
+#: the finding of images that cannot be compared with their labels
 _OBFUSCATED = "FP1408"
 
 #: what is said of an image that is nothing, or cannot be read: one sentence for all of a file
@@ -122,7 +122,7 @@ def mismatch_violations(found: Iterable[FileImageSets]) -> Iterator[Violation]:
 
 
 def unverified_images(found: Iterable[FileImageSets]) -> Iterator[Violation]:
-    """Yield a note for files with images whose labels are taken as they are: nobody can read the bytes behind them."""
+    """Yield a note for files with images whose labels were not checked, because their bytes cannot be read."""
     for item in found:
         if item.units and _OBFUSCATED in item.last.findings:
             text = "labels of images that NVIDIA's tools obfuscated are not checked: their bytes cannot be read"
@@ -300,11 +300,11 @@ def unread_violations(given: RuleContext, unmatched: Sequence[str]) -> Iterator[
 
 
 def no_device_code(given: RuleContext) -> Iterator[Violation]:
-    """Yield the names with no device code that the policy could be held against."""
+    """Yield the paths without device code to check."""
     policy = given.policy
     vendors = dict.fromkeys(item.device.vendor for item in policy.require)
     if policy.metadata and policy.rules == (METADATA_RULE,):
-        return  # what declares nothing, and holds nothing, is told there
+        return  # the rule about metadata reports these
     for name in given.names:
         if any(path == name or path.startswith(inside_prefixes(name)) for path in given.told):
             continue  # which has been said
@@ -328,7 +328,7 @@ def skipped(given: RuleContext) -> Iterator[Violation]:
 
 
 def unread_kernel_violations(given: RuleContext) -> Iterator[Violation]:
-    """Yield the files of which kernels were asked for and could not be read."""
+    """Yield the files whose kernels were needed and could not be read."""
     for path, found in given.kernels.items():
         if found.problem and path not in given.told:
             yield make_violation("FP3301", path, "kernels", found.problem, f"run fatpack inspect {path} for details")
@@ -480,7 +480,7 @@ def _is_broken(given: RuleContext, lacking: Sequence[object], units: Sequence[Im
 def _image_sets_without_ptx(
     given: RuleContext, units: Sequence[ImageSetRows], wanted: Requirement
 ) -> list[ImageSetRows]:
-    """Return the units without PTX for later devices, if that is asked for and they break the policy."""
+    """Return the units without PTX for later devices, if the policy requires it."""
     if not wanted.wants_ptx:
         return []
     known: dict[object, bool] = {}
@@ -526,12 +526,12 @@ def _mend(wanted: Requirement) -> str:
 
 
 def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violation]:
-    """Yield what breaks the policy, rule by rule; rules that nobody asked for are not even imported."""
+    """Yield the violations, rule by rule; modules of unused rules are not imported."""
 
     policy = given.policy
     yield from no_device_code(given)
     yield from mismatch_violations(given.found)
-    if not policy.verify:  # which says itself what nobody can read
+    if not policy.verify:  # which reports unreadable images itself
         yield from unverified_images(given.found)
     yield from requirement_violations(given)
     yield from forbidden_violations(given)
@@ -646,8 +646,8 @@ _IMAGES = ("images", "images of unknown form")
 def checksum_violations(
     names: Sequence[str], policy: Policy, told: Collection[str], opener: Opener | None
 ) -> Iterator[Violation]:
-    """Yield what is not whole, and a note for images that nobody can read. What was ``told`` of is left out."""
-    # Everything is inflated a second time, which is what was asked for: it has an account of its own.
+    """Yield damaged files, and a note for unreadable images. Files in ``told`` are left out."""
+    # Everything is inflated a second time, so it has a budget of its own.
     budget = Budget(current_budget().inflated)
     found = diagnose(names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
     said: dict[str, list[Finding]] = {}

@@ -88,7 +88,7 @@ def vendor_words(library: CheckedLibrary) -> str:
 
 
 def unchecked_words(checked: CheckResult) -> list[str]:
-    """Return in words how many libraries no rule was held against, as the only item; none if there are none."""
+    """Return one item in words: the number of libraries that no rule applies to; none if there are none."""
     counts: dict[str, int] = {}
     for item in checked.libraries:
         if not item.is_asked:
@@ -161,7 +161,7 @@ def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
 
 # A policy's outcome as text: the first line says what matters, then a library in a line, and below it its units.
 
-#: how advice begins that is the same for each file, but for its name
+#: beginnings of advice that differs between files only in the name of the file
 _ALIKE = ("run fatpack inspect ", "fatpack slim ")
 
 #: units of a library that are shown without -v

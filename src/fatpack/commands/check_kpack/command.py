@@ -35,7 +35,7 @@ VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
     multiple=True,
     type=FILE,
     metavar="FILE",
-    help="Use this archive instead of those that programs look for. Repeatable.",
+    help="Use this archive instead of the programs' own. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("-v", "--verbose", count=True, help="Show the archives that each program gets.")

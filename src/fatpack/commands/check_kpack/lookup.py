@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 # becomes one device for each setting of the features that the archives or code objects distinguish. The other
 # features change no answer.
 
-#: LIMIT: features of a processor that are told apart: processors have two.
+#: LIMIT: features of a processor that are distinguished: processors have two.
 _MOST_FEATURES = 4
 
 
 def resolve_devices(names: Sequence[str], archives: Iterable[KpackArchive]) -> tuple[str, ...]:
-    """Return the devices that target IDs stand for. Raises TargetError for a name that is none."""
+    """Return the devices of target IDs. Raises TargetError for a name that is not a target ID."""
     told_apart = _told_apart(archives)
     found: dict[str, None] = {}
     for name in names:
@@ -100,7 +100,7 @@ def _told_apart(archives: Iterable[KpackArchive]) -> dict[str, dict[str, None]]:
 
 
 def _settings(processor: str, features: Iterable[str], fixed: dict[str, str]) -> Iterator[str]:
-    """Yield a processor with every setting of some features, off first; those that are fixed have one."""
+    """Yield a processor with every setting of some features, off first; fixed features have one."""
     ordered = sorted(features)[:_MOST_FEATURES]
     for chosen in product(*(fixed.get(feature, "-+") for feature in ordered)):
         yield ":".join((processor, *(f"{feature}{sign}" for feature, sign in zip(ordered, chosen, strict=True))))
@@ -379,7 +379,7 @@ class SearchPath(Record):
         return os.path.dirname(self.path.partition(PLACEHOLDER)[0] + "x")
 
     def arch_of(self, path: str) -> str | None:
-        """Return what stands in a path for the placeholder, None if it is no archive of this place."""
+        """Return the part of a path at the placeholder, None if it is not an archive of this place."""
         before, mark, after = self.path.partition(PLACEHOLDER)
         if not mark:
             return "" if path == self.path else None

@@ -200,7 +200,7 @@ def _lost_registration(
         names = (host.launched | (host.registered or frozenset())) if host is not None else frozenset[str]()
         wanted.update(dict.fromkeys(names, before))
     if not wanted:
-        # No host's side to go by: what the device code has is meant to be launched.
+        # Without a host's side, all kernels of the device code count as launched.
         for before in earlier:
             wanted.update(dict.fromkeys(before.kernels, before))
     known = stage.host.registered

@@ -124,7 +124,7 @@ class BuildStage(Record):
 
     @property
     def kernels(self) -> frozenset[str]:
-        """The names of all kernels in its device code, but for those of runtimes."""
+        """The names of all kernels in its device code, except the runtimes' own."""
         named = frozenset[str]().union(*(part.kernels for part in self.parts), *map(_names, self.unplaced))
         return named - _OF_RUNTIMES
 
@@ -246,7 +246,7 @@ def registered_kernels(evidence: RegistrationEvidence, codes: Set[str]) -> froze
 
 
 def launched_kernels(evidence: RegistrationEvidence) -> frozenset[str]:
-    """Return the names of the kernels that a file launches, as far as what registers them tells the names."""
+    """Return the names of the kernels that a file launches, if their registrations have names."""
     names = {each.handle: each.name for each in evidence.registered if each.is_kernel and each.name}
     names.update((entry.address, entry.name) for entry in evidence.entries if entry.is_kernel)
     return frozenset(names[each.handle] for each in evidence.launches if each.handle in names)

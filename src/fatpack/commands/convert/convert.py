@@ -147,7 +147,7 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     form = "" if "kind" in kept else found.form
     if form not in KINDS.values() and "kind" not in kept:
         what = found.info.detail or found.form or "unknown"
-        hint = f"select those that are with {cli_or_api('--form', 'form=…')}"
+        hint = f"select the others with {cli_or_api('--form', 'form=…')}"
         raise UsageError(f"{title} is no image for NVIDIA GPUs ({what})", hint=hint)
     if image.target.offload not in ("cuda", "none"):
         losses.append(f"{title}: the programming model {image.target.offload!r}")
@@ -470,7 +470,7 @@ def _chosen(
             raise next((item.error for item in unreadable if isinstance(item.error, FormatError)), unreadable[0].error)
         if distrusted:
             hint = f"{cli_or_api('--lossy', 'lossy=True')} converts it all the same"
-            raise FormatError("nothing of what was meant is intact", hint=hint)
+            raise FormatError("none of the selected images is intact", hint=hint)
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
         raise NothingSelected(f"no images to convert{asked}", hint=available_values(items, selector))
     refuse_shared_bytes(item.data for item in chosen)

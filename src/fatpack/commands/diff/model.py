@@ -49,7 +49,7 @@ class CodeSizes(Record):
 class KernelDiff(Record):
     """A kernel that one side lacks (``lost``, ``added``), or that does something else (``changed``).
 
-    ``needs`` are (field, old, new) of what it needs now and needed before, as far as that differs.
+    ``needs`` are (field, old, new) of the resources that differ.
     """
 
     kind: Literal["lost", "added", "changed"]
@@ -64,9 +64,9 @@ class ArchDiff(Record):
     ``lost`` and ``added`` are images that the other side has no counterpart for, ``changed`` have other content,
     ``repacked`` the same content stored otherwise. With kernels compared, ``rebuilt`` have other bytes and the same
     kernels and variables, and ``variables`` says that what kernels share is not all the same: variables, flags and ABI
-    of the header, version and target of PTX. ``kernels`` are those that differ; None where they were not compared, or
-    an image cannot be read. Of two files they are named without comparing kernels, too: those that were lost or added.
-    Of SPIR-V and Tile IR, kernels are lost or added, and what else changed is told of images alone.
+    of the header, version and target of PTX. ``kernels`` are kernels that differ; None where they were not compared, or
+    an image cannot be read. Of two files, lost and added kernels are named without comparing kernels, too.
+    Of SPIR-V and Tile IR, kernels are lost or added; other changes are reported for images alone.
     """
 
     arch: str

@@ -116,7 +116,7 @@ class Release:
         return make_skipped(self._counts)
 
     def libraries(self) -> list[LibraryFacts]:
-        """Return the files with device code, and those that cannot be read.
+        """Return the files with device code, and the unreadable files.
 
         Raises what opening the name raises; without ``raises`` the name is a file that cannot be read.
         """
@@ -139,7 +139,7 @@ class Release:
     def contents(
         self, wanted: Mapping[str, frozenset[str]], *, kernels: bool
     ) -> dict[tuple[str, ImageKey], ImageContent]:
-        """Return what is in images, by path and place; those that cannot be read have no content."""
+        """Return the contents of images, by path and place; unreadable images have none."""
         if not wanted:
             return {}
         folders = tuple(path + "!" for path in wanted)

@@ -1,7 +1,7 @@
 """Comparison of the images and kernels of two releases.
 
-Images of a library are compared within their architecture, form and programming model. Those with the same stored
-bytes are the same, and nothing of them is read. Of the others, those that inflate to the same bytes were packed anew.
+Images of a library are compared within their architecture, form and programming model. Images with the same stored
+bytes are the same, and are not read. Images that differ in stored bytes but inflate to the same bytes were repacked.
 With kernels, images that have the same kernels and variables by their digests were built anew, and of what is left
 kernels are compared by name. What is left on one side alone is lost or added; both directions say the same.
 """
@@ -188,7 +188,7 @@ def _renamed(arch: ArchDiff, names: dict[str, str]) -> ArchDiff:
 
 
 class _Group(Record):
-    """The images of a library for one place (arch, form, offload): all, and those without a twin on the other side."""
+    """The images of a library for one place (arch, form, offload): all, and the unmatched ones."""
 
     place: Use
     old: tuple[ImageFacts, ...]
@@ -248,7 +248,7 @@ def compare_releases(old: Release, new: Release, *, kernels: bool = False) -> Di
     return DiffResult(old.name, new.name, libraries, tuple(unread), kernels, old.unlooked, new.unlooked)
 
 
-#: LIMIT: bytes of a file whose kernels are read by name, where it is compared with one other, and nobody asked for it.
+#: LIMIT: bytes of a file whose kernels are read by name without --kernels, if one file is compared with one other.
 _NAMED = 64 << 20
 
 
@@ -316,7 +316,7 @@ def _moved(pair: _Pair, archs: Iterable[ArchDiff], old: Contents, new: Contents)
 
 
 def _is_other(arch: ArchDiff) -> bool:
-    """Return whether there are images with other bytes, of which nobody knows which is which."""
+    """Return whether images of an architecture were lost, added, changed or rebuilt."""
     return bool(arch.lost or arch.added or arch.changed or arch.rebuilt)
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 #: names in the first line, and kernels of an architecture without ``-v``
 _NAMED, _KERNELS = 4, 5
 
-#: share of the bytes that came, or of those that went, in percent, from which the first line says where most of them
+#: share of the added or of the removed bytes, in percent, from which the first line says where most of them
 #: are, or all; and what one such share may differ from all that files grew by, so that it explains it
 _MOST, _ALL, _NEAR = 80, 95, 20
 
-#: fields of kernels that are told in words
+#: fields of kernels → their words
 _WORDS = {
     "registers": "registers",
     "sgprs": "scalar registers",
@@ -148,7 +148,7 @@ def _growth(diff: DiffResult) -> str:
     """Return by how much the files grew or shrank, and where most of it is; "" for not at all.
 
     That is one architecture, if most of the bytes are its that came (or went, where the files shrank). Where others
-    went the other way, so that it came to more than all together, both are told.
+    went the other way, so that it came to more than all together, both are printed.
     """
     total = diff.growth
     if not total:
@@ -259,7 +259,7 @@ def _worth(kernel: KernelDiff) -> tuple[int, int]:
 
 
 def _tendencies(kernels: Iterable[KernelDiff]) -> list[str]:
-    """Return in how many kernels each need rose and fell, of those that matter to speed."""
+    """Return the number of kernels in which each resource that matters to speed rose and fell."""
     rose: Counter[str] = Counter()
     fell: Counter[str] = Counter()
     for kernel in kernels:

@@ -151,7 +151,7 @@ class NotVerified(Record):
 
 
 class KnownBug(Record):
-    """A bug of a producer, or of those who read its files, that explains findings.
+    """A bug of a producer, or of a reader of its files, that explains findings.
 
     ``side`` is ``producer`` or ``reader``. ``evidence`` is what it was recognised by: codes of findings and facts.
     ``paths`` are the first files, ``count`` is how many there are.
@@ -318,7 +318,7 @@ class DoctorNotes:
     def add(self, item: Finding) -> None:
         """Keep a finding, or count it; one that was noted is not noted again."""
         if item.code == _NO_MAGIC:
-            item = item.replace(severity="warning")  # who lists need not mind; here it is asked whether it is whole
+            item = item.replace(severity="warning")  # a note in a listing is a warning here, where files are verified
         if item in self.findings:
             return
         self.severities.add("limit" if item.code in _LIMITS else item.severity)

@@ -39,7 +39,7 @@ def render_diagnosis(document: Mapping[str, Any], *, verbose: int = 0) -> Iterat
 
 
 def check_list_lines() -> Iterator[str]:
-    """Yield the lines of ``--list``: every row of the table, what it is held against, and its findings."""
+    """Yield the lines of ``--list``: every row of the table, its reference, and its findings."""
     for check in CHECKS:
         codes = ", ".join(code if len(code) > 4 else f"{code}xx" for code in check.codes)
         yield f"{check.what}: {check.says}"

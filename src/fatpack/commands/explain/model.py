@@ -140,7 +140,7 @@ class DeviceAnswer(Record):
 
 
 class UnreadInput(Record):
-    """A file that could not be read, or not to its end: why, and the exit code that stands for it."""
+    """A file that could not be read, or not to its end: the reason, and its exit code."""
 
     path: str
     problem: str

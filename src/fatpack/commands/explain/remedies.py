@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.targets.selection.select_image import DeviceSelection
     from fatpack.targets.selection.settings import RuntimeSettings
 
-#: what happened to those who set it
+#: failures of users who set it
 _DANGER = (
     "the hardware is not checked, kernels crash or read wrong memory (ROCm/rocm-systems#3531, ROCm/MIOpen#3540), and "
     "it hits every GPU of the machine"

@@ -46,7 +46,7 @@ _OLD_TEXT = "Unable to find code object for all current devices!"
 
 
 def runtime_error(unit: ImageSet, choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText | None:
-    """Return what the program is told; None for what does not fail, or nobody knows whether it does."""
+    """Return the error that the program gets; None if the unit does not fail, or if that is not known."""
     if choice.outcome != "fails":
         return None
     if choice.error is None:
@@ -79,20 +79,20 @@ def _in_words(unit: ImageSet, choice: DeviceSelection) -> RuntimeErrorText:
 
 
 def driver_too_old_error() -> RuntimeErrorText:
-    """Return what a program is told whose CUDA runtime library is of a newer major version than the driver."""
+    """Return the error of a program whose CUDA runtime library is of a newer major version than the driver."""
     row = failure_with_code("cuda", 35)
     return RuntimeErrorText(row.text, row.code, row.names)
 
 
 def missing_kernel_error(runtime: str) -> RuntimeErrorText:
-    """Return what a program is told whose kernel is not in the image that was loaded."""
+    """Return the error of a program whose kernel is not in the image that was loaded."""
     if runtime != "cuda":
         return RuntimeErrorText("the kernel is not found")
     row, older = failure_with_code("cuda", 500), failure_with_code("cuda", 98)
     return RuntimeErrorText(row.text, row.code, row.names, (f"or: {older.text} ({older.code}, {older.names[0]})",))
 
 
-# One unit and one device → what is said of it: which image is taken by which rule, what is told, and what mends it.
+# One unit and one device → the answer: the image that is taken, the rule, the error of the program, and the fix.
 
 #: CUDA version that every driver has
 _ANY = (0, 0)
@@ -253,7 +253,7 @@ def device_verdict(
     *,
     has_code: bool = True,
 ) -> str:
-    """Return the sentence: how many containers run, and what the others answer. ``units`` has those that fail first.
+    """Return the sentence: how many containers run, and the outcomes of the others. ``units`` has failing ones first.
 
     ``unread`` are the names of files that were not read, or not to their end: the sentence begins with them.
     ``has_code`` is whether there is device code at all.
@@ -295,7 +295,7 @@ def _unread(names: Sequence[str]) -> str:
 
 
 def _why(unit: ImageSetAnswer) -> str:
-    """Return what the program is told, in the words by which people look for it."""
+    """Return the error that the program gets, in the words that people search for."""
     if unit.told is None:
         return unit.reason
     return f"{unit.told.text} ({unit.told.names[0]})" if unit.told.names else unit.told.text
@@ -441,7 +441,7 @@ class _DeviceExplainer:
             self._passed[why] = self._passed.get(why, 0) + 1
 
     def take(self, unit: ImageSet, cuda_runtime: int | None = None) -> None:
-        """Ask about a unit, if it is for devices of this vendor and has the kernel that was asked for."""
+        """Add a unit, if it is for devices of this vendor and has the requested kernel."""
         if unit.vendor != self._device.vendor:
             return
         if self._question.kernel and not any(image.has_kernel for image in unit.images):
@@ -490,7 +490,7 @@ class _DeviceExplainer:
         return answer
 
     def answer(self, unread: Sequence[str], *, is_read: bool, has_code: bool) -> DeviceAnswer:
-        """Return what the device gets of all that was asked about, what fails first.
+        """Return the answer for the device: all units, failing ones first.
 
         ``unread`` are the names of files that could not be read to their end; ``is_read``: one could be; ``has_code``:
         one has device code, for whatever device.

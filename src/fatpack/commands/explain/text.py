@@ -78,7 +78,7 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
 
 
 def _files(units: tuple[ImageSetAnswer, ...]) -> list[str]:
-    """Return which files run and which do not, nothing if all is in one; ``units`` has those that fail first."""
+    """Return the files that run and that do not; none for a single file. ``units`` has failing ones first."""
     ends: dict[str, str] = {}
     for unit in units:
         for place in unit.places:

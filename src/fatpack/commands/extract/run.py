@@ -154,7 +154,7 @@ def plan_extract(request: ExtractRequest, items: tuple[FoundContainer | Finding,
     if extracts:
         return plan
     if unreadable:
-        return plan.replace(reason="nothing of what was meant can be taken out")
+        return plan.replace(reason="none of the selected images can be extracted")
     if not request.allow_missing or plan.errors:
         return plan.replace(reason=_nothing(request, items, missing_ids))
     # A build step that asks with --allow-missing expects the file to be there afterwards, if with no content.

@@ -67,7 +67,7 @@ class KernelRecords:
     def __init__(self, *, has_facts: bool, has_sizes: bool = False) -> None:
         self._has_facts = has_facts
         self._has_sizes = has_sizes
-        #: with the findings about them, until somebody asks for the kernels
+        #: with the findings about them, until the kernels are needed
         self._known: dict[tuple[Source, int, int], KernelCache] = {}
 
     def forget(self, most: int = 0) -> None:
@@ -194,7 +194,7 @@ class InspectOptions(Record):
     arch: tuple[str, ...] = ()
 
 
-#: Names of architectures that are told of the images that were left out.
+#: LIMIT: architectures of left-out images that are named.
 _MOST_ARCHS = 12
 
 
@@ -581,7 +581,7 @@ class FileInspection:
         return record
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
-        """Return an image that was only listed inflated and recognised, as far as that can be done."""
+        """Return an image that was only listed, now inflated and recognised if that is possible."""
         if not _is_to_inflate(found):
             return found
         try:
@@ -656,7 +656,7 @@ def failure_record(path: str, error: FatpackError | OSError) -> FileRecord:
 
 
 def _foreign_kind(view: View) -> str:
-    """Return what a file is that no room reads, "" if nobody knows."""
+    """Return the type of a file that no reader takes, "" if it is unknown."""
     from fatpack.scanner import unsupported_files
 
     return unsupported_files.unsupported_kind(view)

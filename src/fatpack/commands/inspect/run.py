@@ -336,7 +336,7 @@ def _write(record: AnyFile | ShownFile, verbose: int, style: Style) -> None:
 def inspect_view(
     view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[ContainerRecord], Any] | None = None
 ) -> tuple[AnyFile, int]:
-    """Return the record of an open file and the exit code it stands for, ``is_brief``: what its short text shows.
+    """Return the record of an open file and its exit code, ``is_brief``: for the short text.
 
     ``keep`` makes of the record of a container what is kept of it.
     """

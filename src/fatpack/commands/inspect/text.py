@@ -80,7 +80,7 @@ class KernelTable(Record):
 
 
 def with_kernel_tables(container: ContainerRecord) -> ContainerRecord:
-    """Return the record of a container in which tables stand for what is known of kernels, and for their names."""
+    """Return the record of a container for the text: tables replace the kernels' resources and names."""
     for image in container["images"]:
         if image.get("kernel_facts"):
             lines = kernel_table(image["kernel_facts"], image["form"], "")
@@ -433,7 +433,7 @@ def _host_lines(record: AnyFile, indent: str) -> Iterator[str]:
 
 
 def _module_lines(image: StandaloneImageRecord, indent: str) -> Iterator[str]:
-    """Yield a line for each module of a CIR file: its name, role, target and bundle ID, as far as it states them."""
+    """Yield a line for each module of a CIR file: its name, role, target and bundle ID, if it states them."""
     for module in image.get("stored", {}).get("modules", ()):
         name = f"@{module['name']}" if module["name"] else "without a name"
         stated = [module["role"], module["triple"], module["arch"], module["id"]]
@@ -676,7 +676,7 @@ def _image_lines(place: ContainerRows, indent: str, path: str, verbose: int) -> 
             continue
         if below.image is not None:
             image, position, is_of_fat_object = below.image
-            # In a fat object what stands for the host is a marker: the image is the object without the others.
+            # In a fat object the host's entry is a marker: its image is the object without the other entries.
             is_marker = is_of_fat_object and image["stored_form"] == "object"
             if verbose:
                 yield from _details(image, deeper, path, position, is_marker)
@@ -745,7 +745,7 @@ _UNREGISTERED = ("FP3049",)
 #: how the makers of units are called whose tables others hand to a runtime
 _ENTRIES = "entries"
 
-#: Members of an archive with a line each; of more, those that were made alike have one together.
+#: Members of an archive with a line each; of more, members registered alike share one.
 _SHOWN = 4
 
 #: what is called as its makers call it
@@ -771,14 +771,14 @@ def _unit_record(unit: RegistrationCounts) -> RegistrationCountsRecord:
 
 
 def has_registration(findings: Iterable[FindingRecord | UnlistedRecord]) -> bool:
-    """Return whether something registers what a file has for that, as far as its findings say."""
+    """Return false if a finding of the file says that its records are not registered."""
     return not any(item["code"] in _UNREGISTERED for item in findings)
 
 
 def registration_lines(
     records: Sequence[RegistrationCountsRecord], indent: str, *, is_registered: bool = True
 ) -> Iterator[str]:
-    """Yield a line for each unit, or for those that were made alike where there are many.
+    """Yield a line for each unit, or of many units one for each group made alike.
 
     Without ``is_registered`` there are entries for a runtime, and nothing that hands them over.
     """
@@ -818,5 +818,5 @@ def registration_words(record: RegistrationCountsRecord, *, is_registered: bool 
     if record["by"]:
         parts.append(f"by {record['by']}")
     if not is_registered and record["by"].endswith(_ENTRIES):
-        return f"declared, and registered by nobody: {', '.join(parts)}"
+        return f"declared, but not registered: {', '.join(parts)}"
     return f"registered: {', '.join(parts)}"

@@ -9,7 +9,7 @@
 
 Images count wherever they are: in containers, as members of archives, as files of their own. One that holds containers
 is not counted itself, what is in it is, unless it would have to be inflated for that: ``fatpack inspect`` does so for
-the sums by kernel alone. An entry that only stands for the host is no image. ``stored`` are bytes of the file; of a
+the sums by kernel alone. A placeholder for the host is no image. ``stored`` are bytes of the file; of a
 container that is compressed as a whole each image gets its part by inflated size. A kernel's own size is that of its
 code.
 """
@@ -156,7 +156,7 @@ def _images(containers: Sequence[ContainerRecord], budget: int | None = None) ->
 
 
 def _is_marker(container: ContainerRecord, image: ImageRecord) -> bool:
-    """Return whether an entry for the host only stands for it: it is empty, or a byte in a fat object."""
+    """Return whether an entry for the host is a placeholder: it is empty, or a byte in a fat object."""
     return not image["size"] or is_fat_object(container)
 
 

@@ -127,7 +127,7 @@ def _is_flag(option: click.Option) -> bool:
     cls=PositionalOption,
     expose_value=False,
     is_flag=True,
-    help="Of those that follow, only images for targets of objects.",
+    help="Of the archives that follow, link only images for targets of objects.",
 )
 @click.option("--sysroot", type=DIRECTORY, metavar="DIR", help="The folder that = in -L means.")
 @click.option(

@@ -2,7 +2,7 @@
 
 Only offload binaries count, and only where LLVM's tools look for them: in sections of their type (ELF) or of their name
 (COFF), in bitcode's globals, in files that are nothing else, and in all members of archives. Other device code, as the
-fat binaries of ``-fno-gpu-rdc``, is linked and registered as it stands in its object.
+fat binaries of ``-fno-gpu-rdc``, is linked and registered as it is in its object.
 
 How we know: ``extractOffloadBinaries`` in llvm/lib/Object/OffloadBinary.cpp, LLVM 22 and 23; shared libraries are
 passed over by clang-linker-wrapper before it comes to that.
@@ -200,7 +200,7 @@ class _InputReader:
             self.findings.append(_damage(error, view))
 
     def _take(self, view: View, member: str) -> None:
-        """Take the images of all binaries in a place. What is behind them is damage: a link without it lacks code."""
+        """Take the images of all binaries in a place. Bytes after them are damage: a link without them lacks code."""
         at = 0
         try:
             while at < len(view):

@@ -72,7 +72,7 @@ class GroupBuilder:
         """Add an image that is linked in any case."""
         target = device.image.target
         if self._llvm != "23":
-            # The group of its own comes last among those that it is put into only where it is new.
+            # Its own group comes last only if it is new.
             self.put(device, [_key(target), *self._others(target)])
         else:
             taking = [key for key, (other, _) in self._groups.items() if accepts_image(other, target)]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fatpack.selectors.select import Selector
 
 
-# The command that is run for images: words in which ``{in}``, ``{arch}`` and the like stand for those of an image.
+# The command that is run for images: words in which ``{in}``, ``{arch}`` and so on are replaced for each image.
 #
 # Nothing is given to a shell, and an argument stays one argument. What comes from a file goes in only as a plain word:
 # the name of an architecture cannot become an option or a path.
@@ -125,7 +125,7 @@ def parse_template(words: Sequence[str], *, wants_output: bool) -> CommandTempla
 
 
 def placeholder_values(position: str, image: FoundImage, names: frozenset[str]) -> dict[str, str]:
-    """Return what the placeholders stand for that come from an image; ``in`` and ``out`` are the caller's.
+    """Return the values of the placeholders that describe an image; ``in`` and ``out`` are the caller's.
 
     Raises UsageError for a text of the file that is no plain word, or is not there.
     """
@@ -273,7 +273,7 @@ def files_to_write(made: Sequence[MappedImage], source: str) -> list[OutputFile]
 #: LIMIT: what is kept in memory of what a program says, its end; compilers can print without end
 _KEPT = 64 << 10
 
-#: seconds that a program has to end when it is asked to, before it is ended
+#: seconds between SIGTERM and SIGKILL
 _PATIENCE = 2.0
 
 
@@ -352,7 +352,7 @@ class ProcessPool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a program that was asked to end, and end it if it does not."""
+    """Wait for a program that got SIGTERM, and kill it if it does not end."""
     try:
         process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
@@ -495,7 +495,7 @@ class MapRun:
             write_for_reading(given, image_pieces(job.found, job.image))
         arguments = self._command.filled({**self._values[number], "in": given, "out": result})
         try:
-            if not self._wants_output:  # what it says is all that is asked for, and some say more than memory holds
+            if not self._wants_output:  # its output is the result, and may be larger than memory
                 said_at = os.path.join(folder, "said")
                 return "", self._programs.run(arguments, job.words, said_at, self._budget.check_output)
             said = self._programs.run(arguments, job.words)

@@ -299,7 +299,7 @@ def _run(request: MapRequest, words: CommandTemplate, mapping: MapRun, jobs: Seq
             made.append(item)
             if item.said.text.strip():
                 meter.finish()
-                if item.said.path:  # what it says is all that was asked for
+                if item.said.path:  # its output is the result
                     write_lines(_whole(item.job.words, item.said.path), sys.stdout)
                 else:
                     _say_all(_told(item.job.words, item.said.text, item.said.dropped), quiet=request.quiet)

@@ -61,7 +61,7 @@ def fat_object(stored: Sequence[Image], host: View, findings: Sequence[Finding] 
     additions = []
     for image in stored:
         name = SECTION_PREFIX + image.attrs["id"]
-        # The object itself is the host's image, and one NUL byte stands for it.
+        # The object itself is the host's image; the entry is one NUL byte.
         additions.append((name, [b"\0"] if image.target.offload == "host" else [image.data]))
     pieces = binary.get_objcopy(detect_host(host)).add_sections(host, additions)
     return PackedContainers(
@@ -160,7 +160,7 @@ _DEFAULT_VERSION = 3
 def image_from(option: ImageOption, _name: str, data: View) -> Image:
     """Return the image that one file of ``--image=file=F,id=ID`` or ``file=F,kind=K,triple=T[,arch=A]`` makes.
 
-    The ID is stored as clang-offload-bundler 22 spells it, but for processors that it does not know, which stay.
+    The ID is stored as clang-offload-bundler 22 spells it, except unknown processors, which stay.
     Raises UsageError for a target that no bundle can name, and for keys that a bundle cannot store.
     """
     spelling = id_from(option, "a bundle", KINDS, id_for, stored_id)

@@ -116,7 +116,7 @@ def _slips(option: ImageOption) -> Iterator[str]:
 
 
 def _nearest_triple(triple: str) -> str:
-    """Return the triple that one with a word that nobody knows is nearly; "" for others, and for what is near none.
+    """Return the known triple that is closest to an unknown one; "" for a known one, and if none is close.
 
     Vendors of hosts are any word: each distribution of Linux has its own.
     """

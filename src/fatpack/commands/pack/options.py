@@ -175,7 +175,7 @@ packing_options = option_group(
     click.option(
         "--cir-ids",
         metavar="ID,…",
-        help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
+        help="Bundle IDs of the modules of a CIR container, in their order. Default: their own.",
     ),
     click.option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to."),
     click.option(

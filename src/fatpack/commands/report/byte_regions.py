@@ -23,7 +23,7 @@ MAX_REGIONS = 1200
 #: LIMIT: the same for the cells of a picture, which has some 5,000 at most.
 _MOST_CELLS = 10_000
 
-#: LIMIT: labels that are read of a file; what is behind is one region.
+#: LIMIT: labels that are read of a file; the rest is one region.
 _MOST_LABELS = 2_000_000
 
 _LEVELS = ("fields", "records", "containers", "sections")
@@ -49,7 +49,7 @@ class ByteRegion(Record):
 class FileRegions(Record):
     """The regions of a file, which cover each byte once, and what they are: ``fields``, ``records``, ….
 
-    ``cells`` are regions too, more and smaller ones: of these, a picture shows those that have room.
+    ``cells`` are regions too, more and smaller ones: a picture shows the ones that it has room for.
     """
 
     path: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.tabular.columns import ImageRow, KernelRow
 
 
-# On which devices all kernels of a library run: the runtimes' rules are asked of each known device of its vendors.
+# The devices on which all kernels of a library run, by the runtimes' rules for each known device of its vendors.
 
 #: outcomes of the images of one column, the worst of all states of a device last
 _WORST = ("runs", "unknown", "compiles", "fails")
@@ -126,7 +126,7 @@ _NO_CODE = ("ptx", "spirv", *LINKED)
 
 
 class _Column:
-    """Images of one architecture and form; those that wait for a link are a column of their own, of the same label."""
+    """Images of one architecture and form; relocatable images are a column of their own, with the same label."""
 
     def __init__(self, row: ImageRow) -> None:
         self.label = arch_label(row.arch, row.form, row.triple, row.offload)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: LIMIT: rows of each table: a comment on GitHub may have 65,536 characters.
 _MOST_ROWS = 24
 
-#: LIMIT: characters of the text; what is behind is left out, and that is said. A comment may have 65,536.
+#: LIMIT: characters of the text; a remark says if more were left out. A comment may have 65,536.
 _MOST_CHARACTERS = 60_000
 
 #: LIMIT: libraries of which kernels with holes are listed, and rows of the table of duplicates.
@@ -27,7 +27,7 @@ _CELLS = {"own": "●", "served": "○", "ptx": "◌", "link": "↻", "none": "�
 #: Characters that mean something in Markdown as GitHub reads it, also mentions and links; a backslash takes it away.
 _SPECIAL = frozenset("\\`*_[]|~$!")
 
-#: Characters of HTML, which Markdown may hold; and those that make a mention, an issue or a link of what follows.
+#: Characters of HTML, which Markdown may hold; and characters that begin a mention, an issue or a link.
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@&#8203;", "#": "#&#8203;"}
 
 #: Characters of a name that are shown, and of a list of architectures.
@@ -46,7 +46,7 @@ def escape_markdown(text: str, most: int = _LONGEST) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return a name from a file as code, in which GitHub sees neither mentions nor links; it may stand in a table.
+    """Return a name from a file as code, in which GitHub sees neither mentions nor links; also for tables.
 
     Between backticks it can be read as it is; where it has a backtick or a bar itself, all its signs are entities.
     """

@@ -117,7 +117,7 @@ class KernelCoverage(Record):
     """The kernels of a library against the architectures that it has, most frequent pattern first.
 
     ``with_holes`` lack at least one architecture, ``relocatable`` have for one only what a device link can use: both
-    count all kernels that were compared, also those that are not listed. ``is_whole`` says that all were compared.
+    count all compared kernels, also unlisted ones. ``is_whole`` says that all kernels were compared.
     ``runs_on`` are the devices, of each vendor apart.
     """
 

@@ -530,7 +530,7 @@ _MAX_NAME_LENGTH = 300
 
 
 class _ListedNames:
-    """The names that are listed, as far as there is room; rows with holes ask first."""
+    """Names to list while there is room; rows with holes take it first."""
 
     def __init__(self, libraries: Sequence[KernelCoverage]) -> None:
         self._room = _MOST_CHARACTERS
@@ -568,11 +568,11 @@ def coverage_section(overview: ReportResult) -> Markup | None:
         class_="filter",
         hidden=True,
     )
-    lead = "Each row stands for the kernels of a library that are there for the same architectures. "
+    lead = "Each row is the kernels of a library that exist for the same architectures. "
     if names.shown < overview.kernel_names:
         lead += (
-            f"{names.shown:,} of {format_count(overview.kernel_names, 'kernel')} are listed by name, those with holes "
-            "first; fatpack inspect --rows jsonl --rows-of kernels has all. "
+            f"{names.shown:,} of {format_count(overview.kernel_names, 'kernel')} are listed by name, incomplete "
+            "ones first; fatpack inspect --rows jsonl --rows-of kernels has all. "
         )
     drawn = [_library(item, names) for item in libraries]
     if len(order) > len(libraries):
@@ -668,7 +668,7 @@ def _asset(name: str) -> str:
 
 
 def _meta(sheet: str, script: str, title: str) -> Markup:
-    """Return what stands in the head. The policy names the digests of this style and this script, and nothing else."""
+    """Return the head of the page. The policy allows this style and this script by their digests, and nothing else."""
     policy = f"default-src 'none'; style-src {_digest(sheet)}; script-src {_digest(script)}; "
     policy += "base-uri 'none'; form-action 'none'"
     lines = [

@@ -325,7 +325,7 @@ def draw_coverage(overview: ReportResult) -> Markup | None:
 
 
 def coverage_rows(item: KernelCoverage) -> list[CoveragePattern]:
-    """Return the rows of a library in the order of reading: the most frequent one, then those with holes."""
+    """Return the rows of a library in the order of reading: the most frequent one, then rows with holes."""
     first, *rest = item.patterns
     return [first, *sorted(rest, key=lambda row: (not row.holes, -row.count, row.cells))]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.tabular.columns import AnyRow, KernelRow
 
 
-#: LIMIT: parts of one architecture of one file that are told apart; torch has some 600. Further ones are counted.
+#: LIMIT: parts of one architecture of one file that are kept apart; torch has some 600. Further ones are counted.
 _MOST_PARTS = 4000
 
 #: LIMIT: parts of one architecture that an overview lists; the smallest are one part, `others`.
@@ -104,7 +104,7 @@ class FileBytes:
         self._bundles: dict[str, int] = {}
         self._whole = ByteSum()
         self.kernels = 0
-        #: images without bytes that stand for the host: bundles have one each
+        #: empty images for the host: bundles have one each
         self.empty_hosts = 0
 
     def image(self, row: ImageRow) -> None:

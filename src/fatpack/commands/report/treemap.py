@@ -194,7 +194,7 @@ def _arch(arch: ArchBytes, place: Rectangle, is_stored: bool, is_shared: bool) -
 def _drawable(
     parts: Sequence[KernelGroup], inner: Rectangle, is_stored: bool
 ) -> tuple[list[KernelGroup], list[KernelGroup]]:
-    """Return the parts that can be seen, and those that are drawn together."""
+    """Return the parts that are large enough to be seen, and the parts that are drawn together."""
     whole = sum(_size(part.bytes, is_stored=is_stored) for part in parts)
     if not whole:
         return [], []

@@ -63,7 +63,7 @@ def find_removable_images(
 ) -> Iterator[SlimImage]:
     """Yield the images that stay for later devices alone in containers of which no device has anything.
 
-    PTX stays where all of it was asked for, and so does all in a container with code for linkers, or that is named.
+    PTX stays if all of it is to be kept, and so do all images of a container with code for linkers, or that is named.
     """
     if wishes.ptx == "all":
         return
@@ -133,7 +133,7 @@ def find_useless_containers(
 ) -> Iterator[UnsupportedContainer]:
     """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either.
 
-    Code that stays in ``idle`` units is what was asked for, or what others of the program need.
+    Code that stays in ``idle`` units was requested, or is needed by other units of the program.
     """
     unserved: dict[object, dict[str, bool]] = {}
     for one in served:
@@ -435,7 +435,7 @@ _MAX_CONTAINERS_NAMED = 3
 
 
 def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:
-    """Raise Refused for containers that would be left with nothing, unless that is allowed.
+    """Raise SlimRefused for containers that would be left with nothing, unless that is allowed.
 
     Patterns that keep nothing are refused, too.
     """
@@ -455,7 +455,7 @@ def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) ->
 
 
 def _refuse_slip(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:
-    """Raise Refused where only patterns say what stays and none of them means anything: all but PTX would go."""
+    """Raise SlimRefused where only patterns say what stays and none of them means anything: all but PTX would go."""
     rows = [row for row in (*selection.kept, *selection.dropped) if not is_host(row.image)]
     if wishes.devices or not wishes.keep or not rows or any(matches_pattern(row.image, wishes.keep) for row in rows):
         return

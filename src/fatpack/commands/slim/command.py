@@ -1,4 +1,4 @@
-"""``fatpack slim``: device code that nobody needs taken out of libraries, objects, archives and containers."""
+"""``fatpack slim``: remove device code that no device needs from libraries, objects, archives and containers."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class FolderJob(Record):
             except (UsageError, HostError, OSError) as error:
                 if not self.in_place:
                     raise
-                # Others were changed before it: this one stays, and is told with them.
+                # Other files were changed before it: this one stays, and is reported with them.
                 return PackageLibrary(name, len(view), len(view), None, None, None, error)
             changed[name] = digest, size
             return PackageLibrary(name, len(view), size, None, None, outcome)

@@ -43,7 +43,7 @@ class ImagesForDevice(Record):
 
 
 def target_vendor(target: Target) -> str:
-    """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
+    """Return the vendor of an image's devices: nvidia, amd or intel (any device that SYCL compiles for)."""
     return model.image_vendor(target.triple, target.arch)
 
 
@@ -141,7 +141,7 @@ def _doubt(images: Sequence[CandidateImage], device: NvidiaArch) -> str:
 def _fitting(
     images: Sequence[CandidateImage], device: NvidiaArch
 ) -> tuple[list[tuple[int, NvidiaArch, LoadRule]], list[tuple[int, NvidiaArch, LoadRule]], list[int]]:
-    """Return the cubins and the PTX that fit, and the cubins of which nobody knows whether they do."""
+    """Return the cubins and the PTX that fit, and the cubins for which that is not known."""
     cubins: list[tuple[int, NvidiaArch, LoadRule]] = []
     texts: list[tuple[int, NvidiaArch, LoadRule]] = []
     doubtful = []

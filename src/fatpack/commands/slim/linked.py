@@ -163,7 +163,7 @@ def zero_patches(view: View, host: str, going: Collection[ZeroableImage]) -> lis
 #     after    │A   │container B │C    │ freed
 #
 # Each lies where its alignment allows. One that must not move stays at its address, and so do bytes between containers
-# that are not zero: nobody knows who looks for them.
+# that are not zero: some program may look for them.
 
 
 class PlacedContainer(Record):
@@ -389,7 +389,7 @@ class _ContainerSection(Record):
 
 
 class _NewBlock(Record):
-    """A container with its new bytes, or with those that it had (``is_old``)."""
+    """A container with its new bytes, or with its old ones (``is_old``)."""
 
     block: PlacedContainer
     is_old: bool
@@ -417,7 +417,7 @@ def _blocks(part: _ContainerSection, contents: Iterable[Sequence[Piece] | None])
 def _fixed(
     file: LinkedProgramFile, site: CodeSection, address: int, inside: Sequence[FoundContainer]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the ``id()`` of the containers of a section that must keep their addresses, and of those with all bytes.
+    """Return the ``id()`` of the containers of a section that must keep their addresses, and of the unchangeable ones.
 
     Bytes stay where something else than a record leads behind the first of them: it must find there what was there.
     """

@@ -114,7 +114,7 @@ def may_hold_device_code(name: str) -> bool:
 
 # The name of a changed package: two different files never share a name.
 
-#: LIMIT: characters of a build tag that nobody gave; file names have room for 255 bytes in all
+#: LIMIT: characters of a default build tag; file names have room for 255 bytes in all
 _LONGEST = 60
 
 
@@ -163,8 +163,8 @@ class SlimOutcome(Record):
     """A file that was named or met: ``before`` and ``after`` are its sizes in bytes.
 
     ``output`` is the file that was written, "" for none. ``plan`` is None for one that failed, and ``error`` says why;
-    ``is_told`` if the user was told that already.
-    ``deflated`` are both sizes as they would be inside a wheel, None where nobody asked.
+    ``is_told`` if that was printed already.
+    ``deflated`` are both sizes as they would be inside a wheel, None if they were not requested.
     """
 
     path: str
@@ -184,7 +184,7 @@ class SlimOutcome(Record):
 
 
 class UnsupportedDevice(Record):
-    """A device that was asked for and that nothing in a run is for: it was not served before, either.
+    """A requested device that no image of a run is for: it was not served before, either.
 
     ``paths`` are the files that have code for devices of its vendor, none where no file has.
     """
@@ -273,7 +273,7 @@ _WILDCARDS = frozenset("*?[")
 
 
 def exit_code_for(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> int:
-    """Return the exit code of a run: 0 if all that was asked for is done."""
+    """Return the exit code of a run: 0 if every request was fulfilled."""
     damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
     codes = [FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])]
     if (

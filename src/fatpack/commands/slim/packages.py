@@ -1,4 +1,4 @@
-"""Packages of any kind: those that are written anew, and those that stay as they are, or are refused."""
+"""Packages of any kind: rewritten, left unchanged, or refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def slim_package(
     """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
 
     What was inflated for the result stays until ``stack`` closes it.
-    Raises Unsupported for one of those with device code, UsageError for a name that does not fit the kind, and what
+    Raises Unsupported for a refused one with device code, UsageError for a name that does not fit the kind, and what
     slimming the package raises.
     """
     file_name = path.rpartition("/")[2]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # HIP          ``zstd``, ``zlib``: compressed bundles of version 2, or of the version that they have; ``none``
 # ===========  ==============================================================================================
 #
-# An entry keeps all that is stored of it but for the method and the sizes. Members of groups (fatbinary ``-concat``)
+# An entry keeps all its stored fields except the method and the sizes. Members of groups (fatbinary ``-concat``)
 # and obfuscated images stay as they are, and so do images that would not change.
 #
 # Source: zstd since CUDA 12.4 is documented with nvcc's ``--compress-mode``; what drivers before it say, and which
@@ -214,7 +214,7 @@ class SlimPlan(Record):
 def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
     """Return how a file is slimmed. A file without device code is left as it is, and a note says so.
 
-    Raises Refused where a container would serve a device no more, or where what was asked leaves nothing of one;
+    Raises SlimRefused where a container would serve a device no more, or where what was asked leaves nothing of one;
     FormatError and HostError for what is damaged or not edited.
     """
     library = None

@@ -32,7 +32,7 @@ class ImageRemoval(Record):
 
     ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
     ``damaged`` is the damage of members in which nothing is selected: they stay to the byte. ``check`` raises HostError
-    for a result that is not what was meant.
+    for a result that differs from the plan.
     """
 
     pieces: tuple[Piece, ...]
@@ -86,7 +86,7 @@ def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemova
 
 
 def _words(position: str, image: FoundImage) -> str:
-    """Return what goes, in words; of a fat object's host that is not the object, but a byte that stands for it."""
+    """Return the removed images in words; of a fat object's host the one-byte entry is removed, not the object."""
     is_marker = is_host_marker(image.as_stored)
     return f"{position} the marker of the host, which stays" if is_marker else describe_image(position, image)
 

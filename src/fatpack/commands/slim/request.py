@@ -64,8 +64,8 @@ class SlimResult(Result):
     stays as it is, ``edit`` for objects, archives and containers, ``shrink`` or ``zero`` for linked files. ``notes``
     say what was not slimmed and why. Of a package the numbers are those of all files in it, ``before`` and ``after``
     are its own sizes, ``mode`` is ``edit`` if it changed, and ``path`` is where it was written. ``unserved`` are
-    the devices that were asked for and that nothing is known to be for. ``exit_code`` is what ``fatpack slim`` exits
-    with: 0 if all that was asked for is done.
+    the requested devices that no image is known to be for. ``exit_code`` is what ``fatpack slim`` exits
+    with: 0 if every request was fulfilled.
     """
 
     before: int
@@ -114,7 +114,7 @@ def slim(
     neither is given, the build tag is made of the ``devices`` or patterns.
 
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
-    unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
+    unless ``allow_empty``; TargetError for an unknown device; UsageError, FormatError and HostError as
     :func:`remove` does. ``overwrite``, ``max_inflated`` and ``max_output`` are those of :func:`fatpack.extract`.
     """
     from fatpack.commands.slim.plan import plan_slim

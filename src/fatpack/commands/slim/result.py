@@ -128,7 +128,7 @@ class ImageDigest(Record):
 class SlimmedFile(Record):
     """A plan, with the SHA-256 of the file that it makes and facts about the images that stay.
 
-    Both are empty where nobody asked for them.
+    Both are empty if they were not requested.
     """
 
     plan: SlimPlan

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def sbom_fragment(name: str, libraries: Iterable[PackageLibrary]) -> dict[str, Any]:
-    """Return the fragment for a package of a file name. Only libraries whose digests were asked for are in it."""
+    """Return the fragment for a package of a file name. It has the libraries whose digests were computed."""
     found = [_library(item.name, item.slimmed) for item in libraries if isinstance(item.slimmed, SlimmedFile)]
     return {
         "bomFormat": "CycloneDX",
@@ -193,7 +193,7 @@ def _below(outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[Uns
 
 
 def unsupported_device_lines(unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
-    """Yield a line for each device that was asked for and that nothing is for."""
+    """Yield a line for each requested device that no image is for."""
     for one in unserved:
         shown = ", ".join(one.paths[:_PATHS])
         more = f" and {pluralize(len(one.paths) - _PATHS, 'other file')}" if len(one.paths) > _PATHS else ""

@@ -67,7 +67,7 @@ def _headers(data: bytes) -> Iterator[tuple[int, int, str, str]]:
 # Source: binary distribution format, "The .dist-info directory": CSV with path, ``algorithm=digest`` (base64 of
 # URLs, without ``=``) and size; RECORD itself and its signatures have neither.
 
-#: what the specification allows: sha256 or better, of those that every Python has
+#: digests that the specification allows (sha256 or better) and every Python has
 HASHES = ("sha256", "sha384", "sha512")
 
 

@@ -251,7 +251,7 @@ class _Work:
         self._libraries.append(library)
 
     def _check(self) -> None:
-        """Raise what stands in the way of any change, before work is done for it."""
+        """Raise the error that rules out any change, before work is done for it."""
         self._wheel.refuse_signed()
         if self._wrong:
             raise self._wrong[0]

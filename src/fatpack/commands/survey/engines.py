@@ -1,6 +1,6 @@
 """All cores of this machine: a process each, which reads one file at a time.
 
-A process that ends in the middle of a file (the system kills those that take too much memory) takes no other with it:
+A process that ends in the middle of a file (the system kills one that takes too much memory) ends no other:
 its file is read once more by a new one, and then has a row with the reason.
 """
 
@@ -125,7 +125,7 @@ def _reason(exit_code: int | None) -> str:
 
 
 def _serve(connection: Connection, options: TaskOptions) -> None:
-    """Read files until nobody asks for more; Ctrl-C is for the process that asks."""
+    """Read files until the parent process sends no more; Ctrl-C is for the parent."""
     import signal
 
     from fatpack.commands.survey.worker import run_in_worker
@@ -152,7 +152,7 @@ ENGINES = ("local", "dask", "ray")
 def make_engine(name: str, options: TaskOptions, *, address: str = "", workers: int = 0) -> Engine:
     """Return an engine by name: ``address`` is that of a scheduler, ``workers`` the number of processes for ``local``.
 
-    Raises UsageError for what cannot be meant, Unsupported without the engine's library, ``OSError`` if nobody answers.
+    Raises UsageError for invalid options, Unsupported without the engine's library, ``OSError`` if no server answers.
     """
     if name == "local":
         if address:

@@ -124,7 +124,7 @@ class SurveyManifest:
             )
 
     def _remove_strays(self) -> None:
-        """Remove parts that no run finished, and those that were rewritten under another name."""
+        """Remove parts that no run finished, and parts that were rewritten under another name."""
         known = {name for (name,) in self._all("SELECT name FROM part")}
         for name in os.listdir(self._folder):
             if is_part(name) and name not in known:
@@ -183,12 +183,12 @@ class SurveyManifest:
         self._all("COMMIT")
 
     def sums(self) -> tuple[int, int, int]:
-        """Return of all files of the plan that are done: their number, their rows, those with an error."""
+        """Return the number of finished files of the plan, of their rows, and of files with an error."""
         ((files, count, errors),) = self._all(f"SELECT count(*), total(count), total(has_error) {_DONE}")
         return files, int(count), int(errors)
 
     def codes(self, *, has_error: bool = False) -> dict[int, int]:
-        """Return how many files of the plan that are done have each exit code, of those with or without an error."""
+        """Return the number of finished files for each exit code, of files with or without an error."""
         return dict(
             self._all(f"SELECT exit_code, count(*) {_DONE} WHERE has_error = ? GROUP BY exit_code", (has_error,))
         )

@@ -34,7 +34,7 @@ _RETRIES = 3
 
 
 def _greet(address: str) -> None:
-    """Raise ``OSError`` if nobody listens at an address with a port: Ray itself would ask for some minutes."""
+    """Raise ``OSError`` if no server listens at an address with a port: Ray itself would retry for some minutes."""
     import socket
 
     host, colon, port = address.rpartition("://")[2].rpartition(":")

@@ -94,7 +94,7 @@ def run_survey(
                 if progress:
                     progress(done, totals)
         finally:
-            # Also when somebody stops it, or the engine fails: what was read is not read again.
+            # Also if the user stops it, or the engine fails: the next run does not read these files again.
             with DeferSignals():
                 writer.flush()
         files, rows, errors = manifest.sums()

@@ -177,7 +177,7 @@ def run_in_worker(task: SurveyTask, options: TaskOptions) -> TaskResult:
 
 
 def failed_task_row(task: SurveyTask, options: TaskOptions, problem: str) -> TaskResult:
-    """Return the result of a task that nobody could finish: a row with the reason."""
+    """Return the result of a task that no worker could finish: a row with the reason."""
     from fatpack.tabular.read_file import unreadable_row
 
     row = unreadable_row(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)

@@ -134,7 +134,7 @@ def _explanation(explanation: Explanation) -> Iterator[str]:
 def _coverage(explanation: Explanation) -> Iterator[str]:
     yield f"{_heading(explanation)} runs on"
     if not explanation.coverage:
-        yield "  nothing in particular: the name stands for no single target"
+        yield "  nothing in particular: the name is not a single target"
     width = max((len(_form(part)) for part in explanation.coverage), default=0)
     for part in explanation.coverage:
         margin = f"  {_form(part):{width}}  "

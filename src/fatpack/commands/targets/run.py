@@ -51,7 +51,7 @@ class Explanation(Record):
 
 
 def full_sources(table: str, keys: Iterable[str]) -> tuple[str, ...]:
-    """Return the sources in full that the keys of a table stand for."""
+    """Return the full sources for the keys of a table."""
     citations = load_vocabulary().citations(table)
     return tuple(citations[key] for key in keys)
 

@@ -87,7 +87,7 @@ class FileTable:
         return [row[column] for row in self.rows]
 
     def text(self, *, with_titles: bool = True) -> bytes:
-        """Return the table as it stands in a file."""
+        """Return the text of the table for a file."""
         lines = [f"[{_SEPARATOR.join(self.titles)}]"] if with_titles else []
         lines += map(_SEPARATOR.join, self.rows)
         return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

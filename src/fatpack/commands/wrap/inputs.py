@@ -96,7 +96,7 @@ def read_entry_names(view: View) -> tuple[str, ...]:
 
 
 def read_property_sets(view: View) -> dict[str, dict[str, int | bytes]]:
-    """Return the property sets of a file in the order of their names, also those without a property.
+    """Return the property sets of a file in the order of their names, also empty ones.
 
     Raises BadValue for a line that is none, and for a file without a property set.
     """

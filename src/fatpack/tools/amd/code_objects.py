@@ -75,7 +75,7 @@ def parse_number(text: str) -> int:
 
 # Option parsing as Perl's Getopt::Std does it: letters behind one dash, several at once, a value behind its letter.
 #
-# The first word that is no option ends them, as ``--`` does. An unknown letter is told, and passed over. How we know:
+# The first word that is no option ends them, as ``--`` does. An unknown letter is reported and ignored. Source:
 # Perl 5.36 beside this (``tests/tools/amd/test_roc_obj_reference.py``).
 
 
@@ -107,7 +107,7 @@ def parse_options(arguments: Sequence[str], letters: str) -> tuple[dict[str, str
 
 
 def print_if_asked(options: Mapping[str, str], name: str, text: str) -> bool:
-    """Print the version or the help of a tool, if that was asked for; return whether it was."""
+    """Print the version or the help of a tool if an option requests it; return whether one does."""
     from fatpack.tools.versions import version_text
 
     if "version" in options:

@@ -28,7 +28,7 @@ Options:
   -d, --disassemble       The same as : .s llvm-objdump -d - \\;
 """
 
-#: option → its letter, and those that have a value
+#: option → its letter, and the options that have a value
 _LONG = {
     "help": "h",
     "target-id": "t",

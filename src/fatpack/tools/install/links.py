@@ -52,7 +52,7 @@ class FolderTransaction:
         self._spare: list[str] = []
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder with those around it, as far as they are missing."""
+        """Make a folder and its missing parents."""
         missing = []
         while folder and not os.path.lexists(folder):
             missing.append(folder)
@@ -249,7 +249,7 @@ def list_placed(folder: str) -> list[str]:
 
 
 def _is_placed(path: str) -> bool:
-    """Return whether a path is what is placed here. On POSIX a file that calls fatpack is somebody's script."""
+    """Return whether this module placed a stand-in at a path. On POSIX a file that calls fatpack is a user's script."""
     return is_command(path) and (_IS_WINDOWS or os.path.islink(path))
 
 

@@ -120,18 +120,18 @@ def _output(command: Sequence[str], *, of_stderr: bool = False) -> str:
     return done.stderr if of_stderr else done.stdout
 
 
-#: columns of text where nobody says how many a line has
+#: columns of text if the width of the terminal is not known
 _WIDTH = 100
 
-#: what was done → how it is told
+#: outcome → its words
 _DONE = {"made": "made", "changed": "led elsewhere before", "kept": "there already", "removed": ""}
 
-#: what a name means to somebody → its word in a table; nothing for a name that is not found
+#: state of a name → its word in a table; none for a name that is not found
 _WORDS = {"fatpack": "fatpack", "original": "original", "broken": "broken", "": "-"}
 
 
 class _ReportOnStop:
-    """While files are changed: whoever stops it is told what became of them."""
+    """While files are changed: if the user stops it, a message says what was done."""
 
     def __enter__(self) -> None:
         pass
@@ -166,7 +166,7 @@ def uninstall_and_report(folder: str, names: Sequence[str]) -> int:
 def report_callers(names: Sequence[str], *, verbose: int = 0) -> int:
     """Tell which program each name means, and for whom; exit code 1 if one that is named is not fatpack on PATH.
 
-    Without names, and unless it is ``verbose``, only those are told of which some lead to fatpack.
+    Without names, and unless it is ``verbose``, it lists the names of which some lead to fatpack.
     """
 
     for name in names:

@@ -133,7 +133,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def _write(input_name: str, targets: Sequence[str], outputs: Sequence[str]) -> None:
-    """Write one module for each target, all or none. Raises Failure, and FatpackError for the input."""
+    """Write one module for each target, all or none. Raises ToolError, and FatpackError for the input."""
     if len(targets) != len(outputs):
         raise ToolError("number of output files and targets should match")
     for target in targets:

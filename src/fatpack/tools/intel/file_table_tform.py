@@ -63,7 +63,7 @@ Transformation actions are:
 #: The steps in the order in which their arguments are checked, and how many words an argument has; 0 for any number.
 _STEPS = {"replace": 2, "replace_cell": 2, "rename": 2, "extract": 0, "copy_single_file": 2, "merge": 1}
 
-#: Steps that read a file of the command line beside the table, and those that make the output themselves.
+#: Steps that read a file of the command line beside the table, and steps that make the output themselves.
 _WITH_FILE = ("replace", "replace_cell")
 _LAST = ("copy_single_file", "merge")
 
@@ -103,7 +103,7 @@ class _TransformRun:
         self._unused = list(files)
 
     def run(self) -> None:
-        """Take all steps and write the output. Raises Failure, and FatpackError for tables."""
+        """Take all steps and write the output. Raises ToolError, and FatpackError for tables."""
         for name in self._unused:
             sys.stderr.write(printable(f"warning: no transformation takes '{name}'") + "\n")
         table = _read(self._input)

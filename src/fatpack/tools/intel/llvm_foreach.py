@@ -250,7 +250,7 @@ class _ForeachRun:
             sys.stdout.flush()
 
     def run(self) -> int:
-        """Run the command for every line of the lists; return the code of the last that failed. Raises Failure."""
+        """Run the command for every line of the lists; return the code of the last that failed. Raises ToolError."""
         if not hasattr(os, "posix_spawn"):
             raise ToolError("fatpack runs commands only where the system has posix_spawn")
         if self._list not in ("", "-"):

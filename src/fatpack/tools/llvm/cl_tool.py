@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: For tools that take it; nothing is printed in colours.
 COLOR = command_line.ClOption("color", "flag", "Use colors in output (default=autodetect)", is_hidden=True)
 
-#: ``-h`` where it asks for the list once the command line is read, and where it stands for ``--help``.
+#: ``-h`` where it asks for the list once the command line is read, and where it means ``--help``.
 LISTING_H = command_line.ClOption("h", "flag", "Alias for -help", is_hidden=True)
 HELPING_H = command_line.ClOption("h", "switch", "Alias for --help", is_hidden=True, alias_of="help")
 
@@ -157,7 +157,7 @@ def help_page(
 ) -> str:
     """Return the help: options in groups, or all in one list, as ``--help-list`` and ``-h`` have it.
 
-    ``groups`` are headings and names of options, no names for those that no other group has; by default there are two.
+    ``groups`` are headings and names of options; without names it has all others. By default there are two.
     """
     shown = [option for option in options if not option.is_hidden]
     column = max(len(_spelled(option)) for option in shown)

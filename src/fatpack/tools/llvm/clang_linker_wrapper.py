@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from fatpack.commands.link_inputs.plan import ImageGroup, LinkPlan
 
-#: Options of the tool itself that are read here, and those that have a value behind = or as the next word.
+#: Options of the tool itself that are read here, and options that have a value after = or as the next word.
 _DRY_RUN, _VALUES = "--dry-run", ("--linker-path", "--host-triple")
 
-#: Those that concern the links: with one of them it is the original's command line.
+#: Options that concern the links: with one of them it is the original's command line.
 _LINKING = (
     *("--compress", "--compression-level", "--cuda-path", "--device-compiler", "--device-linker", "--embed-bitcode"),
     *("--emit-fatbin-only", "--override-image", "--print-wrapped-module", "--relocatable", "--save-temps", "-mllvm"),
@@ -125,7 +125,7 @@ def _host_link(words: Sequence[str], made: LinkPlan, output: str) -> list[str]:
 
 
 def _spelled_as_llvm_does(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words that the linker gets: -L and -l stand alone, and what is asked for is left out."""
+    """Yield the words for the linker: -L and -l separate from their values, without the tool's own options."""
     for word in words:
         if word[:2] in ("-L", "-l") and len(word) > 2:
             yield from (word[:2], word[2:])

@@ -226,7 +226,7 @@ def _group(stated: dict[str, str], files: Sequence[str], *, is_batch: bool) -> I
 
 
 def _refuse_output(name: str) -> None:
-    """Raise Failure for an output that cannot be made: the original makes it before it reads anything."""
+    """Raise ToolError for an output that cannot be made: the original makes it before it reads anything."""
     folder = os.path.dirname(name) or "."
     problem = ""
     if not name or not os.path.isdir(folder):

@@ -21,7 +21,7 @@ class ClOption(Record):
     ``kind`` is ``string``, ``uint`` or ``int`` (the last one counts), ``list`` (all count), ``commas`` (all count, each
     a list itself), ``choice`` (one of ``choices``, which are names and help texts), ``flag``, or ``switch``: one that
     takes no value and ends the reading of the command line, such as ``--help``. ``is_hidden`` ones are not guessed, but
-    for aliases: those stand for another option, ``alias_of``.
+    for aliases of another option, ``alias_of``.
     """
 
     name: str
@@ -69,9 +69,9 @@ _TRUE, _FALSE = ("", "true", "TRUE", "True", "1"), ("false", "FALSE", "False", "
 
 
 def expand_response_files(arguments: Sequence[str], within: tuple[str, ...] = ()) -> list[str]:
-    """Return the arguments with every ``@FILE`` replaced by the words in it; those that are no files stay.
+    """Return the arguments with every ``@FILE`` replaced by the words in it; it stays if there is no such file.
 
-    ``within`` are the files that are being read. Raises CommandLineError for one that names itself, and for one that
+    ``within`` are the files that are being read. Raises ClError for one that names itself, and for one that
     cannot be read: LLVM prints the same of the first, and crashes behind it.
     """
     expanded: list[str] = []
@@ -135,7 +135,7 @@ def parse_cl(
     program: str,
     least_positional: int = 0,
 ) -> ClArguments:
-    """Return the parsed command line. Raises CommandLineError with LLVM's words for everything wrong in it."""
+    """Return the parsed command line. Raises ClError with LLVM's words for everything wrong in it."""
     reader = _ClParser(options, most_positional, program)
     reader.read(iter(arguments))
     values, positional, errors = reader.values, reader.positional, reader.errors
@@ -263,7 +263,7 @@ def _unknown(word: str, name: str, value: str, options: Sequence[ClOption], prog
         if letter.kind != "flag":
             errors.append(f"for the {letter.spelled} option: may not occur within a group!")
         else:
-            name = name[1:]  # a flag of one letter may stand in front of others
+            name = name[1:]  # a flag of one letter may precede others
     # A switch takes no value, so that the word is compared with it whole.
     whole = f"{name}={value}" if value else name
     candidates = [

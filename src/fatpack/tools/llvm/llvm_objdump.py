@@ -69,7 +69,7 @@ class _ObjdumpRun:
         self._words = _WORDS if llvm == "22" else _WORDS_23
 
     def file(self, path: str) -> None:
-        """List what a file holds. Raises Failure."""
+        """List what a file holds. Raises ToolError."""
         try:
             source = open_source(path)
         except OSError as error:

@@ -136,7 +136,7 @@ class ImageExtractor:
         self._name = "<stdin>" if path == "-" else path
 
     def extract(self, options: Sequence[ImageOption]) -> None:
-        """Write the images that the options ask for. Raises Failure."""
+        """Write the images that the options ask for. Raises ToolError."""
         try:
             source = open_source(self._path)
         except OSError as error:
@@ -239,7 +239,7 @@ def _write_archive(output: str, chosen: Sequence[_StoredImage]) -> None:
 
 
 def pack_images(output: str, options: Sequence[ImageOption], llvm: str) -> None:
-    """Write the images of the options to a file, or to standard output. Raises Failure."""
+    """Write the images of the options to a file, or to standard output. Raises ToolError."""
     sources: list[Source] = []
     images: list[Image] = []
     try:

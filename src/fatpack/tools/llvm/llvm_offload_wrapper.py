@@ -77,7 +77,7 @@ def _wrap(
 
 
 def write_to_file(name: str, pieces: Sequence[Piece], *, names_itself: bool) -> None:
-    """Write a file. Raises Failure, which ``names_itself`` has say which file it was."""
+    """Write a file. Raises ToolError, which ``names_itself`` has say which file it was."""
     try:
         if not name:
             raise FileNotFoundError(2, "No such file or directory")

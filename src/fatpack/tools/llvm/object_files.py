@@ -28,7 +28,7 @@ _MAGICS = (magic_numbers.BUNDLE, magic_numbers.COMPRESSED_BUNDLE)
 
 
 def read_bundles(item: ObjectFile) -> Iterator[FoundContainer]:
-    """Yield the bundles in sections that begin with one, in file order. Raises Failure for damage."""
+    """Yield the bundles in sections that begin with one, in file order. Raises ToolError for damage."""
     what = f"'{item.shown}': while extracting offload FatBin bundles: "
     try:
         for site in binary.get_host(item.host).locate(item.view):
@@ -102,7 +102,7 @@ class ObjectFile(Record):
 
 
 def read_objects(view: View, name: str) -> Iterator[ObjectFile]:
-    """Yield what a file holds: itself, or the members of an archive that are objects. Raises Failure for others."""
+    """Yield what a file holds: itself, or the members of an archive that are objects. Raises ToolError for others."""
     if view.head(0, 4) == magic_numbers.OFFLOAD_BINARY:
         yield ObjectFile(view, name, name, "")
         return

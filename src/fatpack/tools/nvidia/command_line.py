@@ -65,7 +65,7 @@ class NvidiaCommandLineError(Exception):
 def parse_nvidia_options(
     arguments: Sequence[str], options: Iterable[NvidiaOption], warn: Callable[[str], None]
 ) -> NvidiaArguments:
-    """Return the parsed command line; ``warn`` is called with the text of every warning. Raises CommandLineError.
+    """Return the parsed command line; ``warn`` is called with the text of every warning. Raises NvidiaCommandLineError.
 
     The option ``options-file`` is replaced by the words in its files, ``OSError`` for none of them: a file that cannot
     be read is a CommandLineError.
@@ -207,7 +207,7 @@ def split_options_file(text: str) -> list[str]:
     """Return the words of an options file: split at white space outside of double quotes.
 
     A backslash keeps the next character from meaning anything, in quotes or not. QUIRK(fatbinary 13): a quote behind
-    one is dropped, and a NUL ends the text. Raises CommandLineError for a quote that is not closed.
+    one is dropped, and a NUL ends the text. Raises NvidiaCommandLineError for a quote that is not closed.
     """
     words: list[str] = []
     word: str | None = None

@@ -55,7 +55,7 @@ _ARCHIVES = (magic_numbers.ARCHIVE, magic_numbers.THIN_ARCHIVE)
 def prune_file(request: NvpruneRequest, say: PrintMessage) -> bool:
     """Write a file without the images that are not asked for; return whether some of it is damaged.
 
-    ``say`` gets messages and their kinds: ``warning``, ``info``, "" for what ``-v`` tells. Raises CommandLineError with
+    ``say`` gets messages and their kinds: ``warning``, ``info``, "" with ``-v``. Raises NvidiaCommandLineError with
     what it stopped at; nothing is written then.
     """
     from fatpack.io.open import open_source
@@ -90,7 +90,7 @@ def prune_file(request: NvpruneRequest, say: PrintMessage) -> bool:
 
 
 def _goes(request: NvpruneRequest) -> Callable[[FoundContainer, FoundImage], bool]:
-    """Return what tells of an image whether it goes. Raises CommandLineError for a name that no architecture has."""
+    """Return the function that says if an image is removed. Raises NvidiaCommandLineError for an unknown name."""
     targets = {code: _arch(code) for code in request.codes if code}
     real = [arch for code, arch in targets.items() if code.startswith("sm_")] if request.takes_possible else []
 
@@ -216,7 +216,7 @@ class NvpruneRequest(Record):
 
 
 def parse_nvprune_request(given: NvidiaArguments) -> NvpruneRequest:
-    """Return what a command line with one file asks for. Raises CommandLineError."""
+    """Return what a command line with one file asks for. Raises NvidiaCommandLineError."""
     groups = given.pairs.get("generate-code", ())
     listed = [group["code"] for group in groups if "code" in group]
     if ("arch" in given.values) == bool(groups) or (groups and not listed):

@@ -7,7 +7,7 @@ One line of a listing is one of these::
                                             .cfi_def_cfa_offset 16
 
 The left column is what the object holds, the right one is its documentation: a test assembles it with llvm-mc and
-compares every byte. What stands in ``<…>`` is a place that is filled in: with a number that is known now
+compares every byte. ``<…>`` is a place that is filled in: with a number that is known now
 (:data:`_VALUES`), with the distance to a place in the listing (:data:`_LOCAL`), or by the linker
 (:data:`RELOCATED`: kind of relocation → bytes that the listing leaves to it). Places of AArch64 are bits inside the
 instruction that they stand behind.

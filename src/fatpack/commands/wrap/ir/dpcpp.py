@@ -173,7 +173,7 @@ class _Module:
         return self._table(records, _SET)
 
     def _property(self, key: str, value: int | bytes) -> str:
-        """Add a property's name and bytes, and return its record: a number stands in the place of the size."""
+        """Add a property's name and bytes, and return its record: a number is stored in the field of the size."""
         called = self._string("prop", key)
         if isinstance(value, int):
             return f"{_PROPERTY} {{ ptr {called}, {_NULL}, i32 1, i64 {value} }}"

@@ -1,6 +1,6 @@
 """The functions that register images, as LLVM IR: instruction by instruction those of LLVM's wrappers.
 
-What they do stands in :mod:`fatpack.commands.wrap.code.template`; names of values and blocks are kept, so that the text
+:mod:`fatpack.commands.wrap.code.template` describes them; names of values and blocks are kept, so that the text
 is what ``llvm-dis`` prints of a wrapper made by LLVM.
 """
 

@@ -4,7 +4,7 @@
 
     header │ section table │ each section's bytes and relocations │ symbols │ names
 
-What a linker adds to an address stands in the place that it fills in. The bounds of all offload entries are in COMDAT
+The addend of an address is stored in the place that the linker fills in. Bounds of all offload entries are in COMDAT
 sections, of which a linker keeps one of each; LLVM's wrappers have them as weak symbols, which refer to these then.
 """
 
@@ -155,7 +155,7 @@ class _CoffNames:
         self._places: dict[str, int] = {}
 
     def short(self, name: str, kind: str = "section") -> bytes:
-        """Return the 8 bytes that stand for a name in the header of a section, or in a symbol."""
+        """Return the 8 bytes of a name in the header of a section, or in a symbol."""
         stored = name.encode("utf-8", "surrogateescape")
         if len(stored) <= 8:
             return stored.ljust(8, b"\0")

@@ -102,7 +102,7 @@ class ObjectSection(Record):
     zeros     ``reserved`` bytes of 0 that programs write
     run       addresses of functions that run at start or end
     frames    how functions unwind
-    group     bytes of which a linker keeps one copy, by the name of the symbol that stands in them
+    group     bytes of which a linker keeps one copy, by the name of the symbol defined in them
     ======== =================================================================================
     """
 
@@ -134,7 +134,7 @@ class ObjectSymbol(Record):
 
 
 class ObjectParts(Record):
-    """An object: sections in their order, and symbols, those that other objects define included."""
+    """An object: sections in their order, and symbols, also undefined ones."""
 
     sections: tuple[ObjectSection, ...]
     symbols: tuple[ObjectSymbol, ...]
@@ -358,7 +358,7 @@ class _ObjectBuilder:
         self.add(ObjectSection(section, "image", _POINTER, (record.data,), tuple(record.fixups)), symbol)
 
     def bounds(self, entries: EntryLayout) -> None:
-        """Add the bounds of all offload entries: ELF linkers make them, on COFF hosts they stand in two sections."""
+        """Add the bounds of all offload entries: ELF linkers make them, on COFF hosts they are in two sections."""
         if self.host.file == "elf":
             # The empty section makes the linker define its bounds even if no object has entries.
             empty = ObjectSection(entries.section, "image", _POINTER)

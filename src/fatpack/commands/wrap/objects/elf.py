@@ -5,7 +5,7 @@
     header │ sections, each behind zeros up to its alignment │ relocations │ notes │ symbols │ names │ section table
 
 The object says that it needs no executable stack (``.note.GNU-stack``), and that its code is made for processors that
-check where branches go (``.note.gnu.property``). Relocations are those that programs and libraries of any kind take.
+check where branches go (``.note.gnu.property``). The relocations are valid in programs and libraries of any kind.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _BEFORE_END = {"pc32": -4, "call32": -4}
 
 
 def elf_object(parts: ObjectParts, processor: str) -> tuple[Piece, ...]:
-    """Return the bytes of an object, in order; those of images are what was given, uncopied."""
+    """Return the bytes of an object, in order; the bytes of images are not copied."""
     machine = MACHINES[processor]
     file = _ElfWriter()
     for section in parts.sections:

@@ -137,7 +137,7 @@ class BundlerSettings(Record):
 
 
 def check_settings(given: ClArguments, program: str, llvm: str, environment: Mapping[str, str]) -> BundlerSettings:
-    """Return the settings; warnings go to stderr as they come up. Raises Refusal."""
+    """Return the settings; warnings go to stderr as they come up. Raises ArgumentError."""
     is_compressed, is_verbose, level, version = _from_environment(environment)
     inputs = _files(given, program, "input")
     outputs = _files(given, program, "output")
@@ -263,7 +263,7 @@ _MOST_STORED = 1000
 
 
 def cached_stored_id(spelling: str) -> str:
-    """Return the ID that is stored for one that was typed. Each is asked for several times, and costs 50 µs."""
+    """Return the stored ID for a typed one. Each is looked up several times, and costs 50 µs."""
     from fatpack.formats.clang_bundle.bundle_id import stored_id as new_stored_id
 
     known = _STORED.get(spelling)
@@ -301,7 +301,7 @@ def are_all_hip(targets: Iterable[str]) -> bool:
 
 
 def stored_ids(settings: BundlerSettings) -> list[str]:
-    """Return the IDs for the targets of a command line, in its order. Raises Refusal for what cannot be bundled."""
+    """Return the IDs for the targets of a command line, in its order. Raises ArgumentError for an invalid target."""
     from fatpack.formats.clang_bundle.bundle_id import refusal_llvm22
 
     targets = settings.targets
@@ -332,7 +332,7 @@ def _refuse_conflicts(targets: Sequence[str]) -> None:
     for target in targets:
         parts, target_id = target.split("-", 5), cached_stored_id(target).split("-", 5)[5]
         if target_id and target_id != "".join(parts[5:]):
-            parts[4] = ""  # the processor stands in the place of the environment
+            parts[4] = ""  # the processor is in the place of the environment
         groups.setdefault("-".join(parts[:5]), set()).add(target_id)
     for group, target_ids in sorted(groups.items()):
         pair = first_conflict_llvm22(target_ids)
@@ -357,7 +357,7 @@ class TargetMatcher:
         #: bundle ID → True if LLVM 22 reads all parts of it
         self._whole: dict[str, bool] = {}
         stored = set(entries)
-        #: Targets for which LLVM 22 may have stored less than was asked for, and has.
+        #: Targets for which LLVM 22 stored a shorter ID than the requested one.
         self._cut = {
             target
             for target in targets

@@ -30,7 +30,7 @@ _HOST_MARKER = b"\0"
 
 
 def bundle(settings: BundlerSettings) -> None:
-    """Write the bundle that a command line asks for. Raises Refusal and OSError."""
+    """Write the bundle that a command line asks for. Raises ArgumentError and OSError."""
     from fatpack.io.atomic_write import OutputBatch, file_mode
 
     ids = stored_ids(settings)

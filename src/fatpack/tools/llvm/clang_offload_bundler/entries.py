@@ -139,7 +139,7 @@ def _in_coff(view: View, carrier: str) -> list[FatObjectImage]:
 
 
 def with_sections(host: View, carrier: str, additions: Sequence[tuple[str, Sequence[Piece]]]) -> Iterable[Piece]:
-    """Return a host object with sections added, as llvm-objcopy makes it. Raises Refusal where that cannot be done."""
+    """Return a host object with sections added, as llvm-objcopy makes it. Raises ArgumentError if it cannot."""
     try:
         if carrier == "elf":
             from fatpack.binary.elf.objcopy import add_sections as add_to_elf
@@ -157,7 +157,7 @@ def with_sections(host: View, carrier: str, additions: Sequence[tuple[str, Seque
 
 
 def without_sections(host: View, carrier: str) -> Iterable[Piece]:
-    """Return a fat object without its sections of bundles, as llvm-objcopy makes it. Raises Refusal."""
+    """Return a fat object without its sections of bundles, as llvm-objcopy makes it. Raises ArgumentError."""
     try:
         if carrier == "elf":
             from fatpack.binary.elf.objcopy import remove_sections as remove_from_elf
@@ -214,7 +214,7 @@ def is_known_type(type: str) -> TypeIs[BundleType]:
 def read_inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, BundlerEntries]:
     """Return what a file holds once it is inflated, and the entries of its bundles; ``what`` names it in errors.
 
-    Of a file with several bundles, the view is that of the first. Raises Refusal for an unknown type or a damaged file.
+    Of a file with several bundles, the view is the first bundle. Raises ArgumentError for an unknown type, or damage.
     """
     first, reached = _inflated(view, settings, what)
     found = read_bundler_entries(first, settings)
@@ -271,7 +271,7 @@ def _is_header(head: bytes) -> bool:
 
 
 def read_bundler_entries(view: View, settings: BundlerSettings) -> BundlerEntries:
-    """Return the entries of one bundle that is not compressed. Raises Refusal for an unknown type or a damaged file."""
+    """Return the entries of an uncompressed bundle. Raises ArgumentError for an unknown type or a damaged file."""
     type = settings.type
     if not is_known_type(type):
         raise ArgumentError(f"'{type}': invalid file type specified")
@@ -326,7 +326,7 @@ def _damage(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def _inflated(view: View, settings: BundlerSettings, what: str) -> tuple[View, int | None]:
     """Return what is in the compressed bundle at the start of a view and where that ends; or the view itself, and None.
 
-    Raises Refusal, where ``what`` names the file.
+    Raises ArgumentError, where ``what`` names the file.
     """
     head = view.head(0, 8)
     if len(head) < 8:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def list_ids(settings: BundlerSettings) -> None:
-    """Print the IDs of a bundle. Raises Refusal, after those that can be read, for a damaged one."""
+    """Print the IDs of a bundle. For a damaged bundle it prints the readable ones and raises ArgumentError."""
     from fatpack.printable import printable
 
     with open_source(settings.inputs[0]) as source:
@@ -42,7 +42,7 @@ def list_ids(settings: BundlerSettings) -> None:
 
 
 def unbundle(settings: BundlerSettings) -> None:
-    """Write the entries for the targets of a command line. Raises Refusal and OSError; nothing is written then."""
+    """Write the entries for the targets of a command line: all, or none. Raises ArgumentError and OSError."""
     from fatpack.io.atomic_write import OutputBatch
 
     ids = stored_ids(settings)
@@ -122,7 +122,7 @@ def _order(ids: Sequence[str], llvm: str) -> dict[str, int]:
 def entry_image(settings: BundlerSettings, found: BundlerEntries, entry: BundlerEntry, whole: View) -> Iterable[Piece]:
     """Return the bytes of an entry: for the host's mark in a fat object, the object without its bundle.
 
-    Raises Refusal for images that ``ld -r`` has glued together.
+    Raises ArgumentError for images that ``ld -r`` has glued together.
     """
     if entry.merged_count:
         if settings.prints_commands:
@@ -157,7 +157,7 @@ def _print_command(settings: BundlerSettings) -> None:
 
 
 def unbundle_archive(settings: BundlerSettings) -> None:
-    """Write an archive per target of a command line. Raises Refusal and OSError; nothing is written then."""
+    """Write an archive per target of a command line. Raises ArgumentError and OSError; nothing is written then."""
     from fatpack.binary import archive
     from fatpack.io.atomic_write import OutputBatch
 
@@ -207,7 +207,7 @@ def _members(view: View) -> Iterator[CodeSection]:
 
 
 def _refuse_conflicts(settings: BundlerSettings, member: CodeSection) -> None:
-    """Raise Refusal where the IDs of one member contradict each other. Compressed members are not looked at."""
+    """Raise ArgumentError where the IDs of one member contradict each other. Compressed members are not looked at."""
     ids = [entry.id for entry in entries.read_bundler_entries(member.data, settings).entries]
     pair = first_conflict_llvm22(ids)
     if pair:

@@ -1,4 +1,4 @@
-"""Dumps: the heading of every entry, and what is asked for of its image."""
+"""Dumps: the heading of every entry, and the requested content of its image."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MISSING = (
 class Disassembler:
     """Runs nvdisasm; ``beside`` is the folder of the program, "" if it is not known.
 
-    Its methods raise Ended where that is not to be found or fails: ``output`` has the message and the exit code.
+    Its methods raise ExitTool where that is not to be found or fails: ``output`` has the message and the exit code.
     """
 
     def __init__(self, beside: str, output: ToolOutput) -> None:
@@ -115,7 +115,7 @@ class EntryDump:
         self._heading(heading_lines(group), "")
 
     def cubin(self, cubin: CubinFile) -> None:
-        """Print what is asked for of a cubin that is a file of its own."""
+        """Print the requested content of a cubin that is a file of its own."""
         if self._request.takes(entries.cubin_arch(cubin.data)):
             self._image(cubin.data)
 
@@ -166,7 +166,7 @@ class EntryDump:
 
 
 class _SelectedFunctions:
-    """The functions of a cubin that are asked for, by name or by the index of their symbol."""
+    """The requested functions of a cubin, by name or by the index of their symbol."""
 
     def __init__(self, request: CuobjdumpRequest, data: View) -> None:
         from fatpack.tools.nvidia.cuobjdump.listing import section_of_function
@@ -181,12 +181,12 @@ class _SelectedFunctions:
                 self._section = -1
 
     def is_wanted(self, number: int, name: str) -> bool:
-        """Return whether the function in a section is asked for."""
+        """Return whether the function in a section is requested."""
         self._seen.add(name)
         return (self._names is None or name in self._names) and (not self._index or number == self._section)
 
     def tell(self, output: ToolOutput) -> None:
-        """Say what is asked for and was not there, once all functions were seen."""
+        """Report requested functions that were not found, after all functions were read."""
         for name in dict.fromkeys(self._names or ()):
             if name not in self._seen:
                 output.warning(f"Function listed in --function '{name}' not found")

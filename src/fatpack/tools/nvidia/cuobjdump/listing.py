@@ -47,7 +47,7 @@ def write_extractions(
     """Write everything, and print what was written.
 
     ``used`` holds the names of files that were written before, with how many of them share each.
-    Raises Ended for the first file that cannot be written.
+    Raises ExitTool for the first file that cannot be written.
     """
     from fatpack.io.atomic_write import NewFile, write_files
     from fatpack.io.write import written_size
@@ -82,7 +82,7 @@ def _path(name: str) -> str:
 
 
 def _free(name: str, given: set[str], used: dict[str, int]) -> str:
-    """Return a name, with a number ahead of its architecture if it is used already; that is nobody else's either."""
+    """Return an unused name: if a name is used already, with a number before the architecture."""
     if name not in used:
         used[name] = 1
         return name
@@ -137,7 +137,7 @@ def function_stem(text: str, function: str, number: int) -> str:
 
 
 def matches_name(name: str, wanted: tuple[str, ...] | None) -> bool:
-    """Return whether a name is asked for: one of the words is in it, or ``all`` is the only word."""
+    """Return whether a name is selected: one of the words is in it, or ``all`` is the only word."""
     return wanted is not None and (wanted == ("all",) or any(word in name for word in wanted))
 
 
@@ -331,7 +331,7 @@ def function_names(sections: DeviceElfSections) -> dict[int, str]:
 
 
 def resource_lines(view: View, is_wanted: Callable[[int, str], bool], *, is_sorted: bool) -> Iterator[str]:
-    """Yield the lines for a cubin; functions are asked for by the numbers of their sections and their names.
+    """Yield the lines for a cubin; functions are selected by the numbers of their sections and their names.
 
     Raises FormatError when a table of it is damaged.
     """

@@ -105,7 +105,7 @@ class CuobjdumpRequest(Record):
         return self.lists_elf or self.lists_ptx or self.lists_text
 
     def takes(self, arch: str) -> bool:
-        """Return whether a cubin that is a file of its own is of the architecture that is asked for.
+        """Return whether a cubin that is a file of its own is of the requested architecture.
 
         QUIRK(cuobjdump 13): any will do, unless one of both, and only one, is a variant ``a`` of another number.
         """
@@ -114,7 +114,7 @@ class CuobjdumpRequest(Record):
 
 
 def parse_cuobjdump_request(given: NvidiaArguments) -> CuobjdumpRequest:
-    """Return what a command line with one file asks for. Raises CommandLineError."""
+    """Return what a command line with one file asks for. Raises NvidiaCommandLineError."""
 
     def names(option: str) -> tuple[str, ...] | None:
         return tuple(given.values[option]) if option in given.values else None

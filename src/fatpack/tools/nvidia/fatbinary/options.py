@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     _File = tuple[str, str | None, str, View]
 
 
-# The options of fatbinary 13.0 and later, those that its help does not name included, and the help.
+# The options of fatbinary 13.0 and later, also options that its help does not name, and the help.
 
 _IMAGE, _FILE = "<image spec>,...", "<file name>"
 _MODES = "[default,size,speed,balance,none]"
 
-#: In the order of the help. Those without a text are not in it.
+#: In the order of the help. Options without a text are not in it.
 OPTIONS = (
     NvidiaOption("32", "32", "flag", "Device addresses have 32 bits."),
     NvidiaOption("64", "64", "flag", "Device addresses have 64 bits. Default."),
@@ -116,7 +116,7 @@ class NvFatbinError(Exception):
 def read_images(given: NvidiaArguments, opened: list[Source], *, is_later: bool) -> Iterator[Image]:
     """Yield the images in the order in which fatbinary stores them; files are appended to ``opened``.
 
-    Raises Fatal and Refusal for the first thing that is wrong: 13.0 checks one image after the other, and later
+    Raises FatbinaryFatal and NvFatbinError for the first error: 13.0 checks one image after the other, and later
     versions open all files first.
     """
     width = "nvptx-nvidia-cuda" if given.last("32") else "nvptx64-nvidia-cuda"
