@@ -102,7 +102,7 @@ def test_another_version_is_read_and_not_written(folder: Path, fatpack: Fatpack)
     (folder / "x").write_bytes(data)
     assert fatpack("extract", "x", "-d", "out").code == 0
     ran = fatpack("remove", "x", "--arch=sm_75", "-o", "y")
-    told = "x: what would be left cannot be written: a fat binary of version 2" in ran.err
+    told = "x: the remaining images cannot be written: a fat binary of version 2" in ran.err
     assert (ran.code, told, (folder / "y").exists()) == (4, True, False)
 
 

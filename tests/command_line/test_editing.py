@@ -240,7 +240,7 @@ def test_an_image_inside_an_image_is_not_removed_but_named(fatpack: Fatpack) -> 
     assert fatpack("pack", "--image=file=both.bin,triple=t", "--host=host.o", "-o", "nest.o", "-q").code == 0
     ran = fatpack("remove", "nest.o", "--arch=sm_80", "-o", "x.o")
     assert ran.code == 1
-    assert "image 0.0/0.0 lies inside another image" in ran.err
+    assert "image 0.0/0.0 is inside another image" in ran.err
 
 
 def test_what_is_missing_is_said_with_what_is_there(fatpack: Fatpack) -> None:
@@ -251,7 +251,7 @@ def test_what_is_missing_is_said_with_what_is_there(fatpack: Fatpack) -> None:
 def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "a.cubin", "both.bin", "-o", "x.o")
     assert ran.code == 4
-    assert "this is a device image itself (cubin), no host" in ran.err
+    assert "this is a device image (cubin), not a host file" in ran.err
 
 
 #: hosts that are read and never edited: a fixture of each, and how the reason starts
@@ -260,7 +260,7 @@ UNEDITED = {
     "macho/lld-22-cuda-x86_64.dylib": "Mach-O files are not edited: load commands",
     "universal/llvm-22-two.o": "universal Mach-O files are not edited: slices",
     "universal/llvm-22-two.o(x86_64)": "Mach-O files are not edited: load commands",
-    "universal/llvm-22-fat64.a(arm64)": "an archive holds many objects",
+    "universal/llvm-22-fat64.a(arm64)": "an archive contains several objects",
     "universal/llvm-22-fat64.a(arm64(plain.o))": "Mach-O files are not edited: load commands",
 }
 

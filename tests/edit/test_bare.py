@@ -104,15 +104,15 @@ def test_a_cir_container_loses_device_modules_only() -> None:
     whole = view(CIR.read_bytes(), "m.cir")
     after, _ = edited(whole, Selector(arch="sm_80"))
     assert [arch for arch, _ in contents(after)] == ["", "sm_90"]
-    with pytest.raises(UsageError, match=r"m\.cir: what would be left cannot be written: no host module"):
+    with pytest.raises(UsageError, match=r"m\.cir: the remaining images cannot be written: no host module"):
         remove_images(whole, Selector(offload="host"))
-    with pytest.raises(UsageError, match=r"m\.cir: what would be left cannot be written: no device module"):
+    with pytest.raises(UsageError, match=r"m\.cir: the remaining images cannot be written: no device module"):
         remove_images(whole, Selector(offload="cuda"))
 
 
 def test_bytecode_is_refused() -> None:
     whole = view((FIXTURES / "cir" / "samples" / "container_op_v6.mlirbc").read_bytes(), "m.mlirbc")
-    with pytest.raises(Unsupported, match=r"m\.mlirbc: what would be left cannot be written"):
+    with pytest.raises(Unsupported, match=r"m\.mlirbc: the remaining images cannot be written"):
         remove_images(whole, Selector(index=2))
 
 
@@ -149,12 +149,12 @@ def test_an_empty_container_stays_on_request(path: str) -> None:
     ("path", "problem"),
     [
         ("offload_binary/llvm-22-four.bin", "an offload binary of version 1 holds one image"),
-        ("clang_bundle/text/llvm-22.s", "holds nothing but its images"),
+        ("clang_bundle/text/llvm-22.s", "cannot be without images"),
         ("cir/samples/container_attr_2026.cir", "no host module for a CIR container"),
     ],
 )
 def test_what_cannot_be_empty_says_so(path: str, problem: str) -> None:
-    with pytest.raises(UsageError, match=f"what would be left cannot be written: .*{problem}.*select fewer images"):
+    with pytest.raises(UsageError, match=f"the remaining images cannot be written: .*{problem}.*select fewer images"):
         remove_images(view((FIXTURES / path).read_bytes(), path), Selector(), allow_empty=True)
 
 
@@ -208,7 +208,7 @@ def test_verify_refuses_another_image_and_damage() -> None:
     verify_edited(before, before)
     other = bytearray(HIP)
     other[-1] ^= 1
-    with pytest.raises(HostError, match=r"the image hipv4-.*gfx90a is not what it was"):
+    with pytest.raises(HostError, match=r"the image hipv4-.*gfx90a differs from the one in the container before"):
         verify_edited(before, view(bytes(other)))
     with pytest.raises(HostError, match="cannot be read"):
         verify_edited(before, view(HIP[:-5]))

@@ -207,7 +207,7 @@ def test_a_program_with_capabilities_is_written_anew(
 
 def test_a_pipe_is_not_edited_in_place(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with open_source(OBJECT) as source, pytest.raises(UsageError, match="no regular file"):
+    with open_source(OBJECT) as source, pytest.raises(UsageError, match="not a regular file"):
         write_in_place(source.view(), [source.view()], str(tmp_path / "pipe"))
 
 

@@ -165,5 +165,5 @@ def test_what_only_a_record_leads_to_is_not_taken_out_and_says_so() -> None:
     view = BytesSource(elf.build(), "x.o").view()
     (found,) = scan(view)
     assert isinstance(found, FoundContainer)
-    with pytest.raises(HostError, match=r"the cuda-fatbin at 0x48 in \.rodata lies among the object's own data"):
+    with pytest.raises(HostError, match=r"the cuda-fatbin at 0x48 in \.rodata is in the object's own data"):
         remove_images(view, Selector())

@@ -27,7 +27,7 @@ CPIO = b"070701" + b"0" * 104
 def test_what_lies_in_data_of_the_object_is_listed_and_not_removed(data: bytes) -> None:
     view = BytesSource(data, "x.o").view()
     assert [item.format for item in scan(view) if isinstance(item, FoundContainer)] == ["cuda-fatbin"]
-    with pytest.raises(HostError, match="lies among the object's own data, which is not edited"):
+    with pytest.raises(HostError, match="is in the object's own data, which is not edited"):
         remove_images(view, Selector())
 
 
@@ -41,7 +41,7 @@ def test_images_of_an_archive_are_counted_as_a_scan_counts_them() -> None:
     removed = remove_images(view, Selector()).removed
     assert {line.partition(":")[0] for line in removed} == {"b.o"}
     alone = BytesSource(b"!<arch>\n" + members[0], "libx.a").view()
-    with pytest.raises(HostError, match="lies among the object's own data"):
+    with pytest.raises(HostError, match="is in the object's own data"):
         remove_images(alone, Selector())
 
 

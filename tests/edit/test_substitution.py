@@ -116,7 +116,7 @@ def test_an_image_that_is_replaced_by_itself_leaves_every_byte(whole: View) -> N
         assert plan.changed[0].endswith("→ the same")
 
 
-# The modules of a CIR container are put together anew: a test below replaces one.
+# The modules of a CIR container are written again: a test below replaces one.
 @pytest.mark.parametrize(
     "whole", [whole for whole in everywhere() if ".cir" not in whole.chain[0]], ids=lambda whole: whole.chain[0]
 )
@@ -150,7 +150,7 @@ def _other(old: bytes, image: FoundImage) -> bytes:
 
 def test_what_an_image_does_not_say_of_its_target_is_refused_with_both_targets() -> None:
     whole = fixture("cuda_fatbin/hosts/single.o")
-    with pytest.raises(UsageError, match=r"0\.\d cuda .*sm_90 cubin: the new image is not for that: stored for sm_90"):
+    with pytest.raises(UsageError, match=r"0\.\d cuda .*sm_90 cubin: the new image does not fit: stored for sm_90"):
         replace_image(whole, view(CUBIN, "x.cubin"), Selector(arch="sm_90", form="cubin"))
 
 
@@ -182,7 +182,7 @@ def test_an_image_that_is_cut_short_is_refused(cut: int) -> None:
 
 
 def test_another_form_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"the image there is code-object, the new one is bytes of no known form"):
+    with pytest.raises(UsageError, match=r"the image there is code-object, the new one is bytes of an unknown form"):
         replace_image(fixture("elf/clang-22-hip.o"), view(b"text", "x"), Selector(arch="gfx90a"))
 
 

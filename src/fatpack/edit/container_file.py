@@ -1,4 +1,4 @@
-"""Containers that are files of their own: such a file with other bytes for its containers, and the check of it."""
+"""Bare container files: rewriting their containers, and verifying the result."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from fatpack.model import Image
     from fatpack.scanner import FoundContainer
 
-#: LIMIT: no loader asks for more than a page, which is what HIP's bundles are aligned to
+#: LIMIT: the largest alignment that is kept; HIP's bundles are aligned to a page, and no loader needs more
 _LARGEST_ALIGN = 4096
 
-#: compressed offload binaries leave the zeros up to here out of their size; more of them have no known purpose
+#: compressed offload binaries do not count up to this many zeros in their size; more zeros have no known purpose
 _END_ALIGN = 8
 
 
 def _extract() -> str:
-    """Return how a container is taken out whole."""
+    """Return how to extract a container as a whole."""
     return cli_or_api("extract it with --containers", "take the view of one of File.containers")
 
 
 def rewrite_containers(
     view: View, inside: Sequence[FoundContainer], kept: Sequence[Sequence[Piece] | None]
 ) -> list[Piece]:
-    """Return the file with other bytes for its containers, of which those without any are left out.
+    """Return the file with new bytes for its containers; ``kept`` has None for each container to leave out.
 
-    Zeros in front of a container go with it, and where sizes change they are as many as its alignment needs again;
-    bytes that belong to nothing stay. Raises UsageError if nothing would stay, HostError for a container that the file
-    does not hold as such.
+    Zeros before a container are removed with it. If sizes change, there are as many zeros as its alignment requires;
+    other bytes between containers stay. Raises UsageError if nothing would stay, HostError for a container that is not
+    stored in the file as such.
     """
     _refuse_others(view, inside)
     if not any(content is not None for content in kept):
@@ -70,7 +70,7 @@ def rewrite_containers(
 
 
 def _refuse_others(view: View, inside: Sequence[FoundContainer]) -> None:
-    """Raise HostError if the file is no container, but something else that holds some: it may count its bytes."""
+    """Raise HostError if the file is another file that contains containers: it may depend on their sizes."""
     if formats.format_by_magic(view.head(0, 24)) or formats.find_text_format(view):
         return
     for found in inside:
@@ -79,15 +79,15 @@ def _refuse_others(view: View, inside: Sequence[FoundContainer]) -> None:
             at = found.container.span.start
             raise HostError(
                 f"this is {kind}; the {found.container.format} at {at:#x} in it is not edited",
-                hint=f"its other bytes may depend on that place; {_extract()}, and edit that",
+                hint=f"its other bytes may depend on that offset; {_extract()}, and edit that",
                 chain=view.chain,
             )
 
 
 def _padding(at: int, start: int, gap: int, largest: int) -> int:
-    """Return how many zeros go in front of what comes to ``at`` then, and was at ``start``, behind ``gap`` zeros.
+    """Return the number of zeros before content that moves from ``start`` to ``at``, and had ``gap`` zeros before it.
 
-    It stays aligned as it was, if its alignment is what the zeros were for: then there are fewer than that.
+    The alignment stays the same if the zeros were there for it: then they are fewer than the alignment.
     """
     align = min(start & -start, largest)
     return -at % align if 0 < gap < align else gap if at else 0
@@ -96,13 +96,13 @@ def _padding(at: int, start: int, gap: int, largest: int) -> int:
 def verify_containers(before: View, after: View) -> None:
     """Raise HostError unless every image of the container afterwards is one from before, in the same order.
 
-    A file without any must be as it was, or hold an empty container. Content is compared too, except modules of CIR
-    containers, whose text is put together anew. Raises FormatError for an image that cannot be read, in either.
+    A file without containers must be unchanged, or hold an empty container. Content is compared too, except modules of
+    CIR containers, whose text is written again. Raises FormatError for an image that cannot be read, in either.
     """
     try:
         _compare(before, after)
     except FormatError:
-        _read(before)  # what cannot be read now could not be read before, in the file that its user knows
+        _read(before)  # damage that was there before is reported with the original file's chain
         raise
 
 
@@ -114,7 +114,7 @@ def _compare(before: View, after: View) -> None:
         for image, view in _images(after, found):
             if not any(_is_same(image, view, *other) for other in kept):
                 what = image.target.spelling or image.target.canonical or "without a target"
-                raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
+                raise HostError(f"the image {what} differs from the one in the container before", chain=after.chain)
     if is_empty and not has_same_bytes(before, after):
         raise HostError("no container is left", chain=after.chain)
 
@@ -128,7 +128,7 @@ def _read(whole: View) -> None:
 
 
 def _containers(whole: View) -> Iterator[FoundContainer]:
-    """Yield the containers of a file. Raises HostError for damage; what this version does not read stays as it is."""
+    """Yield the containers of a file. Raises HostError for damage, except containers of unsupported versions."""
     for item in scan(whole):
         if not isinstance(item, Finding):
             yield item

@@ -1,4 +1,4 @@
-"""The editor of a host by its format, and the writing of results, which are verified before they are kept."""
+"""The editor of a host by its format, and writing of edited files, which are verified before they replace others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.io.write import Progress
 
-    #: raises HostError where the second is no sound edit of the first
+    #: raises HostError if the second view is not a sound edit of the first
     EditCheck = Callable[[View, View], None]
 
 
 def editor_for(view: View) -> Editor:
-    """Return the host room that can edit these bytes. Raises HostError, with what would work instead."""
+    """Return the module that can edit these bytes. Raises HostError, with advice."""
     from fatpack import binary, images
     from fatpack.scanner import detect_host
     from fatpack.scanner.unsupported_files import unsupported_kind
@@ -37,7 +37,7 @@ def editor_for(view: View) -> Editor:
     if name == "archive":
         path = view.chain[-1] if view.chain else "libx.a"
         raise HostError(
-            "an archive holds many objects, and one of them is edited at a time",
+            "an archive contains several objects, and one of them is edited at a time",
             hint=f"write {path}(MEMBER)",
             chain=view.chain,
         )
@@ -48,7 +48,7 @@ def editor_for(view: View) -> Editor:
     form = images.identify_image(view).form
     if form in ("cubin", "code-object"):
         raise HostError(
-            f"this is a device image itself ({form}), no host",
+            f"this is a device image ({form}), not a host file",
             hint="pack it into a container; the container goes into a host object",
             chain=view.chain,
         )
@@ -65,13 +65,13 @@ def write_edited(
     progress: Progress | None = None,
     check: EditCheck | None = None,
 ) -> int:
-    """Write an edited host and return its size; the result is verified before it is named.
+    """Write an edited host and return its size; the result is verified before it gets its name.
 
     Mode bits are kept, except setuid and setgid: they belong to the original file alone.
 
-    ``check`` verifies it, with the host and the result; :func:`verify_edited` by default. The host may be an archive.
-    It is refused as output whatever else is allowed (:func:`write_in_place` writes over it), and so are the files of
-    ``inputs``, what goes into the host.
+    ``check`` verifies the result, from the host and the result; :func:`verify_edited` by default. The host may be an
+    archive. The host and the files of ``inputs`` are refused as output even with ``force`` (:func:`write_in_place`
+    writes over the host).
     """
     return write_file(
         output,
@@ -85,10 +85,10 @@ def write_edited(
 
 
 def verify_edited(before: View, after: View, *, in_containers: bool = True) -> None:
-    """Raise HostError unless ``after`` is a sound edit of ``before``: by the host's own rules.
+    """Raise HostError unless ``after`` is a sound edit of ``before``, by the rules of the host's format.
 
-    Of a bare container, every image afterwards must be one from before; without ``in_containers`` that is for the
-    caller to check. Of an archive, every member must be as it was, to the byte, or a sound edit of itself.
+    In a bare container every image afterwards must be one from before, unless ``in_containers`` is false and the caller
+    checks this. In an archive every member must be unchanged, or a sound edit of itself.
     """
     from fatpack import binary
     from fatpack.binary import archive
@@ -115,18 +115,17 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
             verify_edited(old.data, new.data, in_containers=in_containers)
 
 
-# Edits in place: the file stays what it was beside its bytes, and a large one is not copied where it can grow.
+# Edits in place: metadata of the file stays the same, and a large file is not copied if it can grow.
 #
-# A file that is written anew takes the old one's name by a rename, so other names of the old one (hard links) would
-# keep the old bytes. That is refused without ``break_links``, also where the file could grow: other names mean other
-# users.
+# A new file replaces the old one by a rename, so other names of the old one (hard links) would keep the old bytes. That
+# is refused without ``break_links``, also if the file could grow: other names mean other users.
 
-#: Hosts of this size grow; of smaller ones a copy costs nothing, and leaves no old tables behind as dead bytes.
+#: Hosts of this size grow; a copy of a smaller one costs little, and leaves no old tables behind as dead bytes.
 GROWS_FROM = 16 << 20
 
 
 def can_grow(host: View) -> bool:
-    """Return whether a host is so large that an edit in place shall not copy it, if its format allows that."""
+    """Return whether a host is so large that an edit in place does not copy it, if its format allows that."""
     return len(host) >= GROWS_FROM
 
 
@@ -146,20 +145,20 @@ def write_in_place(
     progress: Progress | None = None,
     check: EditCheck | None = None,
 ) -> InPlaceResult:
-    """Make the file that ``host`` was opened from the edited one, after verification; a failure leaves the old one.
+    """Replace the file of ``host`` by the edited one, after verification; a failure leaves the old file.
 
-    ``check`` is what verifies it, as in :func:`fatpack.edit.editor.write_edited`.
-    Owner, group, permissions, access list, security label and other attributes stay. Raises UsageError for a file with
-    several names unless ``break_links``, PermissionError for what cannot be kept, and what verification raises.
+    ``check`` verifies the result, as in :func:`write_edited`. Owner, group, permissions, access list, security label
+    and other attributes stay. Raises UsageError for a file with several names unless ``break_links``, PermissionError
+    for metadata that cannot be kept, and the errors of verification.
     """
     from fatpack.io.atomic_write import read_file_metadata
 
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{path} is no regular file, so it cannot be edited in place", hint="-o FILE writes a copy")
+        raise UsageError(f"{path} is not a regular file, so it cannot be edited in place", hint="-o FILE writes a copy")
     if status.st_nlink > 1 and not break_links:
         raise UsageError(
-            f"{path} has {status.st_nlink} names (hard links), and an edit in place gives this one a file of its own",
+            f"{path} has {status.st_nlink} names (hard links), and an edit in place would detach this one",
             hint=cli_or_api(
                 "--break-links does that; -o FILE writes a copy", "break_links=True does that; another output is a copy"
             ),
@@ -171,7 +170,7 @@ def write_in_place(
         host.source.release_name()
 
     pieces = list(pieces)
-    # Writing to a file takes its capabilities away, and not everybody who may write can give them back.
+    # Writing to a file removes its capabilities, and not every user who may write can restore them.
     if can_grow(host) and status.st_nlink == 1 and "security.capability" not in like.attributes:
         from fatpack.io.append_in_place import append_in_place, plan_append
 

@@ -1,7 +1,7 @@
-"""Putting containers into hosts, and exchanging those that are there.
+"""Putting containers into hosts, and exchanging the containers of a section.
 
-An edit inside an archive is carried out to the archive by :mod:`fatpack.selectors.address`; images are removed by
-:mod:`fatpack.commands.slim.remove`.
+:mod:`fatpack.selectors.address` writes an edited member to its archive; :mod:`fatpack.commands.slim.remove` removes
+images.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ SECTIONS = {
 _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 
 
-#: formats that no compiler puts into a section, and what helps
 def _where_it_belongs(format: str) -> str:
+    """Return advice for a format that no compiler puts into a section; "" for other formats."""
     if format == "rocm-kpack":
         convert = cli_or_api("fatpack convert --format=bundle", 'fatpack.convert(…, format="bundle")')
-        return f"the HIP runtime reads it beside the library; {convert} makes what sections hold"
+        return f"the HIP runtime reads it beside the library; {convert} makes a bundle for a section"
     if format == "cir-offload-container":
         # clang-linker-wrapper refuses the whole object if .llvm.offloading holds anything but offload binaries.
-        return "no section is made for it; compile its modules (cir-offload-merge -split), and pack what comes out"
-    return "a SYCL program loads it while it runs, from wherever it says" if format == "syclbin" else ""
+        return "no section is made for it; compile its modules (cir-offload-merge -split), and pack the results"
+    return "a SYCL program loads it at run time, from a path of its own" if format == "syclbin" else ""
 
 
 _ONE_IMAGE = "one image, of the form "
 
 
 def embedding_note(format: str | None) -> str:
-    """Return what to know about a container of this format that was embedded; "" for nothing.
+    """Return a note on an embedded container of this format; "" for none.
 
-    Offload binaries are found and registered by clang-linker-wrapper, whatever put them there.
+    clang-linker-wrapper finds and registers offload binaries, whichever tool put them there.
     """
     if format not in _RUNTIMES:
         return ""
@@ -61,15 +61,15 @@ def embed_container(
     """Return the pieces of the host with a section of device code added; ``format`` is that of the content.
 
     The section is the one in which compilers put that format, and linkers drop it: it is for tools to find.
-    ``only_growing`` cuts nothing off the host, where its format allows that: it can then be edited in place without a
-    copy. Raises HostError, FormatError.
+    ``only_growing`` keeps all bytes of the host, if its format allows that: the file can then be edited in place
+    without a copy. Raises HostError, FormatError.
     """
     from fatpack import binary
     from fatpack.edit.editor import editor_for
 
     hint = _where_it_belongs(format or "")
     if hint:
-        raise HostError(f"a {format} is a file of its own, and no section of an object", hint=hint)
+        raise HostError(f"a {format} is a file of its own, and not a section of an object", hint=hint)
     room, name = editor_for(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
     grower = binary.get_grower(detect_host(host)) if only_growing else None
     return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)
@@ -83,7 +83,7 @@ class EmbeddedContainer(Record):
 
     @property
     def note(self) -> str:
-        """What to know about the container in the host, "" for nothing."""
+        """A note on the container in the host, "" for none."""
         return embedding_note(self.format)
 
 
@@ -98,7 +98,7 @@ def embed_file(
 
     format = formats.format_at(content)
     if format is None and not accept_damage:
-        pack_first = f"pack it first, or {cli_or_api('--force', 'accept_damage=True')} to embed it all the same"
+        pack_first = f"pack it first, or {cli_or_api('--force', 'accept_damage=True')} to embed it anyway"
         is_swapped = formats.format_by_magic(host.head(0, 24)) is not None
         hint = "the host comes first" if is_swapped else pack_first
         raise UsageError("unknown container format", hint=hint, chain=content.chain)
@@ -108,19 +108,19 @@ def embed_file(
 def refuse_damage(content: View) -> None:
     """Raise FormatError for a container that is damaged, in its tables or in its images; it is read to its last byte.
 
-    Bytes that are no container, and images that stand alone, are not judged.
+    Bytes that are no container, and bare images, are not checked.
     """
     for item in container_damage(content):
         raise FormatError(
             item.message,
             offset=item.span.start,
-            hint="nothing was written; accept_damage=True puts it in as it is",
+            hint="nothing was written; accept_damage=True embeds it unchanged",
             chain=item.span.source or content.chain,
         )
 
 
 def container_damage(content: View) -> list[Finding]:
-    """Return what is damaged in a container; nothing for bytes that are none."""
+    """Return findings about the damage in a container; none for bytes that are no container."""
     from fatpack import formats
     from fatpack.edit.verify import container_damage_list
 
@@ -130,11 +130,11 @@ def container_damage(content: View) -> list[Finding]:
 def replace_container(
     host: View, content: View, *, section: str | None = None, accept_mismatch: bool = False
 ) -> Iterable[Piece]:
-    """Return the pieces of the host with the content of one section of device code exchanged.
+    """Return the pieces of the host with new content for one section of device code.
 
-    ``section`` is its name, or its number where several have one name; without it the host must have exactly one.
-    The new content must be a container of the format, or an image of the form, that is there now, unless
-    ``accept_mismatch``: code refers to what a section holds. Raises HostError otherwise.
+    ``section`` is its name, or its number if several have one name; without it the host must have exactly one. The new
+    content must be a container of the present format, or an image of the present form, unless ``accept_mismatch``: code
+    refers to the content of a section. Raises HostError otherwise.
     """
     from fatpack import binary, formats
     from fatpack.edit.editor import editor_for
@@ -152,19 +152,19 @@ def replace_container(
             hint = f"name one with {cli_or_api('--section', 'section=…')}: {present}"
         raise HostError(problem, hint=hint, chain=host.chain)
     (site,) = chosen
-    # A host that is not edited says so first: no other content, and no --force, would help there.
+    # The reason that a host cannot be edited comes first: neither other content nor --force would help.
     pieces = room.replace(host, site.number, [content])
     old, new = _content(site.data), _content(content)
     if old != new and not accept_mismatch:
         hint = f"give content of the same format, or {cli_or_api('--force', 'accept_mismatch=True')}"
         if formats.format_by_magic(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
-            hint = "pack a container of it, with the images that are to stay; extract gives those"
+            hint = "pack a container of it, with the images to keep; extract gives those"
         raise HostError(f"{site.section} holds {old}, the new content is {new}", hint=hint, chain=host.chain)
     return pieces
 
 
 def _content(view: View) -> str:
-    """Return what bytes are, in words: a container by its format, an image by its form."""
+    """Return the content's format or form in words."""
     from fatpack import formats, images
 
     name = formats.format_at(view)

@@ -1,7 +1,7 @@
-"""Extracting: selected images, whole containers or plain byte ranges → files.
+"""Extract selected images, whole containers or plain byte ranges to files.
 
-File names are made from the input's own name, triple and arch with unsafe characters replaced. A stored name leads
-nowhere but below the output, as harmless words. All names are checked before the first byte is written.
+File names consist of the input's own name, triple and arch, with unsafe characters replaced. A stored name cannot lead
+out of the output directory. All names are checked before the first byte is written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fatpack.selectors.select import Selector
 
 
-#: format → extension of a container as a file of its own; they are those that packing gives
+#: format → extension of a container as a file of its own, the same as for packing
 _EXTENSIONS = {
     "llvm-offload-binary": "offload",
     "clang-offload-bundle": "bundle",
@@ -42,10 +42,10 @@ _EXTENSIONS = {
 
 
 class OutputFile(Record):
-    """One thing to write: its proposed file name, its bytes in pieces, and a phrase that says what it is.
+    """One file to write: its proposed name, its bytes in pieces, and a description.
 
-    ``containers`` are the numbers of the outermost containers that images in it come from, ``images`` those that it is
-    made of; ``found`` is the container of an image.
+    ``containers`` are the numbers of the outermost containers of its images, ``images`` the images in it; ``found`` is
+    the container of an image.
     """
 
     name: str
@@ -62,7 +62,7 @@ class OutputFile(Record):
 
     @property
     def views(self) -> list[View]:
-        """The pieces that lie in files."""
+        """The pieces that are ranges of files."""
         return [piece for piece in self.pieces if isinstance(piece, View)]
 
     @property
@@ -77,11 +77,11 @@ def plan_images(
     source: str,
     unreadable: list[UnreadableImage] | None = None,
 ) -> list[OutputFile]:
-    """Return what to write for the selected images, named ``<stem>-<triple>-<arch>.<number>.<extension>``.
+    """Return the files to write for the selected images, named ``<stem>-<triple>-<arch>.<number>.<extension>``.
 
     The number counts all images of the file, so that it does not depend on the selection. An image that only wraps
-    containers is listed like any other; those inside it come right after it. One that cannot be made a file raises
-    FormatError, HostError or Unsupported; with ``unreadable`` it is added there, and all others are planned.
+    containers is listed like any other; the images inside it come right after it. An image that cannot be made a file
+    raises FormatError, HostError or Unsupported; with ``unreadable`` it is added there, and all others are planned.
     """
     numbers = {position: number for number, (position, _, _) in enumerate(with_positions(items))}
     plan = []
@@ -104,17 +104,17 @@ def plan_images(
 
 
 def source_containers(items: Sequence[FoundContainer | Finding], plan: Iterable[OutputFile]) -> list[FoundContainer]:
-    """Return the outermost containers that the images of a plan come from, in file order."""
+    """Return the outermost containers of the images of a plan, in file order."""
     wanted = frozenset[int]().union(*(item.containers for item in plan))
     containers = [item for item in items if isinstance(item, FoundContainer)]
     return [found for number, found in enumerate(containers) if number in wanted]
 
 
 def image_pieces(found: FoundContainer, image: FoundImage) -> Iterable[Piece]:
-    """Return what an image becomes as a file of its own.
+    """Return the bytes of an image as a file of its own.
 
-    The bytes of the image but for two: the host's image of a fat object is the object without the sections of the
-    bundle, and a module of a CIR container needs the definitions that all modules share.
+    These are the bytes of the image, with two exceptions: the host's image of a fat object is the object without the
+    sections of the bundle, and a module of a CIR container needs the definitions that all modules share.
     """
     if found.container.format == "clang-offload-bundle":
         from fatpack.formats.clang_bundle.fat_object import is_host_marker
@@ -132,7 +132,7 @@ def image_pieces(found: FoundContainer, image: FoundImage) -> Iterable[Piece]:
 def plan_archive(
     plan: Sequence[OutputFile], source: str, unreadable: list[UnreadableImage] | None = None
 ) -> OutputFile:
-    """Return an archive of images that are planned, in their order, with names as of clang-offload-bundler.
+    """Return an archive of the planned images, in their order, with member names like those of clang-offload-bundler.
 
     An image that cannot be a member raises FormatError, HostError or Unsupported; with ``unreadable`` it is added
     there, and the archive has all others.
@@ -153,7 +153,7 @@ def plan_archive(
 
 
 def _member(item: OutputFile, source: str) -> tuple[bytes, View]:
-    """Return the name and the bytes of the member that an image becomes."""
+    """Return the name and the bytes of an image as a member."""
     from fatpack.formats.clang_bundle.bundle_id import member_name
     from fatpack.selectors.bundle_id_match import bundle_id
 
@@ -168,7 +168,7 @@ def _member(item: OutputFile, source: str) -> tuple[bytes, View]:
 def _alone(
     plan: Sequence[OutputFile], members: Sequence[tuple[bytes, View]], unreadable: list[UnreadableImage]
 ) -> tuple[list[OutputFile], list[tuple[bytes, View]]]:
-    """Return the images that can be members, each tried alone; add the others to ``unreadable``."""
+    """Return the images that can be members, each tried separately; add the others to ``unreadable``."""
     from fatpack.binary import archive
 
     kept = []
@@ -185,7 +185,7 @@ def _alone(
 def readable_images(plan: Sequence[OutputFile], unreadable: list[UnreadableImage]) -> list[OutputFile]:
     """Return the images of a plan that can be read to their last byte; add the others to ``unreadable``.
 
-    That reads everything: it is for finding out why an archive of them could not be written.
+    This reads everything, to find the reason that an archive of them could not be written.
     """
     kept = []
     for item in plan:
@@ -198,7 +198,7 @@ def readable_images(plan: Sequence[OutputFile], unreadable: list[UnreadableImage
 
 
 def plan_containers(items: Sequence[FoundContainer | Finding], selector: Selector, source: str) -> list[OutputFile]:
-    """Return what to write for whole containers, as stored, that hold at least one selected image (or are empty)."""
+    """Return the files to write for whole containers, as stored, with at least one selected image (or no images)."""
     plan = []
     containers = [item for item in items if isinstance(item, FoundContainer)]
     for number, found in enumerate(containers):
@@ -232,9 +232,9 @@ def write_plan(
     """Write everything into ``directory`` (made if missing); return the paths in order.
 
     Nothing is written if any file exists already and ``force`` is not given, if two would get one name, or if one is a
-    file of ``inputs``: names come from the archive, and could be its own. ``any_size`` is that of
-    :func:`check_paths`. What lies in a damaged stream raises
-    FormatError, what cannot be inflated Unsupported; with ``unreadable`` it is added there, and all else is written.
+    file of ``inputs``: names come from the archive, and could be its own. ``any_size`` is that of :func:`check_paths`.
+    Damaged streams raise FormatError, and unsupported compression raises Unsupported; with ``unreadable`` such an image
+    is added there, and all others are written.
     """
     paths = check_paths(plan, directory, inputs, force=force, any_size=any_size)
     if directory:
@@ -282,7 +282,7 @@ def check_paths(
     force: bool = False,
     any_size: bool | None = None,
 ) -> list[str]:
-    """Return where everything goes; refuse what must not be written there. Nothing is made or written.
+    """Return the paths of all files; refuse paths that must not be written. Nothing is made or written.
 
     ``force`` accepts files that exist, ``any_size`` (by default ``force``) images that share bytes.
     """

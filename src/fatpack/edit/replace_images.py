@@ -1,4 +1,4 @@
-"""Other bytes in the place of images: one of them exchanged, or others put beside them, and the check of the result."""
+"""Replace images, or add others beside them, and verify the result."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from fatpack.selectors.select import Selector
 
 
-# The image that takes the place of another, or stands beside it: which labels of the old one it keeps.
+# Labels of an image that replaces another, or is added beside it.
 #
-# Keys, identifiers and whatever else a container stores of an image are those of the old one. Target and form are, too,
-# except what is stated to be different: then the labels of the container say so in its own words.
+# Keys, identifiers and other metadata in the container are those of the old image. So are target and form, unless
+# others are stated: then the metadata of the container has these, in the terms of its format.
 
-#: form → the word of offload binaries for it, where that is another
+#: form → the form of offload binaries for it, if that is another
 _OBJECTS = {"code-object": "object", "archive": "object"}
 
 #: Fields of a fat binary's entry that describe the old bytes.
@@ -55,7 +55,7 @@ class ReplacementMetadata(Record):
     form: str | None = None
 
     def of(self, target: Target) -> Target:
-        """Return a target with these labels in the place of its own."""
+        """Return a target with these labels in place of its own."""
         triple = target.triple if self.triple is None else self.triple
         arch = target.arch if self.arch is None else self.arch
         return target if (triple, arch) == (target.triple, target.arch) else target.replace(triple=triple, arch=arch)
@@ -64,7 +64,7 @@ class ReplacementMetadata(Record):
 def replacement_image(
     old: Image, format: str, data: View, labels: ReplacementMetadata | None = None, *, is_beside: bool = False
 ) -> Image:
-    """Return an image with other bytes in the place of one that was read from a container of a format.
+    """Return an image with other bytes in place of an image of a container of a format.
 
     With ``is_beside`` the old one stays, and this is another entry of the same container. Raises UsageError for a
     target that the format cannot name.
@@ -105,7 +105,7 @@ def _of_offload_binary(new: Image, old: Image, _is_beside: bool) -> Image:
     return new.replace(form=form, record=entry)
 
 
-#: Fields of an entry for an image that its binary did not hold.
+#: Fields of an entry for an image that was not in its binary.
 _ELSEWHERE = -1
 
 
@@ -130,7 +130,7 @@ def _of_cir(new: Image, old: Image, is_beside: bool) -> Image:
 def _with_id(
     new: Image, old: Image, made: Callable[[Target, str], str], parse: Callable[[str], BundleId | CirId]
 ) -> Image:
-    """Return an image whose bundle ID names its target: the old ID with another processor, where that is all."""
+    """Return an image whose bundle ID names its target: the old ID with another processor, if that is enough."""
     if new.target == old.target:
         return new
     spelling = old.attrs.get("id") or old.target.spelling
@@ -157,7 +157,7 @@ def _of_kpack(new: Image, _old: Image, is_beside: bool) -> Image:
     return new.replace(record=record.replace(ordinal=_ELSEWHERE))
 
 
-#: format → what says in its words what an image is for
+#: format → the function that sets the labels of an image in the terms of the format
 _OWN: dict[str, Callable[[Image, Image, bool], Image]] = {
     "llvm-offload-binary": _of_offload_binary,
     "clang-offload-bundle": _of_bundle,
@@ -167,16 +167,16 @@ _OWN: dict[str, Callable[[Image, Image, bool], Image]] = {
 }
 
 
-#: images that are listed where several match
+#: images that are listed if several match
 _SHOWN = 12
 
 
-#: zeros that a fat binary may put behind an image, and more
+#: the most zeros that a fat binary may put after an image
 _PADDING = 16
 
 
 class ImageSubstitution(Record):
-    """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
+    """A plan to put other bytes into a host: its pieces, the changes in words, and notes on the other images.
 
     ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.commands.slim.remove.ImageRemoval`.
     """
@@ -192,7 +192,7 @@ class ImageSubstitution(Record):
     def check_in(self, place: Location) -> EditCheck:
         """Return a check that raises HostError unless a file is unchanged except for the images that were to change.
 
-        ``place`` is where the host lies in that file.
+        ``place`` is the location of the host in that file.
         """
 
         def check(before: View, after: View) -> None:
@@ -217,12 +217,11 @@ def replace_image(
     accept_damage: bool = False,
     accept_mismatch: bool = False,
 ) -> ImageSubstitution:
-    """Return the host with other bytes for the one image that is selected; with ``every`` for all that are.
+    """Return the host with other bytes for the one selected image; with ``every`` for all that are selected.
 
-    Whatever the container stores of the image stays: target, ID, keys, its place and how it is compressed. So the new
-    bytes have to be what that says unless ``accept_mismatch``, and readable unless ``accept_damage``. Raises
-    NothingSelected, UsageError for several images and for bytes that contradict the target, HostError for a host or an
-    image that is not edited.
+    All metadata of the image stays: target, ID, keys, position and compression. So the new bytes must agree with it
+    unless ``accept_mismatch``, and be readable unless ``accept_damage``. Raises NothingSelected, UsageError for several
+    images and for bytes that contradict the target, HostError for a host or an image that is not edited.
     """
     meant = select_for_edit(host, selector, "replace")
     if len(meant.images) > 1 and not every:
@@ -252,7 +251,7 @@ def replace_image(
 def plan_substitution(
     meant: EditSelection, changes: ImageChanges, changed: Sequence[str], selector: Selector
 ) -> ImageSubstitution:
-    """Return the plan for changes to images that are meant. Raises what writing them raises."""
+    """Return the plan for changes to selected images. Raises the errors of :func:`rewrite`."""
     return ImageSubstitution(
         meant,
         changes,
@@ -265,13 +264,13 @@ def plan_substitution(
 
 
 def image_as_file(found: FoundContainer, image: FoundImage) -> View:
-    """Return an image as a file of its own: what ``extract`` writes."""
+    """Return the bytes that ``extract`` writes for an image."""
     pieces = list(image_pieces(found, image))
     return image.data if len(pieces) == 1 and pieces[0] is image.data else PiecesSource(pieces, "image").view()
 
 
 def refuse_marker(words: str, image: FoundImage, host: View) -> None:
-    """Raise HostError for the host's image of a fat object: that is the object."""
+    """Raise HostError for the host's image of a fat object, which is the object itself."""
     if is_host_marker(image.as_stored):
         pack = cli_or_api(
             "fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))'
@@ -284,27 +283,27 @@ def refuse_marker(words: str, image: FoundImage, host: View) -> None:
 
 
 def _how_to_accept(argument: str) -> str:
-    return f"nothing was written; {cli_or_api('--force', f'{argument}=True')} puts it there all the same"
+    return f"nothing was written; {cli_or_api('--force', f'{argument}=True')} puts it there anyway"
 
 
 def check_replacement(
     words: str, old: FoundImage, new: Image, *, accept_damage: bool = False, accept_mismatch: bool = False
 ) -> None:
-    """Raise UsageError for an image that is not what its container says of it, FormatError for a damaged one.
+    """Raise UsageError for an image that contradicts its container's metadata, FormatError for a damaged one.
 
-    Bytes of an unknown form replace bytes of an unknown form.
+    Bytes of an unknown form may replace bytes of an unknown form.
     """
     recognised = images.identify_image(new.data)
     for item in mismatch_findings(new, recognised):
         is_cut = item.code == "FP1104"
         if accept_damage if is_cut else accept_mismatch:
             continue
-        problem = "the new image is cut short: " if is_cut else "the new image is not for that: "
+        problem = "the new image is truncated: " if is_cut else "the new image does not fit: "
         hint = _how_to_accept("accept_damage" if is_cut else "accept_mismatch")
         raise UsageError(f"{words}: {problem}{item.message}", hint=hint, chain=new.data.chain)
     was = old.form
     if was and was not in ("empty", "object") and recognised.form != was and not accept_mismatch:
-        now = image_words(recognised) if recognised.form else "bytes of no known form"
+        now = image_words(recognised) if recognised.form else "bytes of an unknown form"
         hint = _how_to_accept("accept_mismatch")
         raise UsageError(f"{words}: the image there is {was}, the new one is {now}", hint=hint, chain=new.data.chain)
     if accept_damage:
@@ -342,26 +341,26 @@ def _labels(image: Image) -> tuple[str, str, str]:
 
 def _has_same_bytes(image: Image, expected: Image, format: str) -> bool:
     if format == "cir-offload-container":
-        return True  # its modules are put together anew
+        return True  # its modules are written again
     here, there = image.data, expected.data
     try:
-        if format == "cuda-fatbin":  # texts end in a NUL there, and what is not compressed in zeros up to 8 bytes
+        if format == "cuda-fatbin":  # texts end in a NUL there, and uncompressed images in zeros up to 8 bytes
             here, there = _trimmed(here), _trimmed(there)
-            if image.compression is None and image.form == "cubin":  # it ends there where its headers say
+            if image.compression is None and image.form == "cubin":  # it ends at the end of its headers' tables
                 there = there.slice(0, min(len(here), len(there)))
         return has_same_bytes(here, there)
-    except Unsupported:  # it cannot be inflated
+    except Unsupported:  # it cannot be decompressed
         return image.stored_size == expected.stored_size
 
 
 def _trimmed(view: View) -> View:
-    """Return bytes without the zeros at their end, of which a few are looked at."""
+    """Return bytes without up to 16 zeros at their end."""
     tail = view.head(max(0, len(view) - _PADDING), _PADDING)
     return view.slice(0, len(view) - len(tail) + len(tail.rstrip(b"\0")))
 
 
 def _wanted(meant: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image, str]]:
-    """Yield the images that the file holds after the edit, and the format of those in containers that are written."""
+    """Yield the images that the file has after the edit, and the format of those in rewritten containers."""
     for found in meant.items:
         if isinstance(found, Finding):
             continue
@@ -372,7 +371,7 @@ def _wanted(meant: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image
 
 
 def _in_order(format: str, container: Container, rows: Sequence[Image]) -> Sequence[Image]:
-    """Return images in an order that does not change when their container is written: some sort what they hold."""
+    """Return images in an order that does not change when their container is written: some formats sort them."""
     if format == "rocm-kpack":
         return sorted(rows, key=lambda image: (image.attrs.get("binary", ""), image.target.arch))
     if format == "cir-offload-container":

@@ -1,10 +1,10 @@
-"""The selection of images to change, and the file with others in their place; all edits of images share it.
+"""The selection of images to change, and rewriting the file with replacements; all edits of images share it.
 
 ::
 
-    host, selector ──► choose ──► Meant ──► changes: image → the images in its place ──► written ──► pieces
-                                    │            (none: it is removed)
-                                    └─► refused: nothing is selected, or damage that could not be kept safely
+    host, selector ──► select_for_edit ──► EditSelection ──► changes ──► rewrite ──► pieces
+                              │                              (image → the images in its place; none: it is removed)
+                              └─► refused: nothing is selected, or damage that could not be kept safely
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from fatpack.selectors.address import Address, Location
     from fatpack.selectors.select import Selector
 
-    #: number of a section → what it holds now; None for one that goes
+    #: number of a section → its new content; None if it is removed
     SectionContents = dict[int, Sequence[Piece] | None]
 
 
 def locate_edit(host: View, address: Address, *contents: View) -> Location:
-    """Return the place of a host that an edit changes; both the command line and the library call this.
+    """Return the location of the host that an edit changes; both the command line and the library call this.
 
-    Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address that
-    names nothing.
+    Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address without
+    a member.
     """
     from fatpack.selectors.address import find_location, refuse_package
     from fatpack.selectors.no_match import refuse_empty
@@ -49,24 +49,23 @@ def locate_edit(host: View, address: Address, *contents: View) -> Location:
     return find_location(host, address)
 
 
-# Images changed in an object: its sections, and the sections with facts about the images.
+# Edits of images in an object: its sections, and the sections with facts about the images.
 
-#: sections in which DPC++ notes the sizes of a target's images, and the symbols of all targets
+#: sections of DPC++ with the sizes of a target's images, and with the symbols of all targets
 _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
 
-#: formats that a program registers, so that its code points at every container of a section
+#: formats that a program registers, so that its code points to every container of a section
 _REGISTERED = ("clang-offload-bundle", "cuda-fatbin")
 
 
 def rewrite_object(
     view: View, found: Sequence[FoundContainer], changes: ImageChanges, *, allow_empty: bool = False
 ) -> Iterable[Piece]:
-    """Return an object with other images in the place of some of its own, as
-    :func:`fatpack.edit.write_containers.changed_containers` does.
+    """Return an object with other images in place of some of its own.
 
-    Of a fat object the sizes and symbols that are noted about images go with those that go, and an image for a new ID
-    gets a section of its own. With ``allow_empty`` containers that code refers to stay when they lose all images, as
-    empty ones. Raises HostError, with advice.
+    In a fat object the recorded sizes and symbols of removed images are removed too, and an image for a new ID gets a
+    section of its own. With ``allow_empty`` containers that code refers to stay as empty ones if they lose all images.
+    Raises HostError, with advice.
     """
     from fatpack.formats.clang_bundle.layout import MAGIC
 
@@ -102,14 +101,14 @@ def rewrite_object(
 def _refuse_others(
     view: View, found: Sequence[FoundContainer], editable: Collection[int | None], changes: ImageChanges
 ) -> None:
-    """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
+    """Raise HostError if an image is in a program's own data, and only a registration record points to it."""
     for item in found:
         if item.container.is_fat_object or item.index in editable:
             continue
         if any(id(image) in changes for image in item.images):
             place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'no section'}"
             raise HostError(
-                f"the {place} lies among the object's own data, which is not edited",
+                f"the {place} is in the object's own data, which is not edited",
                 hint="code refers to it when the program starts; build the object without it",
                 chain=view.chain,
             )
@@ -118,7 +117,7 @@ def _refuse_others(
 def _section(
     site: CodeSection, inside: Sequence[FoundContainer], changes: ImageChanges, *, allow_empty: bool
 ) -> list[Piece] | None:
-    """Return what stays of a section as pieces, None if nothing but padding does."""
+    """Return the new content of a section, None if only padding is left."""
     data, at = site.data, 0
     pieces: list[Piece] = []
     has_content = False
@@ -137,7 +136,7 @@ def _section(
 def _fat_object(
     view: View, found: FoundContainer, sites: Sequence[CodeSection], changes: ImageChanges
 ) -> SectionContents:
-    """Return the changes to the sections of a fat object, each of which holds one image, or several after ``ld -r``."""
+    """Return the changes to the sections of a fat object, each with one image, or several after ``ld -r``."""
     from fatpack.formats.clang_bundle.fat_object import FatObjectEntry
 
     images: dict[int, list[tuple[Image, Sequence[Image]]]] = {}
@@ -147,7 +146,7 @@ def _fat_object(
             here = [new for new in changes.get(id(item), (stored,)) if _id(new) == _id(stored)]
             images.setdefault(stored.record.section, []).append((stored, here))
     contents: SectionContents = {}
-    #: bundle ID → the sizes of what is in the place of each of its images, where some are changed
+    #: bundle ID → for each of its images the sizes of its replacements, if any image is changed
     sizes: dict[str, list[Sequence[int]]] = {}
     for number, inside in images.items():
         if any(list(here) != [stored] for stored, here in inside):
@@ -157,7 +156,7 @@ def _fat_object(
 
 
 def _for_new_sections(found: FoundContainer, changes: ImageChanges) -> Iterator[Image]:
-    """Yield the images of a fat object that are for another ID than the one in whose place they come."""
+    """Yield the new images of a fat object whose ID differs from that of the image they replace."""
     for item in found.images:
         yield from (new for new in changes.get(id(item), ()) if _id(new) != _id(item.as_stored))
 
@@ -169,7 +168,7 @@ def _id(image: Image) -> str:
 def _notes(
     view: View, sites: Iterable[CodeSection], sizes: Mapping[str, Sequence[Sequence[int]]]
 ) -> Iterator[tuple[int, Sequence[Piece] | None]]:
-    """Yield the changes to sections that note sizes and symbols of the images."""
+    """Yield the changes to sections with the sizes and symbols of the images."""
     from fatpack import magic_numbers
     from fatpack.formats.clang_bundle import fat_object
 
@@ -178,7 +177,7 @@ def _notes(
     for site in sites:
         name, data = site.section or "", site.data
         if name.startswith(_SIZES) and (rows := sizes.get(name.removeprefix(_SIZES))):
-            # One size for each image, or sizes of which none can be trusted: those stay as long as an image does.
+            # One size for each image; otherwise the sizes are unreliable, and stay as long as an image does.
             if not any(rows):
                 yield site.number, None
             elif len(data) == 8 * len(rows):
@@ -186,19 +185,19 @@ def _notes(
         elif name == _SYMBOLS and gone:
             left = fat_object.without_ids(data, gone)
             if left is not None:
-                # QUIRK(DPC++): in COFF objects linkers keep the section, which is not taken out then: it is emptied.
+                # QUIRK(DPC++): linkers keep the section in COFF objects; there it is emptied instead of removed.
                 empty = None if view.head(0, 4) == magic_numbers.ELF else [b"\0"]
                 yield site.number, [left] if left.strip(b"\0") else empty
 
 
 def _advice(view: View, by_section: Mapping[int | None, Sequence[FoundContainer]], contents: SectionContents) -> str:
-    """Return what to do instead of an edit that the host refused; "" where the host's own words say all."""
+    """Return what to do instead of an edit that the host refused; "" if the host's error says it all."""
     from fatpack.binary.elf.quick_header import read_quick_header
     from fatpack.scanner import detect_host
 
     elf = read_quick_header(view, view.head(0, 64))
     if (elf is not None and elf.type != 1) or detect_host(view) == "pe":
-        return ""  # a linked file is not edited, whatever stays in it
+        return ""  # a linked file is not edited, whatever its images
     for number, content in contents.items():
         inside = [item for item in by_section.get(number, ()) if item.container.format in _REGISTERED]
         if len(inside) > 1:
@@ -226,9 +225,9 @@ _HASHED = ("clang-offload-bundle",)
 
 
 class FilePart(Record):
-    """A file and what is in it: of an archive its members with their numbers, of any other file what was found.
+    """A file and its contents: members with their numbers for an archive, the results of the scan for any other file.
 
-    ``title`` is the name of the member it is, "" for the whole file.
+    ``title`` is the name of the member, "" for the whole file.
     """
 
     view: View
@@ -238,10 +237,10 @@ class FilePart(Record):
 
 
 class EditSelection(Record):
-    """The images that a selector means, each with its position and its container, and all else that is in the file.
+    """The images that a selector matches, each with its position and its container, and all other contents of the file.
 
     ``titles`` are the names of members, by the ``id()`` of the containers in them, with a colon. ``damaged`` is the
-    damage of members in which nothing is selected: they stay to the byte.
+    damage of members in which nothing is selected: they stay unchanged.
     """
 
     whole: FilePart
@@ -252,11 +251,11 @@ class EditSelection(Record):
 
 
 def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart | None = None) -> EditSelection:
-    """Return the images of a file, or of all members of an archive, that a selector means; at least one.
+    """Return the images of a file, or of all members of an archive, that a selector matches; at least one.
 
     ``verb`` names the edit in messages; ``whole`` is the result of :func:`scan_tree`, if there is one already. A
-    damaged container refuses the whole edit: what cannot be read cannot be kept safely. Raises NothingSelected, with
-    what is there, FormatError, and HostError for a host that is not edited.
+    damaged container refuses the whole edit: unreadable images cannot be kept safely. Raises NothingSelected, with the
+    values that the file has, FormatError, and HostError for a host that is not edited.
     """
     from fatpack.binary import archive
     from fatpack.scanner import FoundContainer, detect_host
@@ -280,15 +279,15 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
             f"this is {kind}, which this version does not edit"
             if kind
             else f"this is no container, no object file and no archive, so there is nothing to {_INFINITIVES[verb]}",
-            hint="fatpack inspect FILE says what it is",
+            hint="fatpack inspect FILE shows its contents",
             chain=host.chain,
         )
     if not images:
         raise nothing_selected(host, items, selector, verb, [position for position, _, _ in chosen])
     if name == "archive":
-        # A reason not to write it at all comes first: members of a thin archive are files to edit by themselves.
+        # Reasons that the archive cannot be written come first: members of a thin archive are separate files to edit.
         archive.rewrite(host, {})
-    # What keeps some images is written anew with a hash of its own, which would make damaged code look right.
+    # A container that keeps images is written again with a new hash, which would hide the damage of its code.
     kept = [
         found for found in {id(found): found for _, found, _ in chosen}.values() if found.container.format in _HASHED
     ]
@@ -298,7 +297,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     return EditSelection(whole, tuple(items), images, titles, damaged)
 
 
-#: verb of an edit → what a sentence says of it: to do it, and that it was not done
+#: verb of an edit → its infinitive in messages, and the sentence that it was not done
 _INFINITIVES = {"remove": "take out", "replace": "replace", "map": "map", "slim": "slim"}
 _NOT_DONE = {
     "remove": "nothing was removed",
@@ -314,9 +313,9 @@ def _refusal(wrong: Finding, host: View, verb: str) -> FormatError:
 
 
 def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb: str) -> Iterator[Finding]:
-    """Yield the damage of members that stay as they are, to the byte, because nothing in them is selected.
+    """Yield the damage of members that stay unchanged, because nothing in them is selected.
 
-    Raises FormatError for any other: what cannot be read cannot be kept safely.
+    Raises FormatError for any other damage: unreadable images cannot be kept safely.
     """
     from fatpack.scanner import FoundContainer, detect_host
 
@@ -334,7 +333,7 @@ def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb
 
 
 def scan_tree(host: View) -> FilePart:
-    """Return a file with everything in it. What the file registers is not compared: no edit changes names."""
+    """Return a file with its contents. Registrations are not compared: no edit changes names."""
     from fatpack import limits
     from fatpack.scanner import FoundContainer, detect_host
 
@@ -355,7 +354,7 @@ def is_linked_program(view: View) -> bool:
 
 
 def _part(view: View, title: str, depth: int, *, is_member: bool) -> FilePart:
-    """Return a file with everything in it, archives in archives too."""
+    """Return a file with its contents, archives in archives too."""
     from fatpack import limits
     from fatpack.binary import archive
     from fatpack.scanner import detect_host, scan
@@ -376,7 +375,7 @@ def _part(view: View, title: str, depth: int, *, is_member: bool) -> FilePart:
 
 
 def all_items(whole: FilePart) -> list[FoundContainer | Finding]:
-    """Return what is in a file and all its members, in file order: containers are counted as ``inspect`` does."""
+    """Return the contents of a file and all its members, in file order: containers are numbered as in ``inspect``."""
     return [item for part in _parts(whole) for item in part.items]
 
 
@@ -387,12 +386,12 @@ def _parts(part: FilePart) -> Iterator[FilePart]:
 
 
 def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = False) -> list[Piece]:
-    """Return the file with other images in the place of some of the selected ones.
+    """Return the file with other images in place of some of the selected ones.
 
-    A section that loses everything in it goes. One that keeps something is written again: containers in which an image
-    changes are rewritten, all other bytes stay as they are, known or not. So it is with the file if it is a container
-    itself, and then some image must stay; with ``allow_empty`` an empty container stays, there and in the sections that
-    code refers to. Raises HostError, UsageError and Unsupported for what cannot be written.
+    A section without content left is removed. In any other changed section, containers with changed images are
+    rewritten, and all other bytes stay the same. A bare container file is rewritten in the same way, and must keep an
+    image; with ``allow_empty`` an empty container stays, there and in the sections that code refers to. Raises
+    HostError, UsageError and Unsupported for content that cannot be written.
     """
     return list(_written(meant.whole, changes, allow_empty=allow_empty) or ())
 
@@ -415,7 +414,7 @@ def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Ite
             if allow_empty and all(content is None for content in kept):
                 kept[0] = write_containers.empty_container(found[0])
         except (UsageError, Unsupported) as error:
-            problem = f"what would be left cannot be written: {error.problem}"
+            problem = f"the remaining images cannot be written: {error.problem}"
             raise type(error)(problem, hint=error.hint, chain=error.chain or part.view.chain) from error
         return container_file.rewrite_containers(part.view, found, kept)
     return rewrite_object(part.view, found, changes, allow_empty=allow_empty)

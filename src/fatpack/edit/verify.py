@@ -1,4 +1,4 @@
-"""Checking what listing leaves unread: the content of compressed containers, on all cores."""
+"""Checks of content that listing does not read: compressed containers, on all cores."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ if TYPE_CHECKING:
 
 
 class Verification:
-    """The checks of all compressed containers among some items of a scan; they run from the moment this is made.
+    """The checks of all compressed containers among some items of a scan; they start when this is made.
 
-    :meth:`findings` waits for them. Leaving the block early leaves the rest unchecked. Small containers were checked
-    when they were read. Memory is bounded by what the compressed streams ask for (their window, 128 MB at most from
-    LLVM), once per core.
+    :meth:`findings` waits for them. Leaving the block early cancels the rest. Small containers were checked when they
+    were read. Memory is bounded by the windows of the compressed streams (128 MB at most from LLVM), once per core.
     """
 
     def __init__(self, items: Sequence[FoundContainer | Finding]) -> None:
         from fatpack.concurrency.threads import ThreadTasks
 
         self._items = items
-        # Inflated data shares its source with other readers, which threads must not.
+        # Decompressed data shares its source with other readers, so threads must not read it.
         self._tasks = ThreadTasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
 
     def findings(self) -> list[Finding]:
-        """Return what is wrong: hashes, stray bytes, damaged streams. Containers inside images come last."""
+        """Return the findings: hashes, stray bytes, damaged streams. Containers inside images come last."""
         found = [item for findings in self._tasks for item in findings]
         for inner in _everything(self._items):
             if not _is_in_file(inner):
@@ -52,7 +51,7 @@ class Verification:
 
 
 def verify_content(items: Sequence[FoundContainer | Finding]) -> list[Finding]:
-    """Return what is wrong with the content of all compressed containers among the items; damage does not raise."""
+    """Return findings about the content of all compressed containers among the items; damage does not raise."""
     with Verification(items) as checks:
         return checks.findings()
 
@@ -62,16 +61,16 @@ CONTENT_CODES = ("FP1304", "FP1305")
 
 
 def content_findings(found: Sequence[FoundContainer]) -> list[Finding]:
-    """Return what is wrong with the content of compressed containers, whenever it was or has to be checked.
+    """Return findings about the content of compressed containers, from their reading or from checks made now.
 
-    Whoever writes such content anew asks before: a new hash over damaged code would make the damage look right.
+    Call this before writing such content again: a new hash would hide the damage of its code.
     """
     checked = [item for one in found for item in one.container.findings if item.code in CONTENT_CODES]
     return [*checked, *(item for item in verify_content(found) if item.severity != "note")]
 
 
 def _unchecked(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundContainer]:
-    """Yield the containers that were not checked when they were read, without looking at their images."""
+    """Yield the containers that were not checked when they were read, without reading their images."""
     from fatpack import formats
 
     for item in items:
@@ -108,10 +107,10 @@ def _check(container: Container) -> Callable[[], list[Finding]]:
 
 
 def deferred_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding]:
-    """Return what is damaged in images that were not inflated to be listed, but then to be written.
+    """Return the damage of images that were listed without decompression, and decompressed to be written.
 
     ``path`` is the file that one of them was written to: its headers and tables of symbols are read from there, which
-    takes not to inflate it again. Several images, in an archive, are read where they were found.
+    avoids decompressing it again. Several images, in an archive, are read from their containers.
     """
     from fatpack import images
 
@@ -123,9 +122,9 @@ def deferred_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding
 
 
 def container_damage_list(content: View) -> list[Finding]:
-    """Return all that is damaged in a container, in its images and in its compressed content, which reads all of it.
+    """Return all damage of a container, in its images and in its compressed content, which reads all of it.
 
-    What this version cannot read, and what it need not be able to, is no damage.
+    Formats that this version does not read are not damage.
     """
     items = list(scan(content))
     found = [item for item in items if isinstance(item, FoundContainer)]
@@ -136,7 +135,7 @@ def container_damage_list(content: View) -> list[Finding]:
 
 
 def _damage_in(image: FoundImage) -> list[Finding]:
-    """Return what is damaged in an image, read to its last byte."""
+    """Return the damage of an image, read to its last byte."""
     try:
         return list(_damage(image.as_stored, image.as_stored.data))
     except (Unsupported, HostError):
@@ -150,7 +149,7 @@ def _damage_in(image: FoundImage) -> list[Finding]:
 
 
 def _damage(image: Image, data: View) -> Iterator[Finding]:
-    """Yield what ``inspect`` finds in an image that is damaged."""
+    """Yield the findings of ``inspect`` about a damaged image."""
     from fatpack import images
     from fatpack.images.container_mismatch import mismatch_findings
 

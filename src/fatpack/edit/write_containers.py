@@ -1,4 +1,4 @@
-"""Several containers → their pieces, on all cores where they have to be compressed."""
+"""The pieces of several containers, compressed on all cores if necessary."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding, Image
     from fatpack.scanner import FoundContainer
 
-    #: ``id()`` of an image, as it was found → the images in its place: none, another, or several
+    #: ``id()`` of a found image → the images in its place: none, another, or several
     ImageChanges = Mapping[int, Sequence[Image]]
 
 
-# Images that are listed and cannot be taken out: which one, where, and why. Each is left out alone.
+# Images that are listed and cannot be extracted: each is left out on its own.
 #
-# What is damaged, and what this version cannot do, takes nothing away from its neighbours: extracting and converting
-# leave it out, report it, and do the rest.
+# A damaged or unsupported image does not affect its neighbours: extracting and converting leave it out, report it, and
+# do the rest.
 
-#: Errors that keep one image from being taken out, and no other.
+#: Errors that prevent the extraction of one image, and of no other.
 PER_IMAGE_ERRORS = (FormatError, HostError, Unsupported)
 
 
 class UnreadableImage(Record):
-    """An image that was left out: in words which one, where it lies, and the error that says why."""
+    """An image that was left out: its title, its span, and the error."""
 
     what: str
     span: Span
@@ -38,7 +38,7 @@ class UnreadableImage(Record):
 
     @property
     def finding(self) -> Finding:
-        """The finding: damage where the error says it is, or what this version cannot do with the image."""
+        """The finding: damage at the offset of the error, or a feature that this version does not support."""
         error, span = self.error, self.span
         if not isinstance(error, FormatError):
             return finding("FP1008", span, f"{self.what}: {error.problem}", error.hint)
@@ -62,9 +62,9 @@ def read_error(pieces: Iterable[Piece]) -> FormatError | HostError | Unsupported
 
 
 def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
-    """Return the pieces of each container, in order. What is compressed is in memory then, inflated bytes are not.
+    """Return the pieces of each container, in order. Compressed bytes are kept in memory, decompressed ones are not.
 
-    Raises what writing raises, for the first container that cannot be written.
+    Raises the errors of writing, for the first container that cannot be written.
     """
     from fatpack.concurrency.threads import ThreadTasks
 
@@ -77,7 +77,7 @@ def _task(container: Container) -> Callable[[], list[Piece]]:
     from fatpack import formats
 
     def run() -> list[Piece]:
-        # Comparing images makes all of them, so containers with fewer than were read are not compared.
+        # Comparing images decompresses all of them, so containers from which images were removed are not compared.
         read = getattr(container.record, "images", ())
         is_as_read = len(read) == len(container.images) and read == container.images
         own = container if is_as_read else container.replace(images=with_separate_streams(container.images))
@@ -87,7 +87,7 @@ def _task(container: Container) -> Callable[[], list[Piece]]:
 
 
 def with_separate_streams(images: Iterable[Image]) -> tuple[Image, ...]:
-    """Return images whose bytes are inflated for these alone: no two threads may read one stream."""
+    """Return images with a decompressed stream of their own: two threads must not read one stream."""
     sources: dict[int, StreamedSource] = {}
     found = []
     for image in images:
@@ -109,15 +109,15 @@ def empty_container(found: FoundContainer) -> list[Piece]:
     except UsageError as error:
         raise UsageError(error.problem, hint=hint, chain=error.chain) from error
     if not any(map(len, pieces)):
-        raise UsageError(f"a {found.container.format} of this kind holds nothing but its images", hint=hint)
+        raise UsageError(f"a {found.container.format} of this kind cannot be without images", hint=hint)
     return pieces
 
 
 def changed_containers(found: Sequence[FoundContainer], changes: ImageChanges) -> list[Sequence[Piece] | None]:
     """Return the bytes of every container with its images changed; None for one that is left without any.
 
-    What does not change comes out as it is stored. Offload binaries of version 1 hold one image each: where there are
-    several now, several come out.
+    Unchanged containers stay as stored. Offload binaries of version 1 hold one image each: several images become
+    several binaries.
     """
     rewritten: list[Container] = []
     counts: list[int | None] = []
@@ -140,7 +140,7 @@ def changed_containers(found: Sequence[FoundContainer], changes: ImageChanges) -
 
 
 def _divided(container: Container) -> list[Container]:
-    """Return a container, or several where its format has no place for more than one image."""
+    """Return a container, or several if its format has no place for more than one image."""
     if container.format != "llvm-offload-binary" or container.version != 1:
         return [container]
     return [container.replace(images=(image,)) for image in container.images]

@@ -100,7 +100,7 @@ def test_a_dry_run_writes_nothing_and_says_what_would_change(folder: Path, capsy
     ("words", "code", "told"),
     [
         (["--arch=sm_80"], 1, "no image to replace that matches --arch=sm_80; architectures present: (no arch), gfx"),
-        (["--arch=gfx1100"], 2, "the new image is not for that: stored for gfx1100, but the image is a code object"),
+        (["--arch=gfx1100"], 2, "the new image does not fit: stored for gfx1100, but the image is a code object"),
         (["--arch=gfx90a", "--section=.hip_fatbin"], 2, "--section and a selector exclude each other"),
         (["--dry-run"], 2, "--dry-run goes with selectors"),
     ],
