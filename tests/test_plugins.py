@@ -116,7 +116,7 @@ UNUSABLE = {
     "syntax": ("def", "importing plug failed: SyntaxError"),
     "door": ("MAGICS = (b'TOYBOX',)", "plug lacks DOC, LAYOUTS, detect, extent, parse, write, labels, describe"),
     "type": (f"{DOOR}\nMAGICS = [b'TOYBOX']", "MAGICS of plug is [b'TOYBOX'], expected a tuple of bytes"),
-    "no module": ("import sys\nsys.modules[__name__] = object()", "it is a object and no module"),
+    "no module": ("import sys\nsys.modules[__name__] = object()", "it is a object, not a module"),
     "panic": ("class Panic(BaseException): pass\nraise Panic('at 1')", "importing plug failed: Panic: at 1"),
     "tuple": (
         f"{DOOR}\nclass Odd(tuple):\n    def __iter__(self): return 1 / 0\nMAGICS = Odd((b'TOYBOX',))",
@@ -124,7 +124,7 @@ UNUSABLE = {
     ),
     "refusal": (f"{DOOR}\nREFUSAL = 5", "REFUSAL of plug is 5, expected two texts"),
     "short": (f"{DOOR}\nMAGICS = (b'TO',)", "expected 4 to 24 bytes"),
-    "taken": (f"{DOOR}\nMAGICS = (b'CCOB9',)", "begins as b'CCOB' of another room does"),
+    "taken": (f"{DOOR}\nMAGICS = (b'CCOB9',)", "begins as b'CCOB' of another module does"),
 }
 
 
@@ -187,7 +187,7 @@ def test_a_name_of_ours_is_no_name_for_a_plugin(toybox: Path) -> None:
     install(toybox, {"fatpack.formats:cuda-fatbin": "toybox.container"})
     (record,) = json.loads(fatpack(toybox, "inspect", "--json", BOX).stdout)["files"]
     assert [each["format"] for each in record["containers"]] == ["toybox"]
-    assert "there is a room of that name; remove other" in record["findings"][0]["message"]
+    assert "fatpack has a module of that name; remove other" in record["findings"][0]["message"]
 
 
 #: a part of the door that fails → the exit code of inspect, and what is said

@@ -1,4 +1,4 @@
-"""``python -m fatpack``: the command, where no script is on the path."""
+"""``python -m fatpack``: the command, if no script is on the path."""
 
 from __future__ import annotations
 

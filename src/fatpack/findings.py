@@ -2,9 +2,9 @@
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
-archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx what programs
-register and launch, FP31xx code that they look for in kpack archives, FP32xx stages of a unit, FP33xx policies,
-FP36xx what `doctor` verifies. A code is never reused.
+archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx registrations and launches in
+programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP36xx checks of `doctor`. A code is
+never reused.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: code → (severity, what it means and what to do)
+#: code → (severity, meaning and advice)
 CODES: dict[str, tuple[str, str]] = {
-    "FP1001": ("error", "A container cannot be read; the message says at which field. Intact neighbours are listed."),
+    "FP1001": ("error", "A container cannot be read; the message names the field. Intact neighbours are listed."),
     "FP1002": ("warning", "Bytes between or after the containers of a section belong to none of them."),
     "FP1003": ("note", "Zero bytes after the last container; LLVM 22 refuses the whole section because of them."),
     "FP1004": ("error", "Containers are nested deeper than the limit; the inner ones were not read."),
-    "FP1005": ("error", "Something was not read or listed because of a limit; the message says which."),
+    "FP1005": ("error", "Something was not read or listed because of a limit; the message names the limit."),
     "FP1006": (
         "warning",
         "This version does not read this kind of container or host; device code in it is not listed.",
@@ -34,31 +34,29 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1008": (
         "error",
-        "This version cannot read a container, or not take an image out, though its bytes may be right; all others "
+        "This version cannot read a container, or cannot extract an image, though its bytes may be right; all others "
         "are listed and extracted.",
     ),
     "FP1009": (
         "note",
-        "A plug-in could not be used, or failed; what it would have read is listed as if it were not installed.",
+        "A plug-in could not be used, or failed; the result is the same as without the plug-in.",
     ),
     "FP1010": (
         "warning",
-        "A section of an object that is for offload binaries holds something else: clang-linker-wrapper refuses the "
-        "object.",
+        "A section for offload binaries in an object has other content: clang-linker-wrapper refuses the object.",
     ),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
-    "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
-    "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
+    "FP1102": ("warning", "The stored architecture and the one in the image itself disagree."),
+    "FP1103": ("warning", "The stored triple and the machine in the image itself disagree."),
     "FP1104": ("error", "The image looks damaged: its own headers point past its end."),
-    "FP1105": ("note", "The image does not start with the magic number that its stored kind asks for."),
+    "FP1105": ("note", "The image does not start with the magic number of its stored kind."),
     "FP1106": (
         "warning",
-        "An image contradicts itself: its header, its metadata or what belongs to its kernels say different things.",
+        "An image contradicts itself: its header, its metadata or the data of its kernels disagree.",
     ),
     "FP1111": (
         "warning",
-        "The metadata file that a compiler wrote beside an image (Triton, Inductor) names another target than the "
-        "image is for.",
+        "The metadata file that a compiler wrote beside an image (Triton, Inductor) names another target.",
     ),
     "FP1112": ("warning", "The metadata file beside an image names a kernel that the image does not have."),
     "FP1113": (
@@ -72,13 +70,16 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1202": (
         "note",
-        "The container's size is no multiple of 8: readers of LLVM 22 and newer disagree on what follows.",
+        "The container's size is not a multiple of 8: readers of LLVM 22 and newer disagree on the bytes after it.",
     ),
     "FP1203": ("warning", "Parts of the container overlap each other."),
     "FP1204": ("note", "A key occurs twice in one entry; LLVM uses the last."),
     "FP1205": ("note", "Bytes of the container that no field describes; they are kept on rewriting where possible."),
     "FP1206": ("note", "The container was written in big-endian byte order."),
-    "FP1301": ("error", "An entry of a bundle is damaged: its image lies outside. The other entries are listed."),
+    "FP1301": (
+        "error",
+        "An entry of a bundle is damaged: its image is outside the bundle. All other entries are listed.",
+    ),
     "FP1302": ("error", "The table of entries of a bundle is damaged from here on; the entries before it are listed."),
     "FP1303": (
         "warning",
@@ -87,18 +88,18 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1304": ("error", "The stored hash of a compressed bundle is not that of its content: one of them is damaged."),
     "FP1305": (
         "warning",
-        "The stored inflated size of a compressed bundle is wrong; LLVM refuses one that is too small.",
+        "The stored decompressed size of a compressed bundle is wrong; LLVM refuses one that is too small.",
     ),
     "FP1306": ("warning", "Images of a bundle overlap each other."),
-    "FP1307": ("warning", "Two entries of a bundle have the same ID, and readers that ask by ID get only one of them."),
-    "FP1308": ("note", "Bytes of a bundle that belong to nothing; they are kept while its images are not changed."),
+    "FP1307": ("warning", "Two entries of a bundle have the same ID; readers that search by ID find only one of them."),
+    "FP1308": ("note", "Bytes of a bundle that belong to no entry; they are kept while its images are not changed."),
     "FP1309": (
         "note",
         "An empty entry lies past the end of its bundle, as LLVM 16 and older wrote it; LLVM 22 crashes on such files.",
     ),
     "FP1310": (
         "warning",
-        "The table of entries of a HIP bundle is longer than the 4096 bytes that the HIP runtime looks at.",
+        "The table of entries of a HIP bundle is longer than the 4096 bytes that the HIP runtime reads.",
     ),
     "FP1311": ("error", "An entry of a text bundle has no END line; its text is taken up to the next one."),
     "FP1312": ("warning", "The END lines of a text bundle do not match its entries; LLVM splits it differently."),
@@ -119,11 +120,11 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1506": ("error", "Two modules of a CIR container have the same name, which MLIR refuses."),
     "FP1507": ("note", "A CIR container in a form of an older producer, which current clang does not read."),
     "FP1508": ("error", "A file with several CIR containers; only the first is listed, and none can be split."),
-    "FP1509": ("note", "Device modules inside the host module, as AMD's representation has them: no CIR container."),
+    "FP1509": ("note", "Device modules inside the host module, as AMD's representation has them: not a CIR container."),
     "FP1510": ("warning", "MLIR bytecode of a version that this version of fatpack does not know; it is only listed."),
     "FP1511": (
         "note",
-        "A bundle ID names a processor in the place of the environment, so that cir-offload-merge sees none.",
+        "A bundle ID has a processor in the place of the environment, so cir-offload-merge finds none.",
     ),
     "FP1512": ("warning", "A host module launches a kernel that a device module does not have."),
     "FP1513": ("warning", "A lowered host module does not register its GPU binary, or not all its kernels."),
@@ -133,16 +134,16 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1515": (
         "warning",
-        "A module of a CIR container states its role as another form does, or only by its name; clang refuses both.",
+        "A module of a CIR container states its role as in another form, or only by its name; clang refuses both.",
     ),
     "FP1516": (
         "warning",
-        "A module of a CIR container states another role, target or kind of compilation than it is stored with.",
+        "A module of a CIR container states another role, target or kind of compilation than its entry.",
     ),
     "FP1401": (
         "error",
         "An entry of a fat binary is damaged: one of its sizes is wrong. It is listed if the other numbers agree, "
-        "and so are the entries before and behind it.",
+        "and so are the entries before and after it.",
     ),
     "FP1402": (
         "error",
@@ -151,7 +152,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1403": (
         "error",
-        "An image in a fat binary is empty, or not compressed as its entry says. It is listed, and copied as it is.",
+        "An image in a fat binary is empty, or not compressed as its entry states. It is listed, and copied unchanged.",
     ),
     "FP1404": (
         "note",
@@ -163,7 +164,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1406": ("error", "The identifier or the options of an entry of a fat binary lie outside of its header."),
     "FP1407": ("warning", "A fat binary, or an entry of one, is of an unknown kind or version; it is kept."),
-    "FP1408": ("note", "An image in a fat binary is obfuscated by NVIDIA's tools: it is named, and copied as it is."),
+    "FP1408": ("note", "An image in a fat binary is obfuscated by NVIDIA's tools: it is listed, and copied unchanged."),
     "FP1409": (
         "error",
         "The members of a group of a fat binary are not where it says; those that can be read are listed.",
@@ -175,74 +176,74 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1421": (
         "warning",
-        "PTX was left out of a fat binary, and no image that is left runs on some of the GPUs that it was for.",
+        "PTX was left out of a fat binary, and no remaining image runs on some of the GPUs that it was for.",
     ),
     "FP1601": (
         "error",
-        "A kpack archive does not hold the code object that an entry of its table names. The others are listed.",
+        "A kpack archive lacks the code object of an entry in its table. The others are listed.",
     ),
     "FP1602": ("error", "The frames of a kpack archive are damaged from here on; the code objects before are listed."),
     "FP1603": (
         "warning",
-        "The table of contents of a kpack archive contradicts itself, or what it describes.",
+        "The table of contents of a kpack archive contradicts itself, or the archive.",
     ),
     "FP1604": ("note", "Bytes of a kpack archive that belong to nothing; a rewrite drops them."),
     "FP1605": (
         "warning",
-        "The architectures that a kpack archive lists are not those of its code objects, and the runtime chooses "
+        "The architectures that a kpack archive lists differ from those of its code objects, and the runtime selects "
         "archives by that list.",
     ),
     "FP1606": (
         "warning",
-        "A manifest of kpack archives (.kpm) contradicts itself, or is of a version that is not known.",
+        "A manifest of kpack archives (.kpm) contradicts itself, or has an unknown version.",
     ),
     "FP1607": ("error", "A manifest of kpack archives (.kpm), or an entry of one, cannot be read."),
-    "FP1701": ("error", "A package is damaged from here on; the files in it that come before are listed."),
+    "FP1701": ("error", "A package is damaged from here on; the files before the damage are listed."),
     "FP1702": (
         "warning",
-        "The name of a file in a package leads elsewhere when it is unpacked by name: absolute, with `..`, `\\`, NUL.",
+        "The name of a file in a package would be unpacked outside of its folder: absolute, with `..`, `\\`, NUL.",
     ),
     "FP1703": ("warning", "Two files in a package have the same name; both are listed, and unpacking keeps the last."),
-    "FP1704": ("error", "A package contradicts itself about a file in it, which is not read."),
-    "FP1705": ("error", "Files in a package share bytes, as they do in bombs; those that do are not read."),
+    "FP1704": ("error", "A package contradicts itself about a file, which is not read."),
+    "FP1705": ("error", "Files in a package share bytes, as in a zip bomb; these files are not read."),
     "FP1706": ("warning", "Bytes of a package belong to none of the files in it."),
     "FP1707": ("note", "A link in a package leads out of it."),
     "FP1708": ("warning", "The name of a file in a package goes through a link that leads out of it."),
-    "FP1709": ("warning", "Something in a package is neither a file nor a folder nor a link, and is not read."),
-    "FP1710": ("error", "A file in a package cannot be read: it is damaged there. All others are listed."),
+    "FP1709": ("warning", "An entry of a package is not a file, a folder or a link, and is not read."),
+    "FP1710": ("error", "A file in a package cannot be read: it is damaged. All others are listed."),
     "FP1711": (
         "note",
-        "A layer of a container image removes files of the layers below it; where these have them, they are listed.",
+        "A layer of a container image removes files of the layers below it; these files are listed.",
     ),
-    "FP1712": ("note", "A tar archive ends without its end mark: it may have been cut short between two files."),
+    "FP1712": ("note", "A tar archive ends without its end mark: it may have been truncated between two files."),
     "FP1801": (
         "error",
         "An image of a SYCLBIN file is not where its tables say, or its metadata is longer than it; the others are "
         "listed.",
     ),
-    "FP1802": ("warning", "A line of the property sets of a SYCLBIN file is no property; DPC++ refuses the file."),
+    "FP1802": ("warning", "A line of the property sets of a SYCLBIN file is not a property; DPC++ refuses the file."),
     "FP1803": (
         "warning",
-        "The modules, roles or states of a SYCLBIN file contradict each other; the message says how. Its images are "
-        "listed.",
+        "The modules, roles or states of a SYCLBIN file contradict each other; the message has the details. Its images "
+        "are listed.",
     ),
-    "FP1804": ("note", "Bytes of a SYCLBIN file that belong to nothing; a rewrite drops them."),
+    "FP1804": ("note", "Bytes of a SYCLBIN file that belong to no part; a rewrite drops them."),
     "FP1805": (
         "warning",
-        "A SYCLBIN file says different things of an image: DPC++ reads its metadata, other tools the strings of the "
+        "A SYCLBIN file contradicts itself about an image: DPC++ reads its metadata, other tools the strings of the "
         "entry.",
     ),
-    "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
+    "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to the section's size."),
     "FP2001": (
         "warning",
-        "A section with the name of device code has the wrong section type: LLVM tools do not see it.",
+        "A section with the name of device code has the wrong section type: LLVM tools ignore it.",
     ),
     "FP2002": ("error", "A section that should hold device code lies outside the file."),
     "FP2003": ("warning", "A section is named as device code, and its content has no known format."),
     "FP2101": (
         "error",
-        "A member header of an archive is damaged; the members before it are listed, and those behind it whose headers "
-        "can be found.",
+        "A member header of an archive is damaged; the members before it are listed, and later ones whose headers can "
+        "be found.",
     ),
     "FP2102": (
         "warning",
@@ -254,95 +255,95 @@ CODES: dict[str, tuple[str, str]] = {
     "FP2106": ("warning", "A thin archive names a file that is not followed: listed already, or nested too deeply."),
     "FP2107": (
         "warning",
-        "The symbol table of an archive leads to no member, or to one that does not define the symbol; links fail.",
+        "An entry of an archive's symbol table points to no member, or to one without the symbol; links fail.",
     ),
     "FP2201": ("error", "A section that should hold device code lies outside the COFF object."),
     "FP2202": ("error", "A section name of a COFF object cannot be read, so device code may be missed."),
-    "FP2203": ("error", "The section table of a COFF object is cut short; the sections before the cut are listed."),
+    "FP2203": ("error", "The section table of a COFF object is truncated; the sections before the cut are listed."),
     "FP2301": ("error", "A section that should hold device code lies outside the PE image."),
     "FP2302": ("note", "A section of a PE image is named as device code, and its content has no known format."),
-    "FP2303": ("error", "The section table of a PE image is cut short; the sections before the cut are listed."),
+    "FP2303": ("error", "The section table of a PE image is truncated; the sections before the cut are listed."),
     "FP2401": ("error", "The bitstream is damaged from here on; device code before it is listed."),
     "FP2402": ("warning", "A global in a section of device code is not initialised with bytes, so there is no data."),
     "FP2501": ("error", "A section that should hold device code lies outside the Mach-O file."),
     "FP2502": (
         "error",
-        "The load commands of a Mach-O file are damaged or cut short; the sections before the damage are listed.",
+        "The load commands of a Mach-O file are damaged or truncated; the sections before the damage are listed.",
     ),
     "FP2503": (
         "note",
-        "A section is named as device code and has no bytes in the file, as in debug symbols (dSYM).",
+        "A section has the name of device code and no bytes in the file, as in debug symbols (dSYM).",
     ),
-    "FP2511": ("error", "A slice of a universal Mach-O file ends behind it; what is there of the slice is listed."),
+    "FP2511": ("error", "A slice of a universal Mach-O file ends after the file; the present part is listed."),
     "FP2512": (
         "error",
-        "The table of a universal Mach-O file is empty or cut short; the slices before the cut are listed.",
+        "The table of a universal Mach-O file is empty or truncated; the slices before the cut are listed.",
     ),
     "FP2513": ("error", "A slice of a universal Mach-O file overlaps its table or another slice, and is not read."),
     "FP3001": (
         "warning",
-        "A record by which HIP code registers its bundle is wrong: its magic, its version, or it is cut short.",
+        "A record by which HIP code registers its bundle is wrong: its magic or its version, or it is truncated.",
     ),
-    "FP3002": ("warning", "A HIP bundle that no record registers: the runtime does not load it, nor find its kernels."),
-    "FP3003": ("warning", "A record by which HIP code registers its bundle does not lead to one."),
+    "FP3002": ("warning", "A HIP bundle without a record: the runtime does not load it, nor find its kernels."),
+    "FP3003": ("warning", "A record by which HIP code registers its bundle does not point to a bundle."),
     "FP3004": ("note", "The device code of a HIP program was moved to a separate archive (kpack)."),
     "FP3005": (
         "error",
-        "A HIP program whose device code was moved does not say where to, or not so that the runtime can read it.",
+        "A HIP program whose device code was moved does not state the new place in a way that the runtime can read.",
     ),
-    "FP3011": ("warning", "The table of a SYCL program's images has rows that lead to no image."),
+    "FP3011": ("warning", "The table of a SYCL program's images has rows that point to no image."),
     "FP3012": (
         "warning",
-        "The table of a SYCL program's images gives an image another size than the image itself or its section.",
+        "The table of a SYCL program's images has another size for an image than the image itself or its section.",
     ),
     "FP3013": (
         "warning",
         "The table of a SYCL program's images is missing or lacks a section, which is listed as a whole.",
     ),
-    "FP3014": ("error", "A compressed image of a SYCL program is damaged; it is listed as it is stored."),
+    "FP3014": ("error", "A compressed image of a SYCL program is damaged; it is listed as stored."),
     "FP3021": (
         "warning",
-        "Device code is kept in two ways in one file: in sections of clang-offload-bundler, and in .llvm.offloading.",
+        "A file has device code of two kinds: in sections of clang-offload-bundler, and in .llvm.offloading.",
     ),
     "FP3031": (
         "warning",
-        "A record by which CUDA code registers its fat binary is wrong: its magic, its version, or it is cut short.",
+        "A record by which CUDA code registers its fat binary is wrong: its magic or its version, or it is truncated.",
     ),
     "FP3032": (
         "warning",
-        "A CUDA fat binary that no record registers: the runtime does not load it, nor find its kernels.",
+        "A CUDA fat binary without a record: the runtime does not load it, nor find its kernels.",
     ),
-    "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not lead to one."),
-    "FP3034": ("note", "A record registers a cubin that is in no fat binary; not every CUDA runtime may take it."),
+    "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not point to one."),
+    "FP3034": ("note", "A record registers a cubin without a fat binary; not every CUDA runtime accepts it."),
     "FP3041": (
         "warning",
-        "A host file launches kernels of CUDA or HIP, and nothing in it registers them. In an object that may be "
-        "meant: a source compiled for the host alone looks the same.",
+        "A host file launches kernels of CUDA or HIP, and nothing in it registers them. In an object this may be "
+        "intended: a source compiled for the host alone looks the same.",
     ),
     "FP3042": (
         "warning",
         "A constructor registers device code, but no kernel of it: every launch fails.",
     ),
-    "FP3043": ("warning", "Device code would be registered by a function that no constructor leads to."),
+    "FP3043": ("warning", "The function that registers device code is called by no constructor."),
     "FP3044": (
         "warning",
-        "Some kernels would be registered by a function that no constructor leads to, though others are registered.",
+        "The function that registers some kernels is called by no constructor, though others are registered.",
     ),
-    "FP3045": ("warning", "A kernel is launched and not registered, though others of the file are."),
+    "FP3045": ("warning", "A kernel is launched but not registered, though others of the file are."),
     "FP3046": ("warning", "A kernel is registered under a name that no image has, so that launching it fails."),
     "FP3047": (
         "warning",
-        "A program has offload entries that nothing goes through, beside kernels that are registered by calls.",
+        "A program has offload entries that no code reads, and kernels that are registered by calls.",
     ),
     "FP3048": ("warning", "Two kernels are registered with one address: the linker folded their stubs."),
     "FP3049": (
         "warning",
-        "A program has offload entries and nothing that registers them: it was linked without clang-linker-wrapper.",
+        "A program has offload entries and no code to register them: it was linked without clang-linker-wrapper.",
     ),
-    "FP3050": ("warning", "Regions of OpenMP are launched, and there is no offload entry for any."),
+    "FP3050": ("warning", "Regions of OpenMP are launched, but none has an offload entry."),
     "FP3051": ("warning", "A program refers to a HIP bundle that no file of the link had."),
     "FP3052": ("note", "Images have kernels that nothing in their host file registers."),
-    "FP3053": ("warning", "Records or descriptors lead to device code, and no register function is called with them."),
+    "FP3053": ("warning", "Records or descriptors point to device code, and no register function is called with them."),
     "FP3054": ("note", "A kernel is registered that the images for some architectures lack, though others have it."),
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
     "FP3057": ("warning", "A register function is called with an address at which there is no record of device code."),
@@ -350,56 +351,59 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3059": ("warning", "A variable that host code and images both have is not registered, though kernels are."),
     "FP3060": (
         "warning",
-        "A kernel is launched that only the host's side has: a template that device code does not use.",
+        "A kernel is launched that exists only in host code: a template that device code does not instantiate.",
     ),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
-    "FP3103": ("warning", "A program finds kpack archives, and none for a device."),
-    "FP3104": ("warning", "The kpack archives that a program finds for a device do not hold all of its code objects."),
+    "FP3103": ("warning", "A program finds kpack archives, but none for a device."),
+    "FP3104": ("warning", "The kpack archives that a program finds for a device lack some of its code objects."),
     "FP3105": (
         "warning",
-        "A program's code is in a kpack archive that loaders of ROCm before rocm-systems#9874 do not look into: the "
-        "first archive that lists the device decided for them.",
+        "A program's code is in a kpack archive that loaders of ROCm before rocm-systems#9874 do not read: they use "
+        "the first archive that lists the device.",
     ),
     "FP3106": ("warning", "A program looks for kpack archives outside of the folder that is checked."),
     "FP3107": (
         "warning",
-        "A code object is not for the processor, or not with the features, for which its kpack archive lists it.",
+        "A code object is for another processor, or other features, than its kpack archive lists.",
     ),
     "FP3108": ("warning", "A manifest (.kpm) does not describe the kpack archives beside it."),
-    "FP3109": ("error", "A file or folder that was to be checked cannot be read."),
+    "FP3109": ("error", "A file or folder that should be checked cannot be read."),
     "FP3110": ("warning", "There is nothing to check: no program in the folder looks for kpack archives."),
     "FP3201": ("warning", "A later stage of a unit has no device code for an architecture of an earlier one."),
     "FP3202": ("warning", "A later stage of a unit lacks kernels that an earlier one has for an architecture."),
     "FP3203": ("warning", "A later stage of a unit does not register kernels that an earlier one has or launches."),
-    "FP3204": ("warning", "A later stage of a unit has no device code at all, and an earlier one has."),
-    "FP3205": ("note", "Something of a unit's stages could not be compared; the message says what, and why."),
+    "FP3204": ("warning", "A later stage of a unit has no device code at all, but an earlier one has."),
+    "FP3205": (
+        "note",
+        "Some facts of a unit's stages could not be compared; the message has the facts and the reason.",
+    ),
     "FP3206": (
         "warning",
-        "Files cannot be compared as stages of a unit: one is of no stage, or all are of the same one.",
+        "Files cannot be compared as stages of a unit: one is not a stage, or all are the same stage.",
     ),
-    "FP3301": ("error", "Something that a policy is about cannot be read, so that nobody knows whether it is kept."),
-    "FP3302": ("error", "A policy requires device code, and none was found in what was named."),
-    "FP3303": ("error", "Nothing in a unit of device code serves a device that a policy requires."),
+    "FP3301": ("error", "An input of a policy cannot be read, so the policy cannot be checked completely."),
+    "FP3302": ("error", "A policy requires device code, and the inputs have none."),
+    "FP3303": ("error", "No image in a unit of device code runs on a device that a policy requires."),
     "FP3304": ("error", "No image is for the one architecture that a policy requires by its exact name."),
-    "FP3305": ("error", "Whether a unit of device code serves a device that a policy requires is not known."),
+    "FP3305": ("error", "It is unknown if a unit of device code runs on a device that a policy requires."),
     "FP3306": ("error", "There is device code for an architecture that a policy forbids."),
     "FP3307": ("error", "A file or folder is larger than a policy allows."),
     "FP3308": ("error", "A file or folder grew by more than a policy allows."),
     "FP3309": ("error", "Kernels of a library lack an architecture that other kernels of it have."),
-    "FP3310": ("note", "What a program registers could not be followed to its end; verdicts are about the rest."),
-    "FP3311": ("error", "A package declares a device or a version of CUDA, and what is in it does not serve that."),
+    "FP3310": ("note", "The registrations of a program could not be followed completely; verdicts are about the rest."),
+    "FP3311": ("error", "A package declares a device or a version of CUDA, and its contents do not run there."),
     "FP3312": ("note", "A package has device code for an architecture that it does not declare."),
-    "FP3313": ("error", "What packages declare is to be checked, and nothing declares anything."),
-    "FP3314": ("error", "An image is not what its container says it is, or not for what it is said to be for."),
-    "FP3315": ("error", "A file of a wheel is not the one that RECORD describes, or only one of them has it."),
-    "FP3316": ("note", "What was to be read to its end has images that nobody can read, so that they are believed."),
+    "FP3313": ("error", "The declarations of packages should be checked, but no package declares anything."),
+    "FP3314": ("error", "An image contradicts the form or the target that its container states."),
+    "FP3315": ("error", "A file of a wheel differs from its line in RECORD, or only one of the two exists."),
+    "FP3316": ("note", "Images that should be read completely cannot be read, so their metadata was not verified."),
     "FP3317": (
         "note",
-        "A file has a name of device code in a format that is not read: the policy was not held against it.",
+        "A file has a name of device code and an unsupported format: the policy was not checked for it.",
     ),
-    "FP3601": ("warning", "A container that is read and written again gets other bytes than it has."),
-    "FP3602": ("warning", "Bytes of a file are described twice or not at all, so that its structure is in doubt."),
+    "FP3601": ("warning", "A container that is read and written again differs from the original bytes."),
+    "FP3602": ("warning", "Bytes of a file are described twice or not at all, so its structure is in doubt."),
     "FP3603": (
         "error",
         "A file of a package, or a part of it, has another digest or size than the package states (RECORD of a wheel, "
@@ -412,30 +416,30 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3605": (
         "warning",
-        "Parts of an object, or of a linked file, lie farther apart than relocations of 32 bits reach; linking fails "
+        "Parts of an object, or of a linked file, are farther apart than 32-bit relocations reach; linking fails "
         "with `relocation truncated to fit`.",
     ),
     "FP3606": (
         "note",
-        "Device code takes so much of what relocations of 32 bits reach that linking may soon fail with `relocation "
+        "Device code takes so much of the reach of 32-bit relocations that linking may soon fail with `relocation "
         "truncated to fit`.",
     ),
     "FP3607": (
         "warning",
-        "The name of a file says that it is a package, or that device code is in it, and its bytes are no such thing.",
+        "The name of a file is that of a package or of device code, but its bytes are neither.",
     ),
 }
 
 
 def finding(code: str, span: Span, message: str, hint: str = "", *, field: str = "") -> Finding:
-    """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
+    """Return a finding with the severity of its code; very long names in its text are cut."""
     return Finding(code, CODES[code][0], span, truncate_words(message), truncate_words(hint), field)
 
 
 def format_finding(item: Finding, path: str) -> str:
-    """Return what a finding in a file says, in one line with its hint: ``FP1401 at 0x18: entry[0].padded_size: …``.
+    """Return a finding in a file as one line with its hint: ``FP1401 at 0x18: entry[0].padded_size: …``.
 
-    The offset is that in the file, and left out inside of what is compressed; then come the names that lead there.
+    The offset is that in the file, and left out inside compressed data; the names that lead to the place follow.
     """
     offset = item.span.start if is_in_file(item.span.source) else None
     at = "" if offset is None else f" at {offset:#x}"
@@ -443,7 +447,7 @@ def format_finding(item: Finding, path: str) -> str:
 
 
 def location_words(chain: Sequence[str], path: str) -> str:
-    """Return the place that a chain of names leads to in a file, `` (a.o → .llvm.offloading)``; "" for the file."""
+    """Return the place in a file that a chain of names describes, `` (a.o → .llvm.offloading)``; "" for the file."""
     outermost = chain[0] if chain else ""
     member = outermost[len(path) + 1 : -1] if path and outermost.startswith(f"{path}(") else ""
     names = [*([member] if member else []), *map(truncate_words, chain[1:])]
@@ -451,12 +455,12 @@ def location_words(chain: Sequence[str], path: str) -> str:
 
 
 def message_from_text(text: str) -> str:
-    """Return the message of what :func:`format_finding` returned."""
+    """Return the message in a line of :func:`format_finding`."""
     return text.partition(": ")[2]
 
 
 def without_offset(message: str, offset: int | None) -> str:
-    """Return a message without the offset of the finding itself, which stands in front of it already."""
+    """Return a message without the offset of the finding, which is shown before it already."""
     if offset is None:
         return message
     before, _, after = message.partition(f" at {offset:#x}")
@@ -464,27 +468,27 @@ def without_offset(message: str, offset: int | None) -> str:
 
 
 def code_for_error(damage: str, error: Exception) -> str:
-    """Return the code for what an error keeps from being read: that of damage, or that of limits, which are none."""
+    """Return the code for an error: ``damage``, or that of limits, because reaching a limit is no damage."""
     return "FP1005" if isinstance(error, LimitExceeded) else damage
 
 
-#: codes that are kept once of a file, and counted: they say the same of every image, and libraries have thousands
+#: codes that are listed once per file, and counted: they are equal for all images, and libraries have thousands
 ONCE = ("FP1408",)
 
 
 class FindingTally:
-    """Findings one by one up to ``most`` of each code; the others are counted, so that no number of them costs more."""
+    """Findings one by one up to ``most`` of each code; the others are only counted, so that memory is bounded."""
 
     __slots__ = ("_kept", "_more", "_most")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: dict[str, int] = {}
-        #: code → the first finding that was counted, and how many there were
+        #: code → the first finding that was only counted, and the number of these
         self._more: dict[str, tuple[Finding, int]] = {}
 
     def keeps(self, item: Finding) -> bool:
-        """Return whether a finding is one to be listed; else it is counted."""
+        """Return whether a finding is to be listed; otherwise it is counted."""
         kept = self._kept.get(item.code, 0)
         if kept < (1 if item.code in ONCE else self._most):
             self._kept[item.code] = kept + 1
@@ -494,5 +498,5 @@ class FindingTally:
         return False
 
     def rest(self) -> list[Finding]:
-        """Return one finding for each code of which some were counted: the first of those, with their number."""
+        """Return one finding for each code with counted ones: the first of those, with their number."""
         return [item.replace(count=count) for item, count in self._more.values()]

@@ -1,19 +1,19 @@
-"""Formats and hosts of other people: rooms that installed packages offer, with the doors that our own have.
+"""Plug-ins: formats and hosts from installed packages, with the same interfaces as fatpack's own modules.
 
-A package states them as entry points, each of which names a module with the door of ``fatpack.formats`` or
+A package declares them as entry points; each names a module with the interface of ``fatpack.formats`` or
 ``fatpack.binary``::
 
     [project.entry-points."fatpack.formats"]
-    my-container = "my_package.container"     # MAGICS = (b"MYC\x01",): how its containers begin
+    my-container = "my_package.container"     # MAGICS = (b"MYC\x01",): the first bytes of its containers
 
     [project.entry-points."fatpack.binary"]
-    my-host = "my_package.host"               # STARTS = (b"MYH\x01",): how its files begin
+    my-host = "my_package.host"               # STARTS = (b"MYH\x01",): the first bytes of its files
 
-They are asked for when bytes are met that none of our rooms knows, or sections whose names say nothing are searched:
-before that they cost nothing. An error in a plug-in is reported as damage of the bytes that it read
-(:class:`CheckedPlugin`), or, if a module cannot be used at all, as a note (``problems``); it ends no command.
-They run with all rights of the user: ``FATPACK_PLUGINS=no`` keeps them out. What they print when they are imported goes
-to stderr: stdout is a command's, and may be JSON.
+They are loaded when fatpack reads bytes of an unknown format, or searches sections of unknown names: before that they
+cost nothing. An error in a plug-in is reported as damage of the bytes that it read (:class:`CheckedPlugin`), or, if a
+module cannot be used at all, as a note (``problems``); it ends no command. Plug-ins run with all rights of the user;
+``FATPACK_PLUGINS=no`` disables them. Their output during import goes to stderr, because stdout belongs to the command,
+and may be JSON.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# Whether what a plug-in returned is what its door promises: records whose fields have values of their types.
+# Checks of the values that a plug-in returns: records whose fields have values of their types.
 #
-# Each function returns what is wrong, in words that name the field, and "" where nothing is. Fields that a record makes
-# when they are asked for are asked for here, so that what fails in them fails while the plug-in is guarded.
+# Each function returns the problem, in words that name the field, and "" if there is none. Fields that are computed on
+# access are computed here, so that they fail while the plug-in is guarded.
 
 #: Sizes and versions are below this: JSON readers of other languages have 64 bits.
 _LARGEST = 1 << 63
 
-#: What attributes are: a dictionary, or one that is read only. (``Mapping``, without the import of ``collections``.)
+#: Types of attributes: a dictionary, or a read-only one. (``Mapping``, without the import of ``collections``.)
 _MAPPINGS = (dict, type(type.__dict__))
 
-#: How deep what ``describe`` returns may be nested.
+#: LIMIT: nesting depth of the result of ``describe``.
 _DEPTH = 16
 
 _SEVERITIES = ("error", "warning", "note")
@@ -75,7 +75,7 @@ def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or check(value)
 
 
-#: field → whether a value may stand in it
+#: field → the check of its value
 _TARGET = dict.fromkeys(("triple", "arch", "offload", "spelling"), _is_text)
 _FINDING = {
     "code": lambda value: value in CODES,
@@ -114,7 +114,7 @@ _SITE = {
 
 
 def container_problem(value: object, format: str, view: View, start: int) -> str:
-    """Return what is wrong with a container of a format that begins at ``start`` and lies in the view."""
+    """Return the problem with a container of a format that begins at ``start`` and must be in the view; "" for none."""
     if not isinstance(value, Container):
         return "no Container"
     if field := _wrong(value, _CONTAINER):
@@ -135,19 +135,19 @@ def _wrong_image(image: Image, start: int, end: int) -> str:
 
 
 def label_problem(value: object) -> str:
-    """Return what is wrong with a label."""
+    """Return the problem with a label, "" for none."""
     if not isinstance(value, Label):
         return "no Label"
     return _wrong(value, _LABEL)
 
 
 def section_problem(value: object) -> str:
-    """Return what is wrong with a place in a host: a ``fatpack.binary.CodeSection``, by its fields."""
+    """Return the field with a wrong value in a section of a host, a ``fatpack.binary.CodeSection``; "" for none."""
     return _wrong(value, _SITE)
 
 
 def description_problem(value: object, depth: int = _DEPTH) -> str:
-    """Return what is wrong with what ``describe`` returns: plain data that JSON has."""
+    """Return the problem with the result of ``describe``, which must be plain data for JSON; "" for none."""
     if not isinstance(value, dict):
         return "no dictionary"
     return "" if _is_plain(value, depth) else "no plain data"
@@ -162,33 +162,33 @@ def _is_plain(value: object, depth: int) -> bool:
 
 
 def _wrong(record: object, fields: Mapping[str, Callable[..., bool]]) -> str:
-    """Return the first field of a record whose value is none for it, "" if all are."""
+    """Return the first field of a record with a wrong value, "" for none."""
     return next((name for name, check in fields.items() if not check(getattr(record, name, record))), "")
 
 
 FORMATS, HOSTS = "fatpack.formats", "fatpack.binary"
 
-#: The fewest bytes that tell a container or a file from any other.
+#: The least number of bytes that distinguish a container or a file from any other.
 MIN_MAGIC = 4
 
-#: What is read of bytes to tell what they are: as many as the longest magic of our own has.
+#: The number of bytes that are compared with magics: the longest of fatpack's own magics has as many.
 MAX_MAGIC = 24
 
-#: What is read of the metadata of a package at most, in bytes; those of this project's own are below a hundred.
+#: LIMIT: bytes of the metadata of a package that are read; fatpack's own has less than a hundred.
 _ENTRY_POINTS = 1 << 20
 
-#: LIMIT: characters of a message that code of others wrote.
+#: LIMIT: characters of a message from a plug-in.
 _LONGEST = 1000
 
-#: What is let through of what code of others raises: that somebody stops the command, and errors of ours. All else is
-#: a fault of theirs: ``sys.exit`` must not end the command, least of all with exit code 0, and libraries that are
-#: written in Rust raise a BaseException of their own.
+#: Exceptions of plug-ins that are passed on: interrupts by the user, and errors of fatpack. All others are faults of
+#: the plug-in: ``sys.exit`` must not end the command, least of all with exit code 0, and libraries that are written in
+#: Rust raise a BaseException of their own.
 _PASSED = (KeyboardInterrupt, FatpackError)
 
-#: What names are made of: they stand in JSON, in messages and in options.
+#: Characters of names, which occur in JSON, in messages and in options.
 _NAMING = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
-#: what was wrong with plug-ins so far, each once
+#: problems with plug-ins so far, each once
 _problems: dict[str, None] = {}
 
 
@@ -196,29 +196,29 @@ class Plugin(Record):
     """A plug-in of a package: its name in JSON, its module as a :class:`CheckedPlugin`, the first bytes it reads."""
 
     name: str
-    room: Any
+    module: Any
     begins: tuple[bytes, ...]
 
 
 def problems() -> tuple[str, ...]:
-    """Return what was wrong with plug-ins that were asked for in this process: one line each, with what to do."""
+    """Return the problems with plug-ins that were loaded in this process: one line each, with advice."""
     return tuple(_problems)
 
 
 def load_plugins(group: str, taken: Collection[str], magics: Collection[bytes]) -> Iterator[Plugin]:
-    """Yield the plug-ins of a group that can be used, by name.
+    """Yield the usable plug-ins of a group, by name.
 
-    Those that cannot be are told by :func:`problems`: modules that cannot be imported or have no whole door, names and
-    magics that are ``taken``.
+    :func:`problems` has the others: modules that cannot be imported or lack a part of the interface, names and magics
+    that are ``taken``.
     """
     names, begun = set(taken), set(magics)
-    for name, target, package in sorted(_stated(group)):
+    for name, target, package in sorted(_entry_points_in(group)):
         words = f"plug-in {name} of {package}"
         if not name or not _NAMING.issuperset(name):
             _tell(f"{words} is not used: names are of letters, digits and _.-; tell the authors of {package}")
             continue
         if name in names:
-            _tell(f"{words} is not used: there is a room of that name; remove {package}")
+            _tell(f"{words} is not used: fatpack has a module of that name; remove {package}")
             continue
         module = _imported(target, words, package)
         if module is None:
@@ -227,7 +227,7 @@ def load_plugins(group: str, taken: Collection[str], magics: Collection[bytes]) 
             begins, wrong = _begins(module, group, begun)
         except _PASSED:
             raise
-        except BaseException as error:  # noqa: BLE001  (what stands in a module of others may raise anything)
+        except BaseException as error:  # noqa: BLE001  (foreign modules may raise anything)
             begins, wrong = (), f"{target} fails: {_text(error)}"
         if wrong:
             _tell(f"{words} is not used: {wrong}; remove {package}, or tell its authors")
@@ -241,11 +241,11 @@ def _tell(problem: str) -> None:
     _problems[problem] = None
 
 
-def _stated(group: str) -> Iterator[tuple[str, str, str]]:
+def _entry_points_in(group: str) -> Iterator[tuple[str, str, str]]:
     """Yield name, module and package of the entry points of a group.
 
-    ``importlib.metadata`` takes longer to load than most files to read: it is left to packages that mention the group.
-    It is asked for one package at a time, so that one whose metadata are damaged does not take others with it.
+    ``importlib.metadata`` takes longer to load than most files take to read, so it is used only for packages that
+    mention the group, one package at a time: damaged metadata of one package does not affect the others.
     """
     if os.environ.get("FATPACK_PLUGINS", "") == "no":
         return
@@ -261,7 +261,7 @@ def _stated(group: str) -> Iterator[tuple[str, str, str]]:
         try:
             points = Distribution.at(folder).entry_points.select(group=group)
             stated = [(point.name, point.value, package) for point in points]
-        except Exception as error:  # noqa: BLE001  (text that is damaged raises what it meets)
+        except Exception as error:  # noqa: BLE001  (parsing damaged text may raise anything)
             _tell(f"plug-ins of {package} are not used: {folder} is damaged: {_text(error)}; install {package} anew")
             continue
         yield from stated
@@ -274,7 +274,7 @@ def _texts() -> Iterator[tuple[str, str, bytes]]:
         try:
             with os.scandir(folder or ".") as entries:
                 found = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
-        except OSError:  # a zip archive, or a folder that is not there
+        except OSError:  # a zip archive, or a missing folder
             continue
         for name in sorted(found):
             package = name.rpartition(".")[0].partition("-")[0]
@@ -286,7 +286,7 @@ def _texts() -> Iterator[tuple[str, str, bytes]]:
 
 
 def _read(path: str) -> bytes:
-    """Return a file's bytes, one more than the limit at most; none where it is not there, or a pipe."""
+    """Return a file's bytes, at most one more than the limit; none for a missing file or a pipe."""
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:  # most packages have none
@@ -305,23 +305,23 @@ def _imported(target: str, words: str, package: str) -> ModuleType | None:
         return __import__(target, fromlist=["DOC"])
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001  (code of others may raise anything when it is imported)
+    except BaseException as error:  # noqa: BLE001  (foreign code may raise anything when it is imported)
         _tell(f"{words} is not used: importing {target} failed: {_text(error)}; update or remove {package}")
         return None
     finally:
         sys.stdout = printed
 
 
-#: group → what a door must have, and the name of how its containers or files begin
-_DOORS = {
+#: group → the required names of its interface, and the name of the first bytes of its containers or files
+_INTERFACES = {
     FORMATS: (("DOC", "LAYOUTS", "detect", "extent", "parse", "write", "labels", "describe"), "MAGICS"),
     HOSTS: (("DOC", "detect", "locate", "labels"), "STARTS"),
 }
 
 
 def _begins(module: ModuleType, group: str, begun: Collection[bytes]) -> tuple[tuple[bytes, ...], str]:
-    """Return how what a module reads begins, and "", or what is wrong with the module."""
-    name = _DOORS[group][1]
+    """Return the first bytes that a module reads, and "", or the problem with the module."""
+    name = _INTERFACES[group][1]
     if wrong := _wrong_module(module, group):
         return (), wrong
     begins = getattr(module, name)
@@ -331,15 +331,15 @@ def _begins(module: ModuleType, group: str, begun: Collection[bytes]) -> tuple[t
         if not MIN_MAGIC <= len(magic) <= MAX_MAGIC:
             return (), f"{name} has {_shortly(magic)}, expected {MIN_MAGIC} to {MAX_MAGIC} bytes"
         if taken := next((other for other in begun if other[:MIN_MAGIC] == magic[:MIN_MAGIC]), None):
-            return (), f"{name} has {magic!r}, which begins as {taken!r} of another room does"
+            return (), f"{name} has {magic!r}, which begins as {taken!r} of another module does"
     return begins, ""
 
 
 def _wrong_module(module: ModuleType, group: str) -> str:
-    """Return what a module lacks to be a door, "" for nothing."""
+    """Return the problem with a module's interface, "" for none."""
     if not isinstance(module, type(sys)):
-        return f"it is a {type(module).__name__} and no module"
-    parts, name = _DOORS[group]
+        return f"it is a {type(module).__name__}, not a module"
+    parts, name = _INTERFACES[group]
     if missing := [part for part in (*parts, name) if not hasattr(module, part)]:
         return f"{module.__name__} lacks {', '.join(missing)}"
     refusal = getattr(module, "REFUSAL", ("", ""))
@@ -349,9 +349,9 @@ def _wrong_module(module: ModuleType, group: str) -> str:
 
 
 class CheckedPlugin:
-    """A room of others: its door, of which nothing comes but results and the errors that doors may raise.
+    """A plug-in's module: it returns only valid results, and raises only the errors of its interface.
 
-    ``detect`` and ``extent`` never raise: what does is told as a problem, and the bytes are not the room's.
+    ``detect`` and ``extent`` never raise: an error is recorded as a problem, and the bytes are not the plug-in's.
     """
 
     def __init__(self, name: str, words: str, module: ModuleType) -> None:
@@ -359,39 +359,39 @@ class CheckedPlugin:
         self._name, self._words, self._module = name, words, module
 
     def __getattr__(self, part: str) -> Any:
-        """Return a part of the door; functions are guarded."""
+        """Return a part of the interface; functions are guarded."""
         value = getattr(self._module, part)
         return self._guarded(part, value) if callable(value) else value
 
     def detect(self, *given: Any) -> bool:
-        """Return what the room says, False where it fails."""
-        return self._asked("detect", given, bool) or False
+        """Return the plug-in's answer, False if it fails."""
+        return self._try("detect", given, bool) or False
 
     def extent(self, *given: Any) -> int | None:
-        """Return what the room says, None where it fails or says no number of bytes."""
-        size = self._asked("extent", given, lambda value: value)
+        """Return the plug-in's answer, None if it fails or returns no number of bytes."""
+        size = self._try("extent", given, lambda value: value)
         return size if isinstance(size, int) and size > 0 else None
 
     def parse(self, view: Any, at: int = 0) -> Any:
-        """Return the container that the room reads, which lies in the view and is of the room's format."""
+        """Return the container that the plug-in reads, which must be in the view and have its format."""
         container = self._guarded("parse", self._module.parse)(view, at)
         if wrong := self._guarded("parse", container_problem)(container, self._name, view, view.start + at):
             raise self._error("parse", f"returned {_shortly(container)}: {wrong}", (view, at))
         return container
 
     def describe(self, container: Any) -> Any:
-        """Return what the room says of a container, which is plain data."""
+        """Return the plug-in's description of a container, which must be plain data."""
         stored = self._guarded("describe", self._module.describe)(container)
         if wrong := self._guarded("describe", description_problem)(stored):
             raise self._error("describe", f"returned {_shortly(stored)}: {wrong}", ())
         return stored
 
-    def _asked(self, part: str, given: tuple[Any, ...], taken: Callable[[Any], Any]) -> Any:
+    def _try(self, part: str, given: tuple[Any, ...], taken: Callable[[Any], Any]) -> Any:
         try:
             return taken(getattr(self._module, part)(*given))
         except _PASSED:
             raise
-        except BaseException as error:  # noqa: BLE001  (code of others may raise anything)
+        except BaseException as error:  # noqa: BLE001  (foreign code may raise anything)
             _tell(f"{self._words} failed in {part}: {_text(error)}; tell its authors")
             return None
 
@@ -408,7 +408,7 @@ class CheckedPlugin:
         return call
 
     def _drawn(self, part: str, items: Iterable[Any], given: tuple[Any, ...]) -> Iterator[Any]:
-        """Yield what a generator does. Labels and places are no more than the bytes that they are of."""
+        """Yield the items of a generator. There are at most as many labels and sections as bytes."""
         left = max(1, len(given[0])) if part in _OF_BYTES else None
         drawn = None
         while True:
@@ -430,7 +430,7 @@ class CheckedPlugin:
             yield item
 
     def _error(self, part: str, problem: str, given: tuple[Any, ...]) -> FormatError:
-        """Return the error of a part that failed, at the place that it was given."""
+        """Return the error of a part that failed, at the place that it was called with."""
         view: Any = given[0] if given else None
         at = given[1] if len(given) > 1 and isinstance(given[1], int) else 0
         return FormatError(
@@ -442,20 +442,20 @@ class CheckedPlugin:
         )
 
 
-#: function of a door → what is wrong with something that it yields, of which each has bytes of its own
+#: function of the interface → the check of each item that it yields for bytes
 _OF_BYTES: dict[str, Callable[[Any], str]] = {"labels": label_problem, "locate": section_problem}
 
 
 def _text(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}".removesuffix(": ")[:_LONGEST]
-    except BaseException:  # noqa: BLE001  (a text that others make)
+    except BaseException:  # noqa: BLE001  (a foreign exception's text)
         return type(error).__name__
 
 
 def _shortly(value: object) -> str:
     try:
         text = repr(value)
-    except BaseException:  # noqa: BLE001  (a text that others make)
+    except BaseException:  # noqa: BLE001  (a foreign object's repr)
         return f"a {type(value).__name__}"
     return text if len(text) < 100 else f"{text[:100]}…"

@@ -151,10 +151,10 @@ TABLE = strings(b"k")
     ("data", "text"),
     [
         (module((FUNCTIONS, ROWS), (STRINGS, TABLE), (FUNCTIONS, ROWS)), "a second section of functions"),
-        (module((9, b"")), "kind 0x89 is none we know"),
-        (module(end=b"\x80"), "kind 0x80 is none we know"),
-        (module(end=b"\x81\x00\x03"), "alignment 3 is no power of two"),
-        (module(end=b"\x81\x00\x00"), "alignment 0 is no power of two"),
+        (module((9, b"")), "kind 0x89 is unknown"),
+        (module(end=b"\x80"), "kind 0x80 is unknown"),
+        (module(end=b"\x81\x00\x03"), "alignment 3 is not a power of two"),
+        (module(end=b"\x81\x00\x00"), "alignment 0 is not a power of two"),
         (module(end=b"\x01" + b"\xff" * 10), "a number does not end"),
         (module(end=b"\x01" + b"\xff" * 9 + b"\x02"), "a number of more than 64 bits"),
         (module((STRINGS, b"\xff\xff\x03")), "there is no room for 65535 rows"),
@@ -164,7 +164,7 @@ TABLE = strings(b"k")
         (module((FUNCTIONS, ROWS), (STRINGS, b"\x01\xcb\xcb\xcb\x09\0\0\0k")), "string 0 lies outside"),
         (
             module((FUNCTIONS, functions(function(0, KERNEL | HINTS, attributes=b"\x02\x08"))), (STRINGS, TABLE)),
-            "an attribute of kind 2 among the hints is not understood",
+            "a hint has an attribute of unknown kind 2",
         ),
         (
             module((FUNCTIONS, functions(function(0, KERNEL | HINTS, attributes=b"\x06\x01" * 40))), (STRINGS, TABLE)),

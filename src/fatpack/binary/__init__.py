@@ -273,14 +273,14 @@ def add_plugins() -> bool:
     starts = [start for module in MODULES.values() for start in module.starts]
     for plugin in plugins.load_plugins(plugins.HOSTS, MODULES, (*starts, *magic_numbers.PACKAGES)):
         MODULES[plugin.name] = HostModule(
-            plugin.room.__name__,
+            plugin.module.__name__,
             plugin.begins,
-            edits=all(hasattr(plugin.room, part) for part in ("embed", "replace", "remove", "edit")),
-            verifies=hasattr(plugin.room, "verify"),
-            has_sections=hasattr(plugin.room, "sections"),
-            has_members=hasattr(plugin.room, "rewrite"),
+            edits=all(hasattr(plugin.module, part) for part in ("embed", "replace", "remove", "edit")),
+            verifies=hasattr(plugin.module, "verify"),
+            has_sections=hasattr(plugin.module, "sections"),
+            has_members=hasattr(plugin.module, "rewrite"),
         )
-        _LOADED[plugin.name] = plugin.room
+        _LOADED[plugin.name] = plugin.module
         _plugin_names[0] += (plugin.name,)
     return bool(_plugin_names[0])
 

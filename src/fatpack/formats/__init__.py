@@ -103,8 +103,8 @@ def add_plugins() -> bool:
     from fatpack import plugins as others
 
     for plugin in others.load_plugins(others.FORMATS, (*MODULES, *PSEUDO_FORMATS, *MAGICS.values()), tuple(MAGICS)):
-        MODULES[plugin.name] = plugin.room.__name__
-        _LOADED[plugin.name] = plugin.room
+        MODULES[plugin.name] = plugin.module.__name__
+        _LOADED[plugin.name] = plugin.module
         MAGICS.update(dict.fromkeys(plugin.begins, plugin.name))
         _MAGIC_OF.update({magic[:4]: magic for magic in plugin.begins})
         _plugin_names[0] += (plugin.name,)

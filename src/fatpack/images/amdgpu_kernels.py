@@ -1,9 +1,9 @@
 """Properties and digests of the kernels of a code object; :mod:`fatpack.images.kernel` defines what digests cover.
 
-The code of a kernel NAME is what its symbol NAME spans; in code object v2, that and the ``amd_kernel_code_t`` ahead of
-it. What a section of code has beside its kernels are functions that they may call, and padding: LLVM AMDGPUUsage,
-"Code Objects"; ``s_nop 0``, ``s_code_end`` and zeros fill up. Where a kernel expects its parameters is in the metadata
-alone, under ``.args``.
+The code of a kernel NAME is the range of its symbol NAME; in code object v2, with the ``amd_kernel_code_t`` before it.
+The rest of a section of code are functions that kernels may call, and padding: LLVM AMDGPUUsage, "Code Objects";
+``s_nop 0``, ``s_code_end`` and zeros are padding. Only the metadata has the offsets of a kernel's parameters, under
+``.args``.
 """
 
 from __future__ import annotations

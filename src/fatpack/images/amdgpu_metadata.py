@@ -141,19 +141,19 @@ def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[by
             for key in reader.map():
                 if key == "amdhsa.kernels":
                     for _ in reader.array():
-                        name, said = _said(reader)
+                        name, statements = _kernel_statements(reader)
                         if name:
-                            kernels.setdefault(name, said)
+                            kernels.setdefault(name, statements)
                 elif key in _OF_THE_IMAGE:
                     reader.skip()
                 else:
                     image.append(key.encode() + reader.stored())
         elif (owner, kind) == _METADATA_V2:
-            kernels |= _yaml_said(view)
+            kernels |= _yaml_statements(view)
     return kernels, sorted(image)
 
 
-def _said(reader: MessagePackReader) -> tuple[str, bytes]:
+def _kernel_statements(reader: MessagePackReader) -> tuple[str, bytes]:
     """Read the map of one kernel: the name of its symbol without ``.kd``, and everything else as sorted lines."""
     name, lines = "", list[bytes]()
     for key in reader.map():
@@ -179,7 +179,7 @@ def _argument(reader: MessagePackReader) -> bytes:
     return b" ".join(sorted(words))
 
 
-def _yaml_said(view: View) -> dict[str, bytes]:
+def _yaml_statements(view: View) -> dict[str, bytes]:
     """Return the statements of v2 metadata about each kernel without names, by its name."""
     found: dict[str, list[bytes]] = {}
     lines: list[bytes] | None = None

@@ -94,21 +94,21 @@ class _CubinDigests:
     def _take(self, index: int, owner: int) -> None:
         """Store the attributes in a section, each with its function."""
         for attribute, value in read_attributes(self._sections, index, _COVERED):
-            of, about, said = owner, "", value
+            of, about, covered = owner, "", value
             if attribute == _EXTERNS:
                 words = [number for (number,) in self._words.iter_unpack(value[: len(value) & ~3])]
-                said = " ".join(sorted(map(self._meant, words))).encode()
+                covered = " ".join(sorted(map(self._referent, words))).encode()
             elif attribute == _PARAM_CBANK:
-                said = value[4:]
+                covered = value[4:]
             elif not owner and 8 <= len(value) < 12:
                 # The value starts with the function's symbol number, which is not covered itself.
                 (symbol,) = self._words.unpack_from(value)
-                about, said = self._meant(symbol), value[4:]
+                about, covered = self._referent(symbol), value[4:]
                 number = self._symbols[symbol][3] if symbol < len(self._symbols) else 0
                 of = number if number in self._functions else 0
                 if of and self._functions[of] == symbol:
                     about = ""
-            self._attributes.setdefault(of, []).append(f"{attribute} {about} {said.hex()}".encode())
+            self._attributes.setdefault(of, []).append(f"{attribute} {about} {covered.hex()}".encode())
 
     def codes(self) -> dict[str, bytes]:
         """Return the digest of each kernel's code."""
@@ -137,7 +137,7 @@ class _CubinDigests:
         for index in sorted(self._shared, key=lambda number: names[number]):
             parts += names[index], self._sections.bytes_of(index)
             parts += (
-                f"{at} {self._meant(symbol)} {more}".encode()
+                f"{at} {self._referent(symbol)} {more}".encode()
                 for at, _, symbol, more in self._relocations.for_section(index)
             )
         parts += sorted(
@@ -147,7 +147,7 @@ class _CubinDigests:
         )
         variables = (
             (
-                f"{self._meant(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}"
+                f"{self._referent(index)} {decode_name(names[number])} {0 if names[number] == _UNSET else value} {size}"
             ).encode()
             for index, ((_, info, _, number), (value, size)) in enumerate(zip(self._symbols, self._places, strict=True))
             if info & 15 == _OBJECT and 0 < number < len(names)
@@ -162,7 +162,7 @@ class _CubinDigests:
             bank = b"" if index == number else self._sections.names[index].split(b".")[2]
             parts += bank, self._sections.bytes_of(index)
             for offset, kind, symbol, addend in self._relocations.for_section(index):
-                parts.append(f"{offset} {kind} {self._meant(symbol)} {addend}".encode())
+                parts.append(f"{offset} {kind} {self._referent(symbol)} {addend}".encode())
                 if symbol < len(self._symbols) and self._symbols[symbol][1] & 15 == FUNC:
                     calls.append(self._name(symbol))
         return digest_parts(parts)
@@ -184,7 +184,7 @@ class _CubinDigests:
     def _name(self, symbol: int) -> str:
         return decode_name(self._stored_names[symbol])
 
-    def _meant(self, symbol: int) -> str:
+    def _referent(self, symbol: int) -> str:
         """Return the text for a relocation's symbol: its name, or the section that it represents."""
         known = self._meanings.get(symbol)
         if known is None:

@@ -1,23 +1,22 @@
 """Properties of kernels for all vendors, and digests of their behaviour, by which two builds are compared.
 
 =============  =====================================================================================================
-form           what the digest of a kernel covers
+form           bytes that the digest of a kernel covers
 =============  =====================================================================================================
 cubin          the machine code of its section, its constant banks, the relocations of both with the names of their
-               symbols, its attributes in ``.nv.info`` (where each parameter lies, bounds, stack, registers) but the
+               symbols, its attributes in ``.nv.info`` (offsets of parameters, bounds, stack, registers) except the
                version of CUDA's API, and the same of each function that it is known to call
-code-object    the machine code of its symbol, its descriptor without the place of the code, relocations in it, all
-               code of the section that is no kernel's, and its metadata without names of parameters and of source
-               languages: where each parameter lies and what it is, hidden ones too
+code-object    the machine code of its symbol, its descriptor without the offset of the code, relocations in it, all
+               code of the section outside kernels, and its metadata without names of parameters and of source
+               languages: offset and kind of each parameter, hidden ones too
 ptx            its header and body without comments, strings, blanks and directives of lines, numbered labels and
                depots without the number of the function; and the same of each function of the text that it calls
-variables      of an image, not of a kernel, what all functions share: names, sizes and initial values of variables,
-               with what is relocated in them; flags and ABI of the ELF header. Sections ``.nv.global*`` and
-               ``.nv.constant*`` of no function; what is loaded of a code object beside code and descriptors, and what
-               its metadata says of the image; the text of PTX outside of functions, with its version and target
-any of these   what :class:`~fatpack.images.kernel.KernelNeeds` says that it needs: registers, memory, bounds,
-parameters =============
-=====================================================================================================
+variables      of an image, not of a kernel, the data that all functions share: names, sizes and initial values of
+               variables, with their relocations; flags and ABI of the ELF header. Sections ``.nv.global*`` and
+               ``.nv.constant*`` of no function; loaded bytes of a code object except code and descriptors, and its
+               metadata about the image; the text of PTX outside of functions, with its version and target
+any of these   the fields of :class:`~fatpack.images.kernel.KernelNeeds`: registers, memory, bounds, parameters
+=============  =====================================================================================================
 
 Not covered: line numbers, names and times of source files (``-lineinfo``), notes of tools, the order of kernels and
 sections, and the second form of the code in cubins since sm_100, which contains line numbers. Names that compilers

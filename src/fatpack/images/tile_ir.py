@@ -121,7 +121,7 @@ def _sections(view: View) -> Iterator[tuple[int, int, int]]:
             yield _END, at, cursor.at
             return
         if kind == _END or kind >= len(_NAMES) or kind in seen:
-            problem = f"a second section of {_NAMES[kind]}" if kind in seen else f"kind {stored:#x} is none we know"
+            problem = f"a second section of {_NAMES[kind]}" if kind in seen else f"kind {stored:#x} is unknown"
             raise cursor.error(problem, at)
         seen.add(kind)
         cursor.field = f"section of {_NAMES[kind]}"
@@ -129,7 +129,7 @@ def _sections(view: View) -> Iterator[tuple[int, int, int]]:
         if stored & _ALIGNED:
             alignment = cursor.varint()
             if not alignment or alignment & (alignment - 1):
-                raise cursor.error(f"alignment {alignment} is no power of two", at)
+                raise cursor.error(f"alignment {alignment} is not a power of two", at)
             cursor.skip(-cursor.at % alignment)
         start = cursor.at
         cursor.skip(size)
@@ -178,7 +178,7 @@ def _pass_attribute(cursor: _Cursor, depth: int) -> None:
         for _ in range((cursor.byte() & 3).bit_count()):
             cursor.varint()
     else:
-        raise cursor.error(f"an attribute of kind {kind} among the hints is not understood", at)
+        raise cursor.error(f"a hint has an attribute of unknown kind {kind}", at)
 
 
 class _Strings:

@@ -1,8 +1,8 @@
 """Proof that an edited program is unchanged except for its device code; its readers share nothing with editors.
 
-The memory images of both files are built through pyelftools (ELF) and LIEF (PE), and compared everywhere but where
-device code was, where records point to it, and where file headers count segments. What may differ there is checked by
-rules of its own: containers, images, pointers, headers. Nothing that an editor says is used: the two files are enough.
+The memory images of both files are read with pyelftools (ELF) and LIEF (PE), and compared everywhere except where
+device code was, where records point to it, and where file headers count segments. Those bytes have rules of their own
+for containers, images, pointers and headers. The proof needs only the two files, and nothing from an editor.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def prove(before: View, after: View) -> ProofResult:
-    """Return whether ``after`` is ``before`` with less device code, or none the less, and nothing else.
+    """Prove that ``after`` is ``before`` with the same or less device code, and otherwise unchanged.
 
     Both are linked programs or libraries: ELF or PE. Reads both files about three times, in windows. Raises
-    Unsupported for other files, FormatError for a damaged one, and LimitExceeded where device code inflates to more
-    than may be.
+    Unsupported for other files, FormatError for a damaged one, and LimitExceeded if device code exceeds the limits on
+    decompression.
     """
     ledger = DifferenceLog()
     host = _host(before)
@@ -77,7 +77,7 @@ def _host(view: View) -> str:
         return "pe"
     raise Unsupported(
         "only linked programs and libraries are proved: ELF and PE",
-        hint="of objects, archives and containers compare what fatpack inspect prints",
+        hint="for objects, archives and containers compare the output of fatpack inspect",
         chain=view.chain,
     )
 
@@ -86,7 +86,7 @@ def _name(view: View) -> str:
     return view.chain[-1] if view.chain else ""
 
 
-# Both programs of a proof: their memory, how pointers are read in it, and where differences are written down.
+# Both programs of a proof: their memory, the reader of their pointers, and the log of differences.
 
 
 class ProgramPair(Record):

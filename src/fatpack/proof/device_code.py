@@ -1,4 +1,4 @@
-"""The device code of both files: every container reached, every image compared, every byte of its ranges explained."""
+"""Comparison of device code: every container, every image, and every byte of its ranges."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from fatpack.proof.records import MovedPair, RecordPointer, ZeroedImages
 
 
-# One container in both files: which of its images are still there, and whether they are the same.
+# One container in both files: its kept and dropped images.
 
 
 def match_images(
     old: ProofContainer, new: ProofContainer | None, records: tuple[int, ...], ledger: DifferenceLog
 ) -> tuple[ProvedContainer, list[ProvedImage], list[ProvedImage]]:
-    """Return what became of a container, and its images that are kept and dropped.
+    """Return a container with its state after the edit, and its kept and dropped images.
 
-    Images keep their order. One that was not there, or is not the same, is a difference.
+    Images keep their order. A new or changed image is a difference.
     """
     kept: list[ProvedImage] = []
     gone: list[ProvedImage] = []
@@ -64,7 +64,7 @@ def _fate(old: ProofContainer, new: ProofContainer | None) -> ContainerFate:
 
 
 class _ImagePlaces:
-    """The place of an image in a container, by its stored bytes, and if need be by its inflated bytes."""
+    """The positions of images in a container, by their stored bytes, or else by their decompressed bytes."""
 
     def __init__(self, images: Sequence[ProofImage]) -> None:
         self._images = images
@@ -74,7 +74,7 @@ class _ImagePlaces:
         self._inflated: dict[object, list[int]] | None = None
 
     def find(self, image: ProofImage, at: int) -> tuple[int | None, bool]:
-        """Return the number of an image, not below ``at``, and whether it is compressed in another way there."""
+        """Return the number of an equal image, at least ``at``, and whether its compression differs."""
         found = _next(self._stored.get((image.rest, image.size, image.digest)), at)
         content = None if found is not None or image.content is None else image.content()
         if content is None:
@@ -87,7 +87,7 @@ class _ImagePlaces:
 
 
 def _next(numbers: list[int] | None, at: int) -> int | None:
-    """Return the first of some rising numbers that is not below another."""
+    """Return the first of some ascending numbers that is not below ``at``."""
     place = bisect_left(numbers or (), at)
     return numbers[place] if numbers and place < len(numbers) else None
 
@@ -96,7 +96,7 @@ def _fact(image: ProofImage, container: ProofContainer, *, recompressed: bool = 
     return ProvedImage(image.title, container.start, image.size, image.digest, image.is_inflated, recompressed)
 
 
-#: LIMIT: containers of a program that no record leads to. Device links leave a few, static libraries none.
+#: LIMIT: containers of a program without a record. Device links leave a few, static libraries none.
 _MOST_OTHERS = 1 << 16
 
 #: Containers begin at a multiple of this.
@@ -104,10 +104,10 @@ _ALIGN = 8
 
 
 class DeviceCodeComparison(Record):
-    """The facts that the comparison of device code leaves to the other comparisons.
+    """The results of the comparison of device code that the other comparisons need.
 
     ``ranges`` held device code, ``words`` may differ in the records and their relocations; both are in order. ``moves``
-    leads from a container's old address and size to its new ones, where these differ.
+    maps the old address of a moved or resized container to its old size, and its new address and size.
     """
 
     ranges: Sequence[Range]
@@ -120,7 +120,7 @@ class DeviceCodeComparison(Record):
     erased: Sequence[Range] = ()
 
     def with_described(self, described: ZeroedImages) -> DeviceCodeComparison:
-        """Return the same with images that records describe one by one; ``erased`` are those that are zeros now."""
+        """Return the same with images that records describe one by one; ``erased`` are images that are zeros now."""
         changed = [ChangedRange(start, end, "image of a record, zeros now") for start, end in described.ranges]
         return self.replace(
             changed=(*self.changed, *changed),
@@ -139,7 +139,7 @@ class _ContainerReader:
         self._known: dict[int, ProofContainer | None] = {}
 
     def at(self, address: int) -> ProofContainer | None:
-        """Return the container at an address, None if none is understood there."""
+        """Return the container at an address, None if none can be read there."""
         if address not in self._known:
             where = find_range(address, self.ranges)
             stretch = self.memory.stretch(address)
@@ -148,7 +148,7 @@ class _ContainerReader:
         return self._known[address]
 
     def others(self, taken: Sequence[Range]) -> list[ProofContainer]:
-        """Return the containers of the ranges that lie outside what is taken, in order."""
+        """Return the containers of the ranges outside ``taken``, in order."""
         found = []
         for start, end in subtract_ranges(self.ranges, taken):
             at = self.memory.first_byte(start, end)
@@ -156,11 +156,11 @@ class _ContainerReader:
                 at += -at % _ALIGN
                 container = containers.read_container(self.memory, at, end) if at < end else None
                 if container is None:
-                    break  # other bytes follow: they must stay as they are
+                    break  # other bytes follow, which must be unchanged
                 found.append(container)
                 if len(found) > _MOST_OTHERS:
                     raise LimitExceeded(
-                        f"more than {_MOST_OTHERS} containers that no record leads to",
+                        f"more than {_MOST_OTHERS} containers without a record",
                         expected=f"at most {_MOST_OTHERS}",
                         chain=self.memory.view.chain,
                     )
@@ -171,8 +171,8 @@ class _ContainerReader:
 def compare_device_code(both: ProgramPair, named: Sequence[Range], moved: Sequence[Range]) -> DeviceCodeComparison:
     """Compare the device code of two files.
 
-    ``named`` are the ranges of the first file's sections of device code, ``moved`` what else may lie in them in the
-    second. Raises LimitExceeded for what inflates to more than may be.
+    ``named`` are the ranges of the first file's sections of device code, ``moved`` the ranges in them that the second
+    file uses for moved tables. Raises LimitExceeded if device code exceeds the limits on decompression.
     """
     before, after, resolve, leading, ledger = both.before, both.after, both.resolve, both.leading, both.ledger
     ours = find_records(before, named, resolve)
@@ -209,7 +209,7 @@ def compare_device_code(both: ProgramPair, named: Sequence[Range], moved: Sequen
 
 
 def _followed(reader: _ContainerReader, pointers: Mapping[int, RecordPointer]) -> dict[int, ProofContainer]:
-    """Return the containers that pointers lead to, by the address of the pointer."""
+    """Return the containers to which pointers lead, by the address of the pointer."""
     led = {}
     for place, pointer in pointers.items():
         container = None if pointer.value is None else reader.at(pointer.value)
@@ -221,7 +221,7 @@ def _followed(reader: _ContainerReader, pointers: Mapping[int, RecordPointer]) -
 def _pairs(
     led: Mapping[int, ProofContainer], theirs: Mapping[int, RecordPointer], new: _ContainerReader, ledger: DifferenceLog
 ) -> tuple[dict[int, MovedPair], dict[int, tuple[int, ...]]]:
-    """Return what became of each registered container, and the records of each, both by its old address."""
+    """Return each registered container before and after, and its records, both by its old address."""
     pairs: dict[int, MovedPair] = {}
     records: dict[int, list[int]] = {}
     for place, container in led.items():
@@ -240,9 +240,9 @@ def _pairs(
 
 
 def _matched_in_order(old: Sequence[ProofContainer], new: Sequence[ProofContainer]) -> dict[int, MovedPair]:
-    """Return what became of containers that no record leads to, by their old address: images and order tell.
+    """Return the containers without a record before and after, by old address: matched by images and order.
 
-    One of the new ones that is none of the old ones is left over, and its bytes are not explained then.
+    An additional container in the new file remains unmatched, and its bytes are a difference then.
     """
     pairs: dict[int, MovedPair] = {container.start: (container, None) for container in old}
     contents = [{(image.rest, image.digest) for image in container.images} for container in old]
@@ -274,7 +274,7 @@ def _check_rest(
     moved: Sequence[Range],
     ledger: DifferenceLog,
 ) -> None:
-    """Check the bytes of device code's ranges that are in no container: those that were none stay, others are zero."""
+    """Check the bytes of device code's ranges outside containers: bytes that were outside stay, others are zero."""
     old = merge_ranges((item.start, item.end) for item, _ in pairs.values())
     new = merge_ranges([*((item.start, item.end) for _, item in pairs.values() if item is not None), *moved])
     for start, end in subtract_ranges(ranges, new):
@@ -302,7 +302,7 @@ def _is_same(before: ProgramMemory, after: ProgramMemory, start: int, end: int) 
 
 
 def _same_or_zero(before: ProgramMemory, after: ProgramMemory, start: int, end: int, ledger: DifferenceLog) -> None:
-    """Check bytes that were in no container: they are what they were, and zeros may be gone."""
+    """Check bytes that were outside containers: they are unchanged, except that zeros may be removed."""
     for low, high, stretch in before.parts(start, end):
         if stretch is None:
             continue
@@ -323,7 +323,7 @@ def _words(
     theirs: Mapping[int, RecordPointer],
     ledger: DifferenceLog,
 ) -> list[Range]:
-    """Return the words that may differ: those in place, and addends of relocations; what they hold is checked."""
+    """Return the words that may differ: those in place, and addends of relocations; their values are checked."""
     words = []
     for place in led:
         old, new = ours[place], theirs[place]
@@ -334,7 +334,7 @@ def _words(
             continue
         ledger.same("place of a relocation", old.addend, new.addend, address=place)
         words.append((old.addend[0], old.addend[0] + old.addend[1]))
-        # The word in place is overwritten when the program is loaded: it is what it was, or what the pointer holds.
+        # The word in place is overwritten when the program is loaded: it is unchanged, or equals the pointer's value.
         allowed = {old.in_place, None if new.value is None else new.value + before.base}
         if new.in_place not in allowed:
             expected = format_hex(old.in_place)

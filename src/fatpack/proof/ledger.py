@@ -34,13 +34,13 @@ def file_digest(view: View) -> str:
     return found.hexdigest()
 
 
-# The verdict of a proof: the compared bytes, the differences, and the images that the edited file keeps.
+# The result of a proof: the compared bytes, the differences, and the kept images.
 
 
 class Difference(Record):
-    """One thing that is not as it must be.
+    """A difference that is not allowed.
 
-    ``what`` says which rule is broken. ``address`` is the run-time address, None for what is not loaded; then
+    ``what`` names the broken rule. ``address`` is the run-time address, None for bytes that are not loaded; then
     ``offset`` is the position in the edited file, if there is one. ``expected`` and ``found`` are in words.
     """
 
@@ -52,7 +52,7 @@ class Difference(Record):
 
 
 class ChangedRange(Record):
-    """A range of addresses that may differ, from ``start`` to ``end``, and what lay or lies there."""
+    """A range of addresses that may differ, from ``start`` to ``end``, and its content in words."""
 
     start: int
     end: int
@@ -60,11 +60,11 @@ class ChangedRange(Record):
 
 
 class ProvedImage(Record):
-    """An image: its ``title`` as its container states it, its ``size`` in bytes and its SHA-256.
+    """An image: its ``title`` from its container, its ``size`` in bytes and its SHA-256.
 
-    ``container`` is the run-time address of its container in the file that was edited. ``is_inflated`` is true where
-    size and digest are those of the inflated image, and not of the stored one. ``recompressed`` says that the edited
-    file stores the same image in other bytes.
+    ``container`` is the run-time address of its container in the original file. ``is_inflated`` is true if size and
+    digest are those of the decompressed image. ``recompressed`` is true if the edited file stores the same image with
+    another compression.
     """
 
     title: str
@@ -76,10 +76,10 @@ class ProvedImage(Record):
 
 
 class ProvedContainer(Record):
-    """A container: its ``kind``, addresses and sizes in both files, and what became of it.
+    """A container: its ``kind``, addresses and sizes in both files, and its ``fate``.
 
-    ``records`` are the addresses of the records that lead to it: none for one that no record leads to. ``new`` is None
-    and ``new_size`` 0 for a container that is gone.
+    ``records`` are the addresses of the records that point to it, if any. ``new`` is None and ``new_size`` 0 for a
+    removed container.
     """
 
     kind: str
@@ -92,7 +92,7 @@ class ProvedContainer(Record):
 
 
 class ProvedFile(Record):
-    """One of the files: what it is called, its size in bytes and its SHA-256."""
+    """One of the files: its name, its size in bytes and its SHA-256."""
 
     name: str
     size: int
@@ -102,10 +102,10 @@ class ProvedFile(Record):
 class ProofResult(Record):
     """The result of a proof.
 
-    ``is_proved`` is true if nothing differs that must not. ``differences`` are the first of what does,
-    ``difference_count`` is how many there are. ``compared_size`` is how many bytes of memory were compared one by one,
-    ``changed`` which ranges may differ, and by which rule; ``compared`` and ``not_compared`` say in sentences what the
-    proof covers.
+    ``is_proved`` is true if there is no forbidden difference. ``differences`` are the first of these,
+    ``difference_count`` is their number. ``compared_size`` is the number of bytes of memory that were compared one by
+    one, ``changed`` are the ranges that may differ, each with its rule; ``compared`` and ``not_compared`` describe the
+    scope of the proof in sentences.
     """
 
     host: str
@@ -123,7 +123,7 @@ class ProofResult(Record):
     not_compared: tuple[str, ...]
 
 
-#: LIMIT: differences that a verdict names; all are counted.
+#: LIMIT: differences that a result lists; all are counted.
 _MOST_NAMED = 200
 
 #: bytes of a difference that are shown
@@ -131,7 +131,7 @@ _SHOWN = 16
 
 
 class DifferenceLog:
-    """The differences found so far, and how much was compared."""
+    """The differences found so far, and the number of compared bytes."""
 
     def __init__(self) -> None:
         self.differences: list[Difference] = []
@@ -147,7 +147,7 @@ class DifferenceLog:
         expected: object = "",
         found: object = "",
     ) -> None:
-        """Note a difference; numbers are shown as hexadecimal."""
+        """Record a difference; numbers are shown as hexadecimal."""
         self.count += 1
         if len(self.differences) < _MOST_NAMED:
             texts = [format_hex(item) if isinstance(item, int) else str(item) for item in (expected, found)]
@@ -156,7 +156,7 @@ class DifferenceLog:
     def same(
         self, what: str, expected: object, found: object, *, address: int | None = None, offset: int | None = None
     ) -> bool:
-        """Note a difference unless two values are equal; return whether they are."""
+        """Record a difference unless two values are equal; return whether they are."""
         if expected == found:
             return True
         self.differ(what, address=address, offset=offset, expected=expected, found=found)
@@ -164,7 +164,7 @@ class DifferenceLog:
 
 
 def first_difference(before: bytes, after: bytes) -> int:
-    """Return the first position at which two different texts of one size differ."""
+    """Return the first position at which two different byte strings of one size differ."""
     low, high = 0, len(before)
     while high - low > 1:
         middle = (low + high) // 2
@@ -176,7 +176,7 @@ def first_difference(before: bytes, after: bytes) -> int:
 
 
 def shown_bytes(data: bytes) -> str:
-    """Return the first bytes of some as a message shows them."""
+    """Return the first bytes of some data, as messages show them."""
     text = data[:_SHOWN].hex(" ")
     return f"{text} …" if len(data) > _SHOWN else text
 
@@ -184,9 +184,9 @@ def shown_bytes(data: bytes) -> str:
 def compare_memory(
     before: ProgramMemory, after: ProgramMemory, but: Sequence[Range], words: Sequence[Range], ledger: DifferenceLog
 ) -> None:
-    """Compare two memory images everywhere but in the ranges ``but``, and in the few bytes of each of ``words``.
+    """Compare two memory images except in the ranges ``but``, and in the few bytes of each of ``words``.
 
-    Both are in order. What is loaded, with which rights, and every byte of it must be equal.
+    Both are in order. The loaded ranges, their rights, and every byte of them must be equal.
     """
     edges = {edge for memory in (before, after) for item in memory.stretches for edge in (item.start, item.end)}
     edges.update(edge for item in but for edge in item)
@@ -237,7 +237,7 @@ def _without(words: Sequence[Range], address: int, ours: bytes, theirs: bytes) -
 
 
 def compare_views(what: str, before: View, after: View, ledger: DifferenceLog) -> None:
-    """Compare bytes that are not loaded; both have the same size, or that is the difference."""
+    """Compare bytes that are not loaded; a different size is a difference, too."""
     if not ledger.same(f"size of {what}", len(before), len(after), offset=after.start):
         return
     for at in range(0, len(before), WINDOW):
@@ -262,7 +262,7 @@ def merge_ranges(ranges: Iterable[Range]) -> list[Range]:
 
 
 def subtract_ranges(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
-    """Return what is left of ranges without the holes; holes are in order and do not overlap."""
+    """Return the parts of ranges outside the holes; holes are in order and do not overlap."""
     out = []
     for start, stop in ranges:
         low = start
@@ -281,6 +281,6 @@ def subtract_ranges(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Ran
 
 
 def find_range(address: int, ranges: Sequence[Range]) -> Range | None:
-    """Return the range that an address lies in; ranges are in order and do not overlap."""
+    """Return the range around an address; ranges are in order and do not overlap."""
     number = bisect_left(ranges, (address + 1, 0)) - 1
     return ranges[number] if number >= 0 and address < ranges[number][1] else None

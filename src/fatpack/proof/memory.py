@@ -1,7 +1,7 @@
-"""The memory of a loaded program: which bytes the loader puts at which address.
+"""The memory of a loaded program: the address of each byte that the loader maps.
 
-Addresses are as the file states them, without the base that a loader adds. Nothing is mapped or kept: bytes are
-read from the file in windows.
+Addresses are those in the file, without the base that a loader adds. Nothing is mapped or kept: bytes are read from the
+file in windows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 #: Bytes of each file that are compared at a time.
 WINDOW = 1 << 20
 
-#: LIMIT: bytes that segments load, and bytes of containers that are read, in proportion to the file: parts of a page
-#: are loaded twice, and a container is read once. Overlapping ones would be read over and over.
+#: LIMIT: bytes that segments load, and bytes of containers that are read, as a multiple of the file's size: parts of a
+#: page are loaded twice, and a container is read once. Overlapping ones would be read again and again.
 _MOST_TIMES, _FREE = 4, 64 << 20
 
 #: LIMIT: images of a program. The largest libraries have some ten thousand.
@@ -31,9 +31,9 @@ _MOST_IMAGES = 1 << 18
 
 
 class LoadedRange(Record):
-    """Addresses that one segment or section takes: ``[start, end)``, with the rights ``flags``.
+    """Addresses of one segment or section: ``[start, end)``, with the rights ``flags``.
 
-    The bytes up to ``filled`` lie in the file from position ``at`` on, those behind it are zero.
+    The bytes up to ``filled`` are in the file from position ``at`` on; the bytes after them are zero.
     """
 
     start: int
@@ -46,7 +46,7 @@ class LoadedRange(Record):
 class ProgramMemory:
     """A program's memory image. ``stretches`` are in order of their addresses and do not overlap.
 
-    Raises LimitExceeded where they load the same bytes of the file many times.
+    Raises LimitExceeded if they load the same bytes of the file many times.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class ProgramMemory:
         self.view = view
         self.stretches = stretches
         self.word, self.order = word, order
-        #: what pointers in the program's data have on top of the addresses that are used here
+        #: the base that pointers in the program's data include, in addition to the addresses used here
         self.base = base
-        #: whether the program lies where it says: any word of its data may be a pointer then
+        #: whether the program is loaded at fixed addresses: then any word of its data may be a pointer
         self.is_fixed = is_fixed
         self._starts = [stretch.start for stretch in stretches]
         self._read = self._images = 0
         self._check(sum(stretch.filled - stretch.start for stretch in stretches), "bytes that are loaded")
 
     def charge(self, size: int) -> None:
-        """Note an image of so many bytes that is read. Raises LimitExceeded for what no program has."""
+        """Count an image of ``size`` bytes that is read. Raises LimitExceeded for an implausible total."""
         self._read += size
         self._images += 1
         self._check(self._read, "bytes of containers")
@@ -84,11 +84,11 @@ class ProgramMemory:
         most = _MOST_TIMES * len(self.view) + _FREE
         if size > most:
             found = f"{size} {what} in a file of {len(self.view)}"
-            hint = "they overlap, which is nothing that a linker makes"
+            hint = "they overlap, which no linker produces"
             raise LimitExceeded(found, expected=f"at most {most}", hint=hint, chain=self.view.chain)
 
     def stretch(self, address: int) -> LoadedRange | None:
-        """Return the stretch that an address lies in, None if nothing is loaded there."""
+        """Return the stretch around an address, None if nothing is loaded there."""
         number = bisect_right(self._starts, address) - 1
         if number < 0 or address >= self.stretches[number].end:
             return None
@@ -112,24 +112,24 @@ class ProgramMemory:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def room(self, address: int) -> int:
-        """Return how many bytes from an address on lie in the file, in one piece."""
+        """Return the number of contiguous bytes in the file from an address on."""
         stretch = self.stretch(address)
         return 0 if stretch is None else max(0, stretch.filled - address)
 
     def stored(self, address: int, size: int) -> View | None:
-        """Return a view of bytes at an address; None unless all of them lie in one piece in the file."""
+        """Return a view of bytes at an address; None unless all of them are contiguous in the file."""
         stretch = self.stretch(address)
         if stretch is None or size > self.room(address):
             return None
         return self.view.slice(stretch.at + address - stretch.start, size)
 
     def number(self, address: int, size: int) -> int | None:
-        """Return an unsigned number in the program's byte order, None where nothing is loaded."""
+        """Return an unsigned number in the program's byte order, None if nothing is loaded there."""
         data = self.read(address, size)
         return None if data is None else int.from_bytes(data, self.order)
 
     def parts(self, start: int, end: int) -> Iterator[tuple[int, int, LoadedRange | None]]:
-        """Yield what is loaded between two addresses in order: start, end, and the stretch, None where nothing is."""
+        """Yield the stretches between two addresses in order: start, end, and the stretch, None for a gap."""
         while start < end:
             stretch = self.stretch(start)
             if stretch is None:
@@ -142,9 +142,7 @@ class ProgramMemory:
             start = stop
 
     def windows(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the loaded bytes between two addresses, at most a window at a time; zeros behind the file's are left
-        out.
-        """
+        """Yield the loaded bytes between two addresses that are in the file, at most a window at a time."""
         for low, high, stretch in self.parts(start, end):
             if stretch is not None:
                 stop = min(high, stretch.filled)
@@ -153,7 +151,7 @@ class ProgramMemory:
                     yield address, self.view.read(stretch.at + address - stretch.start, size)
 
     def first_byte(self, start: int, end: int) -> int:
-        """Return the first address from ``start`` on where something else than zero is loaded, at most ``end``."""
+        """Return the first address from ``start`` on with a loaded byte other than zero, at most ``end``."""
         for low, high, stretch in self.parts(start, end):
             stop = min(high, stretch.filled) if stretch is not None else low
             if stretch is not None and stop > low:

@@ -1,4 +1,4 @@
-"""Images that records of OpenMP and SYCL describe one by one: each is what it was, or zeros from begin to end.
+"""Images that records of OpenMP and SYCL describe one by one: each is unchanged, or zeros from begin to end.
 
 ::
 
@@ -7,9 +7,9 @@
     SYCL     record: version u16 (1 to 3), kind u8 (4, 8), format u8, padding to a word; three strings; versions 1 and
              2: begin and end of a manifest; then begin and end of the image
 
-(Read from what llvm/lib/Frontend/Offloading/OffloadWrapper.cpp of LLVM 22.1 and DPC++'s ClangOffloadWrapper.cpp write.)
-The records themselves are memory that must be what it was. What else leads into an image keeps it as it is, but for the
-table ``.tgtimg``, which is for tools.
+(From the output of llvm/lib/Frontend/Offloading/OffloadWrapper.cpp of LLVM 22.1 and DPC++'s ClangOffloadWrapper.cpp.)
+The records themselves are memory that must be unchanged. An image to which another reference leads must be unchanged
+too, except for the table ``.tgtimg``, which is for tools.
 """
 
 from __future__ import annotations
@@ -44,44 +44,44 @@ if TYPE_CHECKING:
     from fatpack.proof.memory import ProgramMemory
 
     PointerResolver = Callable[[ProgramMemory, Collection[int]], Mapping[int, "RecordPointer"]]
-    """Returns what the pointers at some addresses hold once the loader has relocated them."""
+    """Returns the values of the pointers at some addresses after the loader has relocated them."""
 
     FilePart: TypeAlias = tuple[int, int, int]
-    """A part of the edited file: where it starts, where it ends, and where the same part ended in the other file.
+    """A part of the edited file: its start, its end, and the end of the same part in the other file.
 
-    The last number is where it was cut, if it was.
+    The last number is the offset of the cut, if the part was cut.
     """
 
     MovedPair = tuple[ProofContainer, ProofContainer | None]
     PointerFinder = Callable[[ProgramMemory, int, int], Iterator[tuple[int, int]]]
-    """Yields the pointers and visible symbols of a program that lead between two addresses: where each is, and where
-    it leads."""
+    """Yields the pointers and visible symbols of a program with values between two addresses: their addresses and
+    values."""
 
 
-# The records that register containers, found by their magic wherever they are loaded.
+# The records that register containers, found by their magic at any loaded address.
 #
 # ::
 #
 #     0x00  magic u32: 0x466243b1 (CUDA), 0x48495046 (HIP)   0x04  version u32   0x08  pointer to the container
 #
-# (CUDA's ``fatbinary_section.h``; clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1.) What looks so and leads to no container
-# is no record here, and so must stay as it is.
+# (CUDA's ``fatbinary_section.h``; clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1.) A match that leads to no container is not
+# a record, and so must be unchanged.
 
 #: magic → versions
 _MAGICS = {0x466243B1: (1, 2), 0x48495046: (1,)}
 
-#: bytes of a container's start that are looked at
+#: bytes of a container's start that are read
 _START = 24
 
-#: LIMIT: records of a program. The library with most that is known to us has 845.
+#: LIMIT: records of a program. The largest known number is 845.
 _MAX_RECORDS = 1 << 16
 
 
 class RecordPointer(Record):
     """A pointer: ``value`` is the address that it holds when the program runs, ``in_place`` the word in the file.
 
-    ``addend`` is where the loader takes the value from if it is not that word: address and size in bytes. The value is
-    None where it depends on other files or is not understood.
+    ``addend`` is the range from which the loader takes the value if it is not that word: address and size in bytes. The
+    value is None if it depends on other files or has an unknown relocation.
     """
 
     value: int | None
@@ -92,7 +92,7 @@ class RecordPointer(Record):
 def find_records(memory: ProgramMemory, ranges: Sequence[Range], resolve: PointerResolver) -> dict[int, RecordPointer]:
     """Return the pointers of all records that lead to a container, by their addresses, in order.
 
-    ``ranges`` hold device code, in which nothing is searched. Raises LimitExceeded for far too many.
+    ``ranges`` hold device code, in which nothing is searched. Raises LimitExceeded for an implausible number.
     """
     found: set[int] = set()
     for stretch in memory.stretches:
@@ -116,13 +116,13 @@ def find_records(memory: ProgramMemory, ranges: Sequence[Range], resolve: Pointe
 
 
 def _few(memory: ProgramMemory, address: int) -> bytes:
-    """Return the start of what is loaded at an address, where less than the longest magic is."""
+    """Return the loaded bytes at an address, if they are shorter than the longest magic."""
     stretch = memory.stretch(address)
     return b"" if stretch is None else memory.read(address, min(_START, stretch.end - address)) or b""
 
 
 def _marked(memory: ProgramMemory, start: int, end: int, magic: int, versions: Sequence[int]) -> list[int]:
-    """Return the addresses of pointers behind a magic and one of its versions."""
+    """Return the addresses of pointers after a magic and one of its versions."""
     word, found = memory.word, []
     stretch = memory.stretch(start)
     if stretch is None:
@@ -139,7 +139,7 @@ def _marked(memory: ProgramMemory, start: int, end: int, magic: int, versions: S
     return found
 
 
-# The bytes of a file that belong to no part of it: padding between parts, and what lies behind the last one.
+# The bytes of a file outside its parts: padding between parts, and bytes after the last one.
 
 
 def compare_padding(
@@ -147,8 +147,8 @@ def compare_padding(
 ) -> None:
     """Compare the bytes of two files outside of their parts.
 
-    They are what they were, and between parts there may be more or fewer zeros. Those behind the last part are all
-    what they were.
+    They are unchanged, except that there may be more or fewer zeros between parts. The bytes after the last part are
+    unchanged.
     """
     old = merge_ranges(ours)
     end = old[-1][1] if old else 0
@@ -166,18 +166,18 @@ def _behind(view: View, at: int) -> View:
 
 
 def _next(parts: Sequence[Range], at: int) -> int:
-    """Return where the first part starts that does so at an offset or behind it; the offset if there is none."""
+    """Return the start of the first part at or after an offset; the offset if there is none."""
     number = bisect_left(parts, (at, 0))
     return parts[number][0] if number < len(parts) else at
 
 
 def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: DifferenceLog) -> None:
-    """Compare bytes between two parts: they are what they were, and zeros may be more or less."""
+    """Compare bytes between two parts: they are unchanged, except for the number of zeros."""
     size = gap[1] - gap[0]
     common = min(size, max(0, old[1] - old[0]))
     for at in range(0, size, WINDOW):
         theirs = after.read(gap[0] + at, min(WINDOW, size - at))
-        # A gap of the new file may go on where the old one has ended: nothing is read from behind its end.
+        # A gap of the new file may continue after the end of the old gap: nothing after that end is read.
         known = max(0, min(len(theirs), common - at))
         ours = (before.read(old[0] + at, known) if known else b"").ljust(len(theirs), b"\0")
         if ours == theirs or (old[1] - old[0] != size and not any(theirs)):
@@ -190,11 +190,11 @@ def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: Diff
         return
 
 
-# Pointers that would lead astray: to where a container was that is elsewhere now, or has become shorter.
+# Dangling pointers: to the old place of a container that was moved or became shorter.
 #
-# The records of the runtimes are followed for themselves. Whatever else in the program leads into device code, a word
-# that the loader relocates or a symbol that other files see, must find there what was there. Of other words only those
-# are minded that hold the address of a container that moved, or of an image in it: any may be a number, or text.
+# The runtimes' records are compared separately. Any other pointer into device code, a word that the loader relocates or
+# a symbol that other files see, must lead to unchanged bytes. Other words count only if they hold the address of a
+# moved container or of an image in it: any word may be a number, or text.
 
 
 def check_dangling_pointers(
@@ -205,7 +205,7 @@ def check_dangling_pointers(
     leading: PointerFinder,
     ledger: DifferenceLog,
 ) -> None:
-    """Check that nothing but ``records`` leads to bytes of containers that are not where they were.
+    """Check that only ``records`` lead to bytes of containers that moved.
 
     ``ranges`` are device code: no pointers are in it.
     """
@@ -221,7 +221,7 @@ def check_dangling_pointers(
 
 
 def _gone(old: ProofContainer, new: ProofContainer | None) -> Range:
-    """Return the addresses at which other bytes are now; a container that starts where it did can be found there."""
+    """Return the addresses with other bytes now; a container with the same start can still be found there."""
     return (old.start if new is None or new.start != old.start else old.start + 1), old.end
 
 
@@ -240,10 +240,10 @@ def check_dangling_words(
     records: Collection[int],
     ledger: DifferenceLog,
 ) -> None:
-    """Check that no word outside of device code but ``records`` holds the address of a container that moved.
+    """Check that only ``records`` hold the address of a moved container among the words outside device code.
 
-    Whether the loader relocates it or not: the references to such a container are unknown. In a program that is not
-    relocated no word leads to an image in one that is not what it was, either.
+    This includes words that the loader does not relocate: the references to such a container are unknown. In a program
+    that is not relocated no word may lead to an image in a changed container, either.
     """
     moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
     if before.is_fixed:
@@ -278,7 +278,7 @@ def find_words_between(
 ) -> Iterator[tuple[int, int]]:
     """Yield the words at multiples of their size that hold an address from ``low`` to below ``high``.
 
-    Both are with what pointers have on top; address and value are yielded as the program's own.
+    Both limits include the base of the program's pointers; address and value are yielded without it.
     """
     for start, end in ranges:
         for address, data in memory.windows(start + -start % memory.word, end):
@@ -288,14 +288,14 @@ def find_words_between(
 
 
 def split_into_words(memory: ProgramMemory, data: bytes) -> array[int]:
-    """Return bytes as words of the program; what is left over at their end is dropped."""
+    """Return bytes as words of the program; an incomplete word at their end is dropped."""
     words = array("Q" if memory.word == 8 else "I", data[: len(data) - len(data) % memory.word])
     if sys.byteorder != memory.order:
         words.byteswap()
     return words
 
 
-#: LIMIT: images that records describe. The library with most that is known to us has 5204.
+#: LIMIT: images that records describe. The largest known number in a library is 5204.
 _MAX_DESCRIBED_IMAGES = 1 << 16
 
 #: version of a record of SYCL → words between its first ones and the pointers to the image
@@ -312,7 +312,7 @@ class ZeroedImages(Record):
 
 
 def compare_described(both: ProgramPair, named: Sequence[Range], tables: Sequence[Range]) -> ZeroedImages:
-    """Compare the images that records describe in the ranges ``named``. ``tables`` lead there for tools alone."""
+    """Compare the images that records describe in the ranges ``named``. ``tables`` point to them for tools alone."""
     before, after, ledger = both.before, both.after, both.ledger
     ranges: list[Range] = []
     kept, dropped = [], []
@@ -347,7 +347,7 @@ def _others(
     starts: Collection[int],
     tables: Sequence[Range],
 ) -> list[int]:
-    """Return where something else than records leads.
+    """Return the images to which references other than records lead.
 
     In a program that is not relocated any word may be a number: there only the begins of images count.
     """
@@ -356,7 +356,7 @@ def _others(
 
 
 def _into(both: ProgramPair, low: int, high: int) -> dict[int, int]:
-    """Return the words that lead between two addresses, both included, and where."""
+    """Return the words that hold values between two addresses, both included, with the values."""
     memory = both.before
     found = dict(both.leading(memory, low, high + 1))
     if memory.is_fixed:
@@ -393,7 +393,7 @@ def _is_sycl(memory: ProgramMemory, place: int) -> bool:
 
 
 def _openmp(both: ProgramPair, begins: Collection[int], heads: Mapping[int, int]) -> Iterator[int]:
-    """Yield those of some places at which records of a descriptor begin; ``heads`` are words that may lead to them."""
+    """Yield the ``begins`` at which records of a descriptor begin; ``heads`` are words that may lead to them."""
     memory, word = both.before, both.before.word
     for place, first in heads.items():
         head = memory.read(place - word, word) or b"\xff" * word

@@ -1,4 +1,4 @@
-"""The laws that every format and every host must hold, for authors of plug-ins: ``fatpack.testing`` with pytest.
+"""The laws of all formats and hosts, for authors of plug-ins: ``fatpack.testing`` with pytest.
 
 ::
 
@@ -9,7 +9,7 @@
         models = st.builds(…)
         fixtures = tuple(Path("tests/fixtures").glob("*.myc"))
 
-The tests of this project's own rooms call the same laws. They need pytest, hypothesis and construct:
+The tests of fatpack's own modules call the same laws. They need pytest, hypothesis and construct:
 the extra ``testing``.
 """
 

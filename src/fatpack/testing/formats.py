@@ -1,6 +1,6 @@
-"""The laws of formats, one function each. A law that does not hold fails an assertion that says what to do.
+"""The laws of formats, one function each. A broken law fails an assertion with advice.
 
-``name`` is the JSON name of a format, whose room :func:`fatpack.formats.get_format` returns; ``data`` a file of
+``name`` is the JSON name of a format, whose module :func:`fatpack.formats.get_format` returns; ``data`` a file of
 containers.
 """
 
@@ -22,14 +22,14 @@ from fatpack.scanner import FoundContainer, scan
 from fatpack.testing import helpers
 from fatpack.testing.helpers import HUGE, join_pieces, make_view
 
-#: Bits that are inverted: a number becomes odd or even, negative, or another altogether.
+#: Bits that are inverted: a number becomes odd or even, negative, or its complement.
 CHANGES = (0x01, 0x80, 0xFF)
 
 PARTS = ("DOC", "LAYOUTS", "detect", "extent", "parse", "write", "labels", "describe")
 
 
 def read_all_containers(name: str, data: bytes) -> list[Container]:
-    """Return all containers of a file that holds nothing else."""
+    """Return all containers of a file with nothing else."""
     room, view, at, found = formats.get_format(name), make_view(data), 0, []
     while at < len(view) and room.detect(view, at):
         found.append(room.parse(view, at))
@@ -38,50 +38,50 @@ def read_all_containers(name: str, data: bytes) -> list[Container]:
 
 
 def read_all_labels(name: str, data: bytes) -> list[Label]:
-    """Return the labels of all containers of a file that holds nothing else."""
+    """Return the labels of all containers of a file with nothing else."""
     room, view = formats.get_format(name), make_view(data)
     return [label for container in read_all_containers(name, data) for label in room.labels(view, container)]
 
 
 def assert_interface_complete(name: str) -> None:
-    """Hold that a room has every part of the door."""
+    """Check that a module has every part of the interface."""
     room = formats.get_format(name)
     for part in PARTS:
-        assert hasattr(room, part), f"the room of {name} lacks {part}; formats/__init__.py lists what a door must have"
+        assert hasattr(room, part), f"the module of {name} lacks {part}; formats/__init__.py lists the interface"
 
 
 def assert_info_complete(name: str) -> None:
-    """Hold that a room's card has its name, limitations and references."""
+    """Check that a module's DOC has its name, limitations and references."""
     doc = formats.get_format(name).DOC
-    assert doc.name == name, f"DOC.name is {doc.name!r}, and the room is called {name!r}"
-    assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
-    assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
+    assert doc.name == name, f"DOC.name is {doc.name!r}, and the module is called {name!r}"
+    assert doc.limitations, f"DOC of {name} has no limitation: state what the module does not do"
+    assert doc.references, f"DOC of {name} has no reference: cite the sources of its facts"
 
 
 def assert_roundtrip(name: str, model: Container, options: Options | None = None, known: Iterable[str] = ()) -> None:
-    """Hold that parse gives what write was given, and that writing this gives the same bytes.
+    """Check that parse returns the model that was written, and that writing this gives the same bytes.
 
-    ``known`` are the codes of findings that what is written may have all the same.
+    ``known`` are the codes of findings that written containers may have.
     """
     room = formats.get_format(name)
     stored = join_pieces(room.write(model, options))
     found = read_all_containers(name, stored)
-    assert found, "detect must recognise what write has written"
-    again, lost = found[0], "parse must give back what write was given"
+    assert found, "detect must recognise the output of write"
+    again, lost = found[0], "parse must return the model that was written"
     assert again.version == model.version, f"{lost}: the version"
     assert [image.data.tobytes() for image in again.images] == [image.data.tobytes() for image in model.images], lost
     assert [image.target for image in again.images] == [image.target for image in model.images], lost
     assert [dict(image.attrs) for image in again.images] == [dict(image.attrs) for image in model.images], lost
-    assert join_pieces(room.write(again)) == stored, "writing what was read must give the same bytes"
+    assert join_pieces(room.write(again)) == stored, "writing a parsed container must give the same bytes"
     wrong = [finding for finding in again.findings if finding.code not in known]
-    assert wrong == [], "parse must find nothing wrong with what write has written"
+    assert wrong == [], "parse must find no problem in the output of write"
 
 
 def assert_canonical_rewrite(name: str, data: bytes, file: str = "the file") -> None:
-    """Hold that a file as its producer writes it is read and written to the same bytes."""
+    """Check that a file of its producer is rewritten to the same bytes."""
     room = formats.get_format(name)
     containers = read_all_containers(name, data)
-    assert containers, f"detect of {name} does not recognise {file}, which is a fixture of this room"
+    assert containers, f"detect of {name} does not recognise {file}, which is a fixture of this module"
     again = b"".join(join_pieces(room.write(container)) for container in containers)
     assert again == data, (
         f"write must give {file} as its producer wrote it; the first difference is at "
@@ -95,7 +95,7 @@ def _first_difference(one: bytes, other: bytes) -> str:
 
 
 def assert_labels_cover_every_byte_once(name: str, data: bytes) -> None:
-    """Hold that the labels of the first container follow each other from its first byte to its last."""
+    """Check that the labels of the first container follow each other from its first byte to its last."""
     room, view = formats.get_format(name), make_view(data)
     container = room.parse(view)
     reached = 0
@@ -107,7 +107,7 @@ def assert_labels_cover_every_byte_once(name: str, data: bytes) -> None:
 
 
 def assert_stray_bytes_kept(name: str, data: bytes) -> None:
-    """Hold that what lies in padding is kept when the container is written again, or reported."""
+    """Check that bytes in padding are kept when the container is written again, or reported."""
     room = formats.get_format(name)
     for container in read_all_containers(name, data):
         whole = make_view(data)
@@ -126,15 +126,15 @@ def assert_stray_bytes_kept(name: str, data: bytes) -> None:
 
 
 def assert_damage_handled(name: str, data: bytes) -> None:
-    """Parse, label and describe; anything but a result or a precise error breaks the law."""
+    """Parse, label and describe; any exception except a precise error breaks the law."""
     room, view = formats.get_format(name), make_view(data)
     try:
         container = room.parse(view)
     except FormatError as error:
-        assert error.offset is not None, f"an error must say where: {error!r} has no offset"
-        assert error.format == name, f"an error must say in which format: {error!r} says {error.format!r}"
+        assert error.offset is not None, f"an error must have an offset: {error!r} has none"
+        assert error.format == name, f"an error must name the format: {error!r} says {error.format!r}"
         assert error.chain[0] == "test", f"an error must name the source first: {error!r} names {error.chain}"
-        assert not error.__cause__ or "plug-in" not in error.problem, f"the room itself failed: {error}"
+        assert not error.__cause__ or "plug-in" not in error.problem, f"the module itself failed: {error}"
         return
     except Unsupported:
         return
@@ -144,20 +144,20 @@ def assert_damage_handled(name: str, data: bytes) -> None:
     for image in container.images:
         try:
             data = image.data.tobytes()
-        except (FormatError, Unsupported) as error:  # an image that is inflated when it is read
+        except (FormatError, Unsupported) as error:  # an image that is decompressed when it is read
             assert error.chain[0] == "test", f"an error must name the source first: {error!r} names {error.chain}"
         else:
             assert len(data) == image.size, f"an image says it has {image.size} bytes and gives {len(data)}"
 
 
 def scan_damaged(name: str, data: bytes) -> list[FoundContainer | Finding]:
-    """Hold the law of damage, and return what a scan finds, which must not fail either."""
+    """Check the law of damage, and return the results of a scan, which must not fail either."""
     assert_damage_handled(name, data)
     return list(scan(make_view(data)))
 
 
 def assert_truncation_reported(name: str, data: bytes, size: int) -> None:
-    """Hold the law of damage for the first ``size`` bytes, and that a scan of them is not silent."""
+    """Check the law of damage for the first ``size`` bytes, and that a scan of them is not silent."""
     items = scan_damaged(name, data[:size])
     assert items or size < 24 or not formats.format_by_magic(data[:size]), (
         f"cut after {size} bytes, the file still starts like {name}: the scan must give a container or a finding"
@@ -165,12 +165,12 @@ def assert_truncation_reported(name: str, data: bytes, size: int) -> None:
 
 
 def flip_bits(data: bytes, at: int, change: int) -> bytes:
-    """Return the bytes with some bits of one inverted."""
+    """Return the bytes with some bits of one of them inverted."""
     return data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
 
 
 def assert_memory_bounded(name: str, data: bytes, cases: Iterable[tuple[int, int]]) -> None:
-    """Hold that nothing is allocated for a number: ``cases`` are positions and what is put there in eight bytes."""
+    """Check that no memory is allocated for a number: ``cases`` are positions, and the numbers to put there."""
     helpers.assert_memory_within(data, cases, lambda damaged: assert_damage_handled(name, damaged), "parse")
 
 
@@ -180,7 +180,7 @@ def huge_number_cases(places: Iterable[int]) -> Iterable[tuple[int, int]]:
 
 
 def assert_intact_container_found(name: str, data: bytes) -> None:
-    """Hold that damage to a container hides no other behind it."""
+    """Check that damage to a container does not hide the one after it."""
     first = read_all_containers(name, data)[0].span.size
     magic = next(magic for magic in formats.MAGICS if data.startswith(magic))
     for at in range(len(magic), min(first, 200)):
@@ -189,15 +189,15 @@ def assert_intact_container_found(name: str, data: bytes) -> None:
         items = list(scan(make_view(bytes(damaged) + data)))
         spans = [item.view.span() for item in items if isinstance(item, FoundContainer)]
         assert any(span.start == len(data) for span in spans), (
-            f"with the byte at {at:#x} of the first container inverted, the intact one behind it at {len(data):#x} is "
-            f"not found: `extent` must not claim bytes beyond a header that is damaged, and its magic must be in MAGICS"
+            f"with the byte at {at:#x} of the first container inverted, the intact one after it at {len(data):#x} is "
+            f"not found: `extent` must not claim bytes beyond a damaged header, and its magic must be in MAGICS"
         )
     extent = formats.get_format(name).extent(make_view(data))
     assert extent == first, f"extent gives {extent} bytes for an intact container of {first}"
 
 
 def assert_containers_between_rubbish_found(name: str, data: bytes, expected: Sequence[str] = ("FP1002",)) -> None:
-    """Hold that containers are found behind bytes that are none, and behind zeros; ``expected`` codes tell of these."""
+    """Check that containers after other bytes and after zeros are found; ``expected`` are the codes for these bytes."""
     number = len([item for item in scan(make_view(data)) if isinstance(item, FoundContainer)])
     items = list(scan(make_view(data + b"rubbish!" + data + bytes(64) + data)))
     found = len([item for item in items if isinstance(item, FoundContainer)])
@@ -221,7 +221,7 @@ for path in sys.argv[2:]:
 
 
 def assert_output_reproducible(name: str, files: Sequence[Path]) -> None:
-    """Hold that the same input gives the same bytes under another hash seed and in another folder."""
+    """Check that the same input gives the same bytes under another hash seed and in another folder."""
     room = formats.get_format(name)
     outputs = {
         b"".join(
@@ -237,14 +237,14 @@ def assert_output_reproducible(name: str, files: Sequence[Path]) -> None:
         )
         outputs.add(done.stdout)
     assert len(outputs) == 1, (
-        "write gives other bytes with another hash seed or in another folder: sort what comes out of a set, and use "
+        "write gives other bytes with another hash seed or in another folder: sort the items of sets, and use "
         "neither time, path nor id()"
     )
-    assert outputs.pop(), "the fixtures of this room hold no container"
+    assert outputs.pop(), "the fixtures of this module have no container"
 
 
 def assert_layouts_agree_with_construct(name: str) -> None:
-    """Hold that the struct reader and construct's, which come from one table, read the same."""
+    """Check that the struct reader and construct's, which come from one table, read the same."""
     for layout in formats.get_format(name).LAYOUTS:
         record = bytes(range(1, layout.size + 1))
         values = layout.read(make_view(record), 0)

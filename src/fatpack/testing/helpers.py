@@ -1,7 +1,7 @@
-"""Where the laws damage a file: at the fields that readers know, and here and there between them.
+"""The places at which the laws damage a file: known fields, and a sample of all other bytes.
 
-A reader goes by the values of fields, so damage to each of them is worth a try; of the many bytes that are only
-passed on, compared or inflated, some are enough. The slow laws try every byte, or many more of them; a quick run takes
+A reader depends on the values of fields, so damage to each of them is tried; of the many bytes that are only copied,
+compared or decompressed, some are enough. The slow laws try every byte, or many more of them; a quick run takes
 :func:`sample` places of each file, others in every file.
 """
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
 
 
-#: Longer fields are strings and hashes: what holds for one of their bytes holds for its neighbour.
+#: Longer fields are strings and hashes: one of their bytes represents all.
 NUMBER = 8
 
-#: Sizes that no file has: negative where there is a sign, and too large for eight bytes or for four.
+#: Sizes that no file has: negative as signed numbers, and too large for eight bytes or for four.
 HUGE = (2**63, 2**40, 2**32 - 1)
 
 
 def damage_places(labels: Iterable[Label], others: int) -> list[int]:
-    """Return each byte of every number that the labels name, and up to ``others`` of the rest."""
+    """Return each byte of every number with a label, and up to ``others`` of the rest."""
     numbers, rest = _parted(labels)
     return sorted([at for start, end in numbers for at in range(start, end)] + _spread(rest, others, 0))
 
@@ -41,7 +41,7 @@ def number_ends(labels: Iterable[Label], others: int, *, last: bool) -> list[int
 
 
 def number_starts(labels: Iterable[Label], size: int, others: int) -> list[int]:
-    """Return where the numbers are that can claim a size, and up to ``others`` places of the rest.
+    """Return the positions of numbers that may be sizes, and up to ``others`` places of the rest.
 
     Eight bytes fit into each place of a file of ``size`` bytes.
     """
@@ -51,7 +51,7 @@ def number_starts(labels: Iterable[Label], size: int, others: int) -> list[int]:
 
 
 def sample(places: list[int], count: int, name: str) -> list[int]:
-    """Return at most ``count`` of the places, at equal distances; the name of the file decides where they begin."""
+    """Return at most ``count`` of the places, at equal distances; the name of the file determines the first."""
     return _spread(places, count, crc32(name.encode()) / (1 << 32))
 
 
@@ -74,38 +74,38 @@ def _spread(places: list[int], count: int, phase: float) -> list[int]:
     return places[int(phase * step) :: step]
 
 
-# Views of bytes, images of them, and what writers yield as bytes.
+# Views of bytes, images of them, and the output of writers as bytes.
 
 
 def make_view(data: bytes, name: str = "test") -> View:
-    """Return a view of all of the bytes; ``name`` is what errors name first."""
+    """Return a view of all of the bytes; ``name`` is the first name in errors."""
     return BytesSource(data, name).view()
 
 
 def join_pieces(pieces: Iterable[Piece]) -> bytes:
-    """Return what a writer yields as one string."""
+    """Return the output of a writer as one string."""
     return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
 
 
 def make_image(data: bytes, **facts: object) -> Image:
-    """Return an image of these bytes, for a container that is to be written; ``facts`` are fields of the model."""
+    """Return an image of these bytes, for a container to write; ``facts`` are fields of the model."""
     view = make_view(data, "image")
     facts = {"target": Target(), "form": "object", **facts}
     return Image(data=view, size=len(data), stored_size=len(data), span=view.span(), **facts)  # type: ignore[arg-type]
 
 
-# Memory that Python allocates while something is read: no number in a file may make it more than its bytes explain.
+# Memory that Python allocates while reading: a number in a file must not make it larger than the file explains.
 
 
 class TracedMemory:
-    """Memory that is allocated in this block: ``peak`` is the most there was of it at once, in bytes."""
+    """Memory that is allocated in this block; ``peak`` is its maximum in bytes."""
 
     def __init__(self) -> None:
         self._peak: int | None = None
 
     @property
     def peak(self) -> int:
-        """The most so far, or in the whole block once that has ended."""
+        """The maximum so far, or in the whole block after its end."""
         return tracemalloc.get_traced_memory()[1] if self._peak is None else self._peak
 
     def __enter__(self) -> Self:
@@ -120,11 +120,11 @@ class TracedMemory:
 def assert_memory_within(
     data: bytes, cases: Iterable[tuple[int, int]], use: Callable[[bytes], object], what: str
 ) -> None:
-    """Hold that ``use`` allocates nothing for a number, which messages call ``what``.
+    """Check that ``use`` allocates no memory because of a number; ``what`` names it in messages.
 
-    ``cases`` are positions and what is put there in eight bytes.
+    ``cases`` are positions, and the numbers to put there as eight bytes.
     """
-    use(data)  # imports and caches are not the file's fault
+    use(data)  # imports and caches are not caused by the file
     with TracedMemory() as memory:
         for start, value in cases:
             use(data[:start] + value.to_bytes(8, "little") + data[start + 8 :])

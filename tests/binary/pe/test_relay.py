@@ -119,7 +119,7 @@ def test_a_signature_is_refused_or_dropped() -> None:
         assert b"certificates" not in after and found.cuts[-1] == (len(image.data) - 16, 16)
         verdict = prove(view(image.data), view(after))
         assert verdict.is_proved, verdict.differences
-        assert [each.what for each in verdict.changed][-1] == "signature, which is taken out"
+        assert [each.what for each in verdict.changed][-1] == "signature, which is removed"
 
 
 def test_certificates_elsewhere_than_at_the_end_are_refused() -> None:

@@ -1,7 +1,7 @@
-"""Containers as a proof reads them: every byte of one accounted for, and each image with its digest.
+"""Containers in a proof: every byte of one is accounted for, and each image has a digest.
 
-This is a reading of its own, as short as a proof allows: whatever is unusual is taken for no container, and bytes that
-are none must stay as they are. Fat binaries of CUDA, and HIP's bundles as they are and compressed.
+These readers are independent of :mod:`fatpack.formats`, and as short as a proof allows: an unusual container counts as
+no container, and its bytes must be unchanged. They read CUDA fat binaries, and HIP's bundles, plain and compressed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def is_container_start(head: bytes) -> bool:
 
 
 def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
-    """Return the container at an address that ends before ``end``, None if there is none that is wholly understood.
+    """Return the container at an address that ends before ``end``, None if there is none that can be read completely.
 
-    Raises LimitExceeded for a compressed one that inflates to more than may be.
+    Raises LimitExceeded for a compressed one that exceeds the limits on decompression.
     """
     head = memory.read(address, min(_LONGEST, end - address)) or b""
     if head.startswith(magic_numbers.FATBIN):

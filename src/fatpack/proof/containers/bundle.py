@@ -1,7 +1,7 @@
-"""HIP's bundles as a proof reads them: ``__CLANG_OFFLOAD_BUNDLE__``, not compressed.
+"""HIP's bundles for a proof: ``__CLANG_OFFLOAD_BUNDLE__``, plain and compressed.
 
 The table, then the images with zeros between them. Offsets count from the magic, and everything is little-endian
-(clang/docs/ClangOffloadBundler.rst, LLVM 22.1). A bundle is read as one stream, once, so one that is inflated takes no
+(clang/docs/ClangOffloadBundler.rst, LLVM 22.1). A bundle is read once, as a stream, so a decompressed one takes no
 memory.
 """
 
@@ -32,7 +32,7 @@ _START = _HEADER.sizeof()
 _ENTRY = Struct("offset" / Int64ul * "of the image", "size" / Int64ul * "of the image", "title_size" / Int64ul)
 _READ_ENTRY = construct_reader(_ENTRY)
 
-#: LIMIT: bytes of the table in front of the images. A table of a hundred targets takes 8 KB.
+#: LIMIT: bytes of the table before the images. A table of a hundred targets takes 8 KB.
 MAX_TABLE_SIZE = 1 << 20
 
 #: LIMIT: bytes of an ID.
@@ -40,7 +40,7 @@ _LONGEST_ID = 1 << 12
 
 
 class ProofBundleEntry(Record):
-    """An entry of the table: ID, and where in the bundle its image is."""
+    """An entry of the table: the ID, and the offset and size of its image in the bundle."""
 
     title: bytes
     offset: int
@@ -66,12 +66,12 @@ def read_bundle(memory: ProgramMemory, address: int, end: int) -> ProofContainer
 
 
 def bundle_table_size(entries: Iterable[ProofBundleEntry]) -> int:
-    """Return how many bytes magic and table take."""
+    """Return the size of magic and table in bytes."""
     return int(_START) + sum(_READ_ENTRY.size + len(entry.title) for entry in entries)
 
 
 def read_bundle_table(read: Callable[[int, int], bytes]) -> list[ProofBundleEntry] | None:
-    """Return the entries of a bundle, None where the table is damaged; ``read`` gives bytes of it, fewer at its end."""
+    """Return the entries of a bundle, None for a damaged table; ``read`` returns bytes of it, fewer at its end."""
     head = read(0, _START)
     if len(head) < _START:
         return None
@@ -96,7 +96,7 @@ def digest_images(
 ) -> tuple[ProofImage, ...] | None:
     """Return the images of a bundle whose bytes come in pieces, in the table's order.
 
-    None where images overlap each other or the table, or where other bytes than zeros lie between them.
+    None if images overlap each other or the table, or if there are other bytes than zeros between them.
     """
     filled = sorted({(entry.offset, entry.offset + entry.size) for entry in entries if entry.size})
     found: dict[tuple[int, int], str] = {}
@@ -141,9 +141,9 @@ def digest_images(
     )
 
 
-# Compressed bundles (CCOB) as a proof reads them: inflated, image by image, without keeping what was inflated.
+# Compressed bundles (CCOB): decompressed image by image, without keeping the result.
 #
-# (llvm/lib/Object/OffloadBundle.cpp, LLVM 22.1.) Version 1 does not say how long it is, and is not read here.
+# (llvm/lib/Object/OffloadBundle.cpp, LLVM 22.1.) Version 1 does not have its size, and is not read here.
 
 _METHODS = {0: "zlib", 1: "zstd"}
 #: version → header
@@ -154,16 +154,16 @@ _HEADERS = {
         "method" / Int16ul,
         "size" / number * "bytes of header and compressed data",
         "inflated" / number,
-        "hash" / Bytes(8) * "the first half of the MD5 of what is inflated",
+        "hash" / Bytes(8) * "the first half of the MD5 of the decompressed bytes",
     )
     for version, number in ((2, Int32ul), (3, Int64ul))
 }
 
 
 def read_compressed(memory: ProgramMemory, address: int, end: int) -> ProofContainer | None:
-    """Return the compressed bundle at an address, None unless it inflates to what its header says.
+    """Return the compressed bundle at an address, None unless its content agrees with its header.
 
-    Raises LimitExceeded where it inflates to more than may be.
+    Raises LimitExceeded if it exceeds the limits on decompression.
     """
     version = memory.number(address + 4, 2)
     layout = _HEADERS.get(version or 0)
@@ -185,7 +185,7 @@ def read_compressed(memory: ProgramMemory, address: int, end: int) -> ProofConta
 
 
 def _images(stored: View, method: str, size: int, digest: bytes) -> tuple[ProofImage, ...] | None:
-    """Return the images in compressed data, None for damaged data, and where the hash in the header is another one."""
+    """Return the images in compressed data, None for damaged data and for a hash that differs from the header's."""
     found = md5(usedforsecurity=False)
 
     def hashed() -> Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""CUDA fat binaries as a proof reads them.
+"""CUDA fat binaries for a proof.
 
 A header, then entries: 64 bytes, a variable area up to the size of the entry's header, the image with its padding.
-Everything is little-endian. NVIDIA documents none of it: ``fatpack.formats.cuda_fatbin`` says how it is known.
+Everything is little-endian. NVIDIA documents none of it: ``fatpack.formats.cuda_fatbin`` names the sources.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _ENTRY = Struct(
     "version" / Int16ul,
     "header_size" / Int32ul * "bytes of this and of the variable area",
     "padded" / Int64ul * "bytes of the image with its padding",
-    "compressed" / Int32ul * "bytes of the image as compressed, 0 if it is not",
+    "compressed" / Int32ul * "bytes of the compressed image, 0 if it is not compressed",
     "options" / Bytes(8),
     "sm" / Int32ul * "number of the architecture",
     "identifier" / Bytes(8),
     "flags" / Int64ul,
     "key" / Bytes(8),
-    "inflated" / Int64ul * "bytes of a compressed image when it is inflated",
+    "inflated" / Int64ul * "bytes of a compressed image after decompression",
 )
 _READ_ENTRY = construct_reader(_ENTRY)
 
-#: kind → what the image is
+#: kind → form of the image
 _KINDS = {0x01: "ptx", 0x02: "cubin", 0x08: "ltoir", 0x40: "ptx", 0x80: "tileir"}
 #: flags of variants of an architecture
 _VARIANTS = {0x100000: "a", 0x200000: "f"}
-#: flags of compression, in the order in which readers look at them
+#: flags of compression, in the order in which readers check them
 _METHODS = {0x1000: "zlib", 0x2000: "lz4", 0x4000: "lz4-frame", 0x8000: "zstd"}
 _COMPRESSED = 0xF000
 
-#: LIMIT: bytes in front of an entry's image. Options of a compiler are a few hundred.
+#: LIMIT: bytes before an entry's image. Options of a compiler are a few hundred.
 _LONGEST_HEADER = 1 << 20
 
 #: Images are padded to a multiple of this.
@@ -80,7 +80,7 @@ def read_fatbin(memory: ProgramMemory, address: int, end: int) -> ProofContainer
 
 
 def _image(memory: ProgramMemory, at: int, stop: int) -> tuple[ProofImage, int] | None:
-    """Return the image of the entry at an address, and where the entry ends."""
+    """Return the image of the entry at an address, and the end of the entry."""
     data = memory.read(at, _READ_ENTRY.size) if at + _READ_ENTRY.size <= stop else None
     if data is None:
         return None
@@ -113,7 +113,7 @@ def _image(memory: ProgramMemory, at: int, stop: int) -> tuple[ProofImage, int] 
 
 
 def _uncompressed(rest: bytes) -> bytes:
-    """Return the header of an entry without what says how the image is stored: sizes, and flags of compression."""
+    """Return the header of an entry without the fields about storage: sizes, and flags of compression."""
     entry = _ENTRY.parse(rest)
     unpacked = {**entry, "padded": 0, "compressed": 0, "inflated": 0, "flags": entry.flags & ~_COMPRESSED}
     return bytes(_ENTRY.build(unpacked)) + rest[_READ_ENTRY.size :]
@@ -122,7 +122,7 @@ def _uncompressed(rest: bytes) -> bytes:
 def _content(stored: View | None, method: str, inflated: int) -> tuple[int, str]:
     """Return size and digest of an image, padded to a multiple of 8 as in an entry; no digest for a damaged one.
 
-    Raises LimitExceeded where it inflates to more than may be.
+    Raises LimitExceeded if it exceeds the limits on decompression.
     """
     if stored is None:
         return 0, ""

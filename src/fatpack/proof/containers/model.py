@@ -1,4 +1,4 @@
-"""The model of a container that is read, for all formats."""
+"""The model of a container, for all formats that a proof reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def construct_reader(declared: Any) -> Struct:
-    """Return what reads a record that is declared in construct: little-endian numbers, and bytes.
+    """Return a function that reads a record declared in construct: little-endian numbers, and bytes.
 
     A library has tens of thousands of entries, and construct takes 65 µs for one, 15 µs as compiled; this takes 0.2 µs.
     """
@@ -29,10 +29,10 @@ def construct_reader(declared: Any) -> Struct:
 class ProofImage(Record):
     """An image of a container.
 
-    ``title`` is what the container says it is; ``digest`` is the SHA-256 of its ``size`` bytes: as they are stored, or
-    inflated (``is_inflated``) where the container is compressed as a whole. ``rest`` is all else that the container
-    says of it. ``content`` inflates an image that is compressed by itself and returns size and digest of what it
-    inflates to, with what the container says of it apart from the compression; None where that cannot be had.
+    ``title`` is its description in the container; ``digest`` is the SHA-256 of its ``size`` bytes, as stored, or
+    decompressed (``is_inflated``) if the container is compressed as a whole. ``rest`` are all other data about it in
+    the container. ``content`` decompresses an image that is compressed by itself and returns size and digest of the
+    result, with its metadata apart from the compression; None if it cannot be decompressed.
     """
 
     title: str
@@ -46,8 +46,8 @@ class ProofImage(Record):
 class ProofContainer(Record):
     """A container: its ``kind``, the addresses ``[start, end)`` of its bytes, and its images in order.
 
-    ``head`` is what it states beside images, sizes and places; an edit keeps it, except ``method``: how it is
-    compressed as a whole. ``inner`` are the addresses at which its images begin, where they lie in it as they are.
+    ``head`` are its facts other than images, sizes and offsets; an edit keeps them, except ``method``: its compression
+    as a whole. ``inner`` are the addresses of its images, if they are stored in it without compression.
     """
 
     kind: str

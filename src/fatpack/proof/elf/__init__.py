@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 #: Sections of device code, by the names that compilers give them.
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
 
-#: Beginnings of the names of sections whose images records describe one by one, and the table that tools read.
+#: Prefixes of the names of sections whose images records describe one by one.
 _IMAGES = (".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__", "OFFLOAD_DEVICE_CODE")
 _FOR_TOOLS = ".tgtimg"
 
 COMPARED = (
     "the memory image of both files: every PT_LOAD, with its rights, what is zero, and the bytes at each address",
     "relocations, symbols and strings of the loader, which are part of that image, byte for byte",
-    "file header, program headers and dynamic section; what made room for program headers, at its new address",
+    "file header, program headers and dynamic section; tables moved for program headers, at their new address",
     "the pointers of registration records: the word in place, and addends of the relocations on it",
-    "all other words that the loader relocates, and dynamic symbols: none leads to where a container was",
+    "all other words that the loader relocates, and dynamic symbols: none leads to the old place of a container",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
     "images that records of OpenMP and SYCL describe: each is equal, or zeros from its first byte to its last",
-    "the section table, sections that are not loaded, and bytes that belong to nothing",
+    "the section table, sections that are not loaded, and bytes outside sections and segments",
 )
 NOT_COMPARED = (
     "addresses of device code that instructions compute: code that leads to a container without a record",
-    "whether a device can run what is left",
+    "whether a device can run the remaining images",
 )
 
 
 def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCodeComparison, tuple[ChangedRange, ...]]:
-    """Compare two linked ELF files; return what became of the device code, and all ranges that may differ.
+    """Compare two linked ELF files; return the comparison of device code, and all ranges that may differ.
 
     Raises FormatError for a damaged file.
     """
@@ -76,7 +76,7 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
 
 
 def _ranges(elf: ProofElfFile, names: tuple[str, ...]) -> list[Range]:
-    """Return the addresses of loaded sections whose names start so, or are one of the names of containers."""
+    """Return the addresses of loaded sections with one of these prefixes, or with a name of a section of containers."""
     return [
         (section.address, section.address + section.size)
         for section in elf.sections
@@ -90,7 +90,7 @@ def _ranges(elf: ProofElfFile, names: tuple[str, ...]) -> list[Range]:
 def _compare_left(
     before: ProofElfFile, after: ProofElfFile, left: Sequence[Range], own: Sequence[Range], ledger: DifferenceLog
 ) -> None:
-    """Check what lies where moved things were, behind the table: what it was, or zeros."""
+    """Check the old places of moved tables, after the program headers: they are unchanged, or zeros."""
     for start, end in subtract_ranges(left, own):
         ours = all(after.memory.read(at, len(data)) == data for at, data in before.memory.windows(start, end))
         if not ours and after.memory.first_byte(start, end) < end:

@@ -1,7 +1,7 @@
-"""The header and the program header table of an edited ELF file, and what was moved out of the table's way.
+"""The header and the program header table of an edited ELF file, and the tables that were moved to make room for them.
 
-An edit may split a PT_LOAD where device code was taken out of it, and so needs more program headers. The table stays
-where it is and grows; notes, the interpreter's name and hash tables that stood behind it have another address then.
+An edit that removes device code may split a PT_LOAD, and so needs more program headers. The table grows in place;
+notes, the interpreter's name and hash tables after it get another address then.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from fatpack.proof.elf.reader import ProofElfFile, ProofElfSegment
     from fatpack.proof.ledger import DifferenceLog, Range
 
-#: Segments whose contents only their program header leads to.
+#: Segments to which only their program header leads.
 _MOVABLE = ("PT_INTERP", "PT_NOTE", "PT_GNU_PROPERTY")
 #: Tables to which only the dynamic section leads.
 _TABLES = ("DT_HASH", "DT_GNU_HASH", "DT_SYMTAB", "DT_STRTAB", "DT_VERSYM", "DT_VERNEED", "DT_VERDEF")
 
-#: Pages may have this size at most (AArch64, PowerPC), whatever a segment's alignment is.
+#: The largest size of a page (AArch64, PowerPC), regardless of a segment's alignment.
 _LARGEST_PAGE = 0x10000
 
 
-#: LIMIT: things that are moved. A file has a dozen that could be.
+#: LIMIT: tables that are moved. A file has a dozen that could be.
 _MOST_MOVED = 256
 
 
 class MovedTable(Record):
-    """Something loaded at a new address: old and new address, and its size in bytes."""
+    """A table at a new address: old and new address, and its size in bytes."""
 
     old: int
     new: int
@@ -39,8 +39,10 @@ class MovedTable(Record):
 
 
 class HeaderComparison(Record):
-    """The bytes that may differ by the header's rules: ``own`` are the file header and the table, ``left`` the places
-    that moved things left; ``words`` are the values of the dynamic section that lead to moved tables.
+    """The bytes that may differ by the header's rules.
+
+    ``own`` are the file header and the table, ``left`` the old places of moved tables; ``words`` are the values of the
+    dynamic section that lead to moved tables.
     """
 
     own: Sequence[Range]
@@ -69,7 +71,7 @@ def compare_headers(before: ProofElfFile, after: ProofElfFile, ledger: Differenc
 
 
 def _own(elf: ProofElfFile) -> list[Range]:
-    """Return where header and table are loaded, if they are."""
+    """Return the addresses of header and table, if they are loaded."""
     start, size = elf.header["e_phoff"], len(elf.segments) * elf.segment_size
     own = []
     for each in elf.memory.stretches:
@@ -81,13 +83,13 @@ def _own(elf: ProofElfFile) -> list[Range]:
 
 
 def _compare_file_header(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> None:
-    """Compare the file headers: only the place of the section table and the number of program headers may differ."""
+    """Compare the file headers: only the offset of the section table and the number of program headers may differ."""
     wide = before.memory.word == 8
     ours, theirs = (bytearray(elf.view.head(0, elf.header_size)) for elf in (before, after))
     for at, size in ((40, 8), (56, 2)) if wide else ((32, 4), (44, 2)):
         ours[at : at + size] = theirs[at : at + size] = bytes(size)
     ledger.same("file header", ours.hex(), theirs.hex(), offset=0)
-    # The number of headers is what was read: a table that takes 65,535 or more says so elsewhere.
+    # The number of headers was read already: for 65,535 or more it is in another field.
     if not before.segments:
         ledger.same("program headers", 0, len(after.segments), offset=0)
     if not before.sections:
@@ -95,7 +97,7 @@ def _compare_file_header(before: ProofElfFile, after: ProofElfFile, ledger: Diff
 
 
 def _compare_loads(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> None:
-    """Check that each loaded segment is a part of one that there was, in order and at a place that can be mapped."""
+    """Check that each loaded segment is a part of a former one, in order and at an offset that can be mapped."""
     ours = [each for each in before.segments if each.type == "PT_LOAD"]
     number = 0
     last: ProofElfSegment | None = None
@@ -123,14 +125,14 @@ def _compare_loads(before: ProofElfFile, after: ProofElfFile, ledger: Difference
 
 
 def _physical(elf: ProofElfFile, old: ProofElfSegment, new: ProofElfSegment) -> int:
-    """Return the physical address of what an address of a segment became: it goes round where the words end."""
+    """Return the physical address for an address of a segment; it wraps around at the size of a word."""
     return (old.paddr + new.vaddr - old.vaddr) % (1 << 8 * elf.memory.word)
 
 
 def _table_end(
     after: ProofElfFile, new: ProofElfSegment, old: ProofElfSegment, behind: Sequence[ProofElfSegment]
 ) -> int:
-    """Return how far a segment may reach: to its old end, or that of the program headers, where pages are free."""
+    """Return the highest end of a segment: its old end, or that of the program headers, if the pages are free."""
     table = after.header["e_phoff"]
     end = table + len(after.segments) * after.segment_size - new.offset + new.vaddr
     page = max(1, min(old.align, _LARGEST_PAGE))
@@ -139,7 +141,7 @@ def _table_end(
 
 
 def _compare_others(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> list[MovedTable]:
-    """Compare the other program headers one by one; return what moved."""
+    """Compare the other program headers one by one; return the moved tables."""
     ours, theirs = ([each for each in elf.segments if each.type != "PT_LOAD"] for elf in (before, after))
     if not ledger.same("program headers but PT_LOAD", [e.type for e in ours], [e.type for e in theirs]):
         return []
@@ -166,7 +168,7 @@ def _first(flags: list[bool]) -> int:
 def _compare_place(
     before: ProofElfFile, after: ProofElfFile, old: ProofElfSegment, new: ProofElfSegment, ledger: DifferenceLog
 ) -> None:
-    """Check where in the file a segment is: where its addresses are loaded from, or where it was."""
+    """Check the offset of a segment in the file: that of its addresses, or the old one."""
     if new.type == "PT_GNU_STACK" or not new.filesz:
         # An empty segment has no bytes; linkers write the offset that its address would have.
         places = possible_offsets(after, new.vaddr)
@@ -176,12 +178,12 @@ def _compare_place(
     stretch, was = after.memory.stretch(new.vaddr), before.memory.stretch(old.vaddr)
     place = old.offset if stretch is None or was is None else stretch.at + new.vaddr - stretch.start
     if stretch is not None and was is not None and was.at + old.vaddr - was.start != old.offset:
-        place = old.offset  # it never was where its address says
+        place = old.offset  # it was not at the offset of its address before
     ledger.same(f"offset of {new.type}", place, new.offset, address=new.vaddr)
 
 
 def possible_offsets(elf: ProofElfFile, address: int) -> set[int]:
-    """Return the offsets that an empty thing at an address may state: by the segment there, or by that in front."""
+    """Return the offsets that an empty range at an address may have: by its segment, or by the one before."""
     found = (elf.memory.stretch(address), elf.memory.stretch(address - 1))
     return {each.at + address - each.start for each in found if each is not None}
 
@@ -189,11 +191,11 @@ def possible_offsets(elf: ProofElfFile, address: int) -> set[int]:
 def _compare_dynamic(
     before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog
 ) -> tuple[list[MovedTable], list[Range]]:
-    """Compare the dynamic sections; return tables that moved, and the words that say so."""
+    """Compare the dynamic sections; return tables that moved, and the words with their addresses."""
     moved, words = [], []
     for old, new in zip(before.dynamic, after.dynamic, strict=False):
         if old == new or old[0] != new[0] or old[2] != new[2] or old[0] not in _TABLES:
-            continue  # what differs besides is found where the bytes in memory are compared
+            continue  # other differences are found by the comparison of memory
         size = table_size(before, old[0], old[1])
         if size is None:
             ledger.differ(f"{old[0]} moved, and its table is damaged", address=old[1])
@@ -204,7 +206,7 @@ def _compare_dynamic(
 
 
 def _compare_moved(before: ProofElfFile, after: ProofElfFile, moved: MovedTable, ledger: DifferenceLog) -> None:
-    """Check that what moved is the same at its new address, and that its old bytes are unchanged or zero or table."""
+    """Check that a moved table is the same at its new address, and that its old bytes are unchanged, zero or table."""
     ours, theirs = before.memory.stored(moved.old, moved.size), after.memory.stored(moved.new, moved.size)
     if ours is None or theirs is None:
         ledger.differ("what was moved out of the table's way", address=moved.new, expected="bytes in the file")

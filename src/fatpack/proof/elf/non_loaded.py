@@ -1,6 +1,6 @@
 """Parts of an ELF file outside its memory image: the section table, symbols, debug information, gaps and the end.
 
-None of it is loaded, but all of it is compared: an edit moves it in the file and changes nothing, but for symbols of
+None of it is loaded, but all of it is compared: an edit moves it in the file and changes nothing, except symbols of
 containers that moved.
 """
 
@@ -28,9 +28,9 @@ _ALLOCATED = 0x2
 _NO_BITS = ("SHT_NOBITS", "SHT_NULL")
 _SYMBOLS = "SHT_SYMTAB"
 
-#: types of symbols that name no place of their own: STT_SECTION, STT_FILE, STT_TLS
+#: types of symbols without an address in a section: STT_SECTION, STT_FILE, STT_TLS
 _NO_PLACES = (3, 4, 6)
-#: SHN_LORESERVE: numbers from here on are no sections. LIMIT: SHN_XINDEX neither, for files of 65,280 and more.
+#: SHN_LORESERVE: higher numbers are not sections. LIMIT: neither is SHN_XINDEX, for files of 65,280 and more.
 _FIRST_RESERVED = 0xFF00
 
 
@@ -41,9 +41,10 @@ def compare_non_loaded(
     moved: Sequence[MovedTable],
     ledger: DifferenceLog,
 ) -> None:
-    """Compare section tables, sections that are not loaded, and all bytes that belong to nothing.
+    """Compare section tables, sections that are not loaded, and all bytes outside sections and segments.
 
-    ``device`` says where device code was and where containers went, ``moved`` what made room for the table.
+    ``device`` has the ranges of device code and the moves of containers, ``moved`` the tables moved for program
+    headers.
     """
     if not ledger.same("number of sections", len(before.sections), len(after.sections)):
         return
@@ -92,10 +93,10 @@ def _compare_header(
 
 
 def _is_placed(after: ProofElfFile, old: ProofElfSection, new: ProofElfSection, shifts: Collection[int]) -> bool:
-    """Return whether the offset of a section is one that it can have.
+    """Return whether the offset of a section is possible.
 
-    What is loaded stands where its address says. What has no bytes has no place: what is stated is where it would be,
-    and goes with what stands around it.
+    The offset of a loaded section follows from its address. A section without bytes has the offset that it would have,
+    and moves with the sections around it.
     """
     stretch = after.memory.stretch(new.address) if old.flags & _ALLOCATED else None
     if old.type in _NO_BITS or not old.size:
@@ -111,9 +112,9 @@ def _size(
     device: DeviceCodeComparison,
     moved: Sequence[MovedTable],
 ) -> int:
-    """Return the size that a section of device code must state: up to its last container, or what else is there.
+    """Return the required size of a section of device code: up to its last container, or to other content.
 
-    If it states neither of them, the size that it had.
+    If it has neither of these sizes, return its old size.
     """
     start, end = old.address, old.address + old.size
     containers = [at + size for _, at, size in device.moves.values() if start <= at < end]
@@ -144,7 +145,7 @@ def _compare_symbols(ours: View, theirs: View, follow: _SymbolFollower, ledger: 
 
 
 class _SymbolFollower:
-    """The addresses that symbols for linkers and debuggers must have, and those that they may have."""
+    """The addresses that symbols for linkers and debuggers must have or may have."""
 
     def __init__(
         self, elf: ProofElfFile, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[MovedTable]
@@ -162,14 +163,14 @@ class _SymbolFollower:
         self._value, self._size = (4, 5) if wide else (1, 2)
 
     def concerns(self, table: bytes) -> bool:
-        """Return whether a symbol of some may be on a container that moved."""
+        """Return whether a symbol in a table may be in a moved container."""
         values = split_into_words(self._memory, table)[1 :: 3 if self._wide else 4]
         return any(self._low <= value < self._high for value in values)
 
     def is_right(self, was: tuple[int, ...], now: tuple[int, ...]) -> bool:
-        """Return whether a symbol only followed what it names: a container, or what made room for the table.
+        """Return whether a symbol only followed its target: a container, or a table moved for program headers.
 
-        One inside of a container follows it, too, and ends where that does.
+        A symbol inside a container follows it, too, and ends at its end.
         """
         if any(was[field] != now[field] for field in range(len(was)) if field not in (self._value, self._size)):
             return False
@@ -187,7 +188,7 @@ class _SymbolFollower:
         )
 
     def _stands_there(self, symbol: tuple[int, ...]) -> bool:
-        """Return whether a symbol names a place in the section that it says, and not the section itself."""
+        """Return whether a symbol has an address in its section, and is not the section itself."""
         number = symbol[self._section]
         if symbol[self._info] & 0xF in _NO_PLACES or not 0 < number < min(len(self._sections), _FIRST_RESERVED):
             return False
@@ -208,9 +209,9 @@ def _is_stored(elf: ProofElfFile, section: ProofElfSection) -> bool:
 
 
 def _parts(elf: ProofElfFile, before: ProofElfFile) -> list[FilePart]:
-    """Return the parts of a file: start, end, and where the same part ended in the file before.
+    """Return the parts of a file: start, end, and the end of the same part in the file before.
 
-    Where a segment was cut the last number is where it was cut.
+    If a segment was cut, the last number is the offset of the cut.
     """
     header, old = elf.header, before.header
     table, old_table = len(elf.segments) * elf.segment_size, len(before.segments) * before.segment_size

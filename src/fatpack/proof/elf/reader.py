@@ -1,7 +1,7 @@
-"""ELF files as pyelftools reads them: the only module that knows it.
+"""ELF files, read with pyelftools, which only this module imports.
 
-Of pyelftools its structures are used, one record at a time. Its objects for sections and segments read more than a
-proof needs, and look names up in tables that a damaged file does not have.
+Only its structures are used, one record at a time. Its objects for sections and segments read more than a proof needs,
+and look names up in tables that a damaged file does not have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_DYNAMIC = 1 << 16
 
 
 class ProofElfSegment(Record):
-    """A program header by the names of the gABI; ``type`` as pyelftools says it: ``PT_LOAD``, or a number."""
+    """A program header with the field names of the gABI; ``type`` is pyelftools' name (``PT_LOAD``), or a number."""
 
     type: str
     flags: int
@@ -43,12 +43,12 @@ class ProofElfSegment(Record):
 
     @property
     def end(self) -> int:
-        """The address behind the segment."""
+        """The address after the segment."""
         return self.vaddr + self.memsz
 
 
 class ProofElfSection(Record):
-    """A section header by the names of the gABI."""
+    """A section header with the field names of the gABI."""
 
     number: int
     name: str
@@ -65,7 +65,7 @@ class ProofElfSection(Record):
 
 
 class ProofElfFile(Record):
-    """An ELF file: its header by pyelftools' names, its tables, and its memory image.
+    """An ELF file: its header with pyelftools' names, its tables, and its memory image.
 
     ``dynamic`` are the entries of the dynamic section: tag, value, and the address of the entry. ``structs`` are
     pyelftools' structures for this word size and byte order.
@@ -100,7 +100,7 @@ class ProofElfFile(Record):
 
 
 def read_elf(view: View) -> ProofElfFile:
-    """Return what a proof needs of a linked ELF file.
+    """Return a linked ELF file as a proof needs it.
 
     Raises FormatError for a damaged one, and Unsupported for objects and core dumps.
     """
@@ -127,7 +127,7 @@ def _read(view: View, elf: Any) -> ProofElfFile:
 
     header, structs = elf.header, elf.structs
     if header["e_type"] not in ("ET_DYN", "ET_EXEC"):
-        hint = "compare what fatpack inspect prints of both"
+        hint = "compare the output of fatpack inspect for both"
         raise Unsupported(f"an ELF file of type {header['e_type']} is not linked", hint=hint, chain=view.chain)
     word: Literal[8, 4] = 8 if elf.elfclass == 64 else 4
     order: Literal["little", "big"] = "little" if elf.little_endian else "big"
@@ -149,7 +149,7 @@ def _segment(header: Any) -> ProofElfSegment:
 
 
 def _stretches(view: View, segments: Sequence[ProofElfSegment]) -> list[LoadedRange]:
-    """Return what the loader puts into memory. Raises BadValue for segments that overlap or are not in the file."""
+    """Return the ranges that the loader maps. Raises BadValue for segments that overlap or are not in the file."""
     stretches: list[LoadedRange] = []
     for each in sorted((each for each in segments if each.type == "PT_LOAD"), key=lambda each: each.vaddr):
         if not each.memsz:
@@ -161,7 +161,7 @@ def _stretches(view: View, segments: Sequence[ProofElfSegment]) -> list[LoadedRa
                 format=FORMAT,
                 offset=view.offset(0),
                 field="PT_LOAD",
-                hint="what such a program has in memory cannot be proved",
+                hint="the memory of such a program cannot be proved",
                 chain=view.chain,
             )
         flags = "".join(letter if each.flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))

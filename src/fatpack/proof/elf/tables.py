@@ -1,8 +1,8 @@
 """Sizes of the tables that only the dynamic section refers to; it states few of them.
 
 ``DT_HASH``: two counts, then so many words (gABI, "Hash Table"). ``DT_GNU_HASH``: a header of four words, a Bloom
-filter, buckets, and chains that end with an odd word (Oracle's and glibc's description of ``.gnu.hash``). Both say how
-many symbols there are. Versions needed and defined are lists (LSB, "Symbol Versioning").
+filter, buckets, and chains that end with an odd word (Oracle's and glibc's description of ``.gnu.hash``). Both have the
+number of symbols. Versions needed and defined are lists (LSB, "Symbol Versioning").
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # Values of pointers of a running ELF program: the word in place, or the value of a relocation of ``DT_RELA``.
 #
-# A relocation of ``DT_REL`` or ``DT_RELR`` adds to the word in place, which so is the address as the file states it.
-# (gABI, "Relocation"; types by the processors' supplements, as pyelftools knows them.)
+# A relocation of ``DT_REL`` or ``DT_RELR`` adds to the word in place, which is the address in the file.
+# (gABI, "Relocation"; types by the processors' supplements, from pyelftools.)
 
 #: e_machine → name of pyelftools' table of relocation types
 _TABLES = {
@@ -45,7 +45,7 @@ _RISCV = {"R_RISCV_32": 1, "R_RISCV_64": 2, "R_RISCV_RELATIVE": 3}
 
 
 def resolve_pointers(elf: ProofElfFile, places: Collection[int]) -> dict[int, RecordPointer]:
-    """Return what the pointers at some addresses hold; one that is not loaded has no value."""
+    """Return the values of the pointers at some addresses; a pointer that is not loaded has no value."""
     memory = elf.memory
     relocated = _relocated(elf, set(places)) if places else {}
     found = {}
@@ -61,7 +61,7 @@ def resolve_pointers(elf: ProofElfFile, places: Collection[int]) -> dict[int, Re
 
 
 def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
-    """Return the values that relocations with addends give some places, and the addresses of the addends."""
+    """Return the values of relocations with addends for some places, and the addresses of the addends."""
     memory = elf.memory
     start, size = elf.tag("DT_RELA"), elf.tag("DT_RELASZ")
     if start is None or size is None:
@@ -82,7 +82,7 @@ def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
                 kind, symbol = info & ((1 << shift) - 1), info >> shift
                 value = _value(elf, kind, symbol, relative, absolute)
                 where = at + number * record.size + 2 * memory.word
-                # Several relocations of one place are nothing that a linker writes.
+                # No linker writes several relocations for one place.
                 found[place] = None if value is None or place in found else value + addend, where
     return found
 
@@ -100,13 +100,13 @@ def _types(elf: ProofElfFile) -> tuple[set[int], set[int]]:
 
 
 def _is_pointer(name: str, ends: tuple[str, ...]) -> bool:
-    """Return whether the name of a relocation is the processor's and one of some ends: ``R_X86_64_64``."""
+    """Return whether the name of a relocation is the processor's and has one of these ends: ``R_X86_64_64``."""
     return any(name.removesuffix(end) in ("R_X86_64", "R_AARCH64", "R_PPC64", "R_PPC", "R_390", "R_LARCH", "R_RISCV")
                for end in ends if name.endswith(end))  # fmt: skip
 
 
 def _value(elf: ProofElfFile, kind: int, symbol: int, relative: set[int], absolute: set[int]) -> int | None:
-    """Return what a relocation adds its addend to, as an address of the file; None if other files decide."""
+    """Return the base of a relocation's addend, as an address of the file; None if it depends on other files."""
     if kind in relative:
         return 0
     table = elf.tag("DT_SYMTAB")
@@ -125,9 +125,9 @@ _STEP = 4096
 
 
 def table_size(elf: ProofElfFile, tag: str, address: int) -> int | None:
-    """Return the size in bytes of the table that an entry of the dynamic section leads to.
+    """Return the size in bytes of the table for an entry of the dynamic section.
 
-    None for a table that is damaged, and for one whose place other things depend on.
+    None for a damaged table, and for one that cannot be moved.
     """
     memory = elf.memory
     if tag == "DT_HASH":
@@ -147,10 +147,11 @@ def table_size(elf: ProofElfFile, tag: str, address: int) -> int | None:
 
 
 class _Lists(Record):
-    """The layout of the two levels of version lists: bytes of an entry, and where it has some numbers.
+    """The layout of the two levels of version lists: the size of an entry, and the offsets of some numbers in it.
 
-    These are how many entries of the second level belong to it, and the distances to the first of them and to the next
-    entry. ``own_size`` is the size of those, ``own_next_at`` where they have the distance to the next.
+    These are the number of its entries of the second level, and the distances to the first of them and to the next
+    entry. ``own_size`` is the size of an entry of the second level, ``own_next_at`` the offset of its distance to the
+    next.
     """
 
     size: int
@@ -187,7 +188,7 @@ def _versions_size(memory: ProgramMemory, address: int, count: int, lists: _List
 
 
 def symbol_count(elf: ProofElfFile) -> int | None:
-    """Return how many dynamic symbols a file has, None if no hash table says it."""
+    """Return the number of dynamic symbols of a file, None if no hash table has it."""
     plain, gnu = elf.tag("DT_HASH"), elf.tag("DT_GNU_HASH")
     if plain is not None:
         return elf.memory.number(plain + 4, 4)
@@ -196,7 +197,7 @@ def symbol_count(elf: ProofElfFile) -> int | None:
 
 
 def _gnu_hash(memory: ProgramMemory, address: int) -> tuple[int, int] | None:
-    """Return size and number of symbols of a hash table of GNU's kind, None where it is damaged."""
+    """Return size and number of symbols of a GNU hash table, None for a damaged one."""
     counts = [memory.number(address + 4 * number, 4) for number in range(3)]
     if None in counts:
         return None
@@ -246,9 +247,9 @@ def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
 
 
 def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the pointers and dynamic symbols whose value lies in ``[low, high)``: their addresses and values.
+    """Yield the pointers and dynamic symbols whose value is in ``[low, high)``: their addresses and values.
 
-    In a program that is not relocated any word may be a pointer, a number or text: none of those is given.
+    In a program that is not relocated any word may be a pointer, a number or text: none of those is yielded.
     """
     yield from _symbols(elf, low, high)
     yield from _with_addends(elf, low, high)
@@ -259,7 +260,7 @@ def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[
 
 
 def _tables(elf: ProofElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]]:
-    """Yield address and bytes of a table that the dynamic section leads to, in windows of whole records."""
+    """Yield address and bytes of a table of the dynamic section, in windows of whole records."""
     start, size = elf.tag(tag), elf.tag(size_tag)
     if start is None or size is None:
         return

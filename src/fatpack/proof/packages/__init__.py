@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def prove_package(before: View, after: View) -> PackageProofResult:
-    """Return whether ``after`` is the package ``before`` with less device code, or none the less, and nothing else.
+    """Return whether ``after`` is the package ``before`` with the same or less device code, and otherwise unchanged.
 
-    Of two files with the same bytes nothing more is read. Of others all is inflated, in windows; libraries go to
-    unnamed temporary files. Raises Unsupported for what is neither two wheels nor two conda packages of one form,
-    FormatError for a damaged one, and what proofs of libraries raise.
+    Of two files with the same bytes nothing more is read. Others are decompressed completely, in windows; libraries go
+    to unnamed temporary files. Raises Unsupported unless both are wheels, or conda packages of one form, FormatError
+    for a damaged one, and the errors of proofs of libraries.
     """
     form, other = _form(before), _form(after)
     if form != other:

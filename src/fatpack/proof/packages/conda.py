@@ -1,10 +1,10 @@
 """Proof that a conda package is another one with less device code: every file compared, every changed library proved.
 
-Both are read by Python's ``zipfile``, ``tarfile`` and ``json``. What may differ beside linked libraries are the build
-string in ``info/index.json``, of which the archives in a ``.conda`` have their names, and what ``info/paths.json`` says
-of the libraries and of the links to them.
+Both are read with Python's ``zipfile``, ``tarfile`` and ``json``. Besides linked libraries only two things may differ:
+the build string in ``info/index.json``, which is part of the names of the archives in a ``.conda``, and the entries of
+``info/paths.json`` about the libraries and the links to them.
 
-How we know: conda/ceps, CEP 26 for build strings, 34 for what describes a package, 35 for ``.conda``.
+How we know: conda/ceps, CEP 26 for build strings, 34 for the files that describe a package, 35 for ``.conda``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         def read(self, size: int, /) -> bytes: ...  # noqa: D102
 
 
-# The files that describe a conda package, as a proof reads them: JSON, by Python's ``json``.
+# The files that describe a conda package, parsed with Python's ``json``.
 
 INDEX, PATHS = "info/index.json", "info/paths.json"
 DESCRIPTION_NAMES = (INDEX, PATHS)
@@ -61,10 +61,10 @@ def compare_descriptions(
     ledger: DifferenceLog,
     chain: Sequence[str],
 ) -> tuple[str, str] | None:
-    """Note differences between both descriptions, given what both packages hold by name.
+    """Record differences between both descriptions; ``contents`` are the files of both packages by name.
 
-    Returns what the packages are called, as both indexes say; None if there is none. Raises BadValue for JSON that no
-    tool of conda writes.
+    Returns the names of the packages in both indexes; None if there is none. Raises BadValue for JSON that no tool of
+    conda writes.
     """
     parsed = {name: [_parsed(text, name, chain) for text in both] for name, both in texts.items()}
     for name in DESCRIPTION_NAMES:
@@ -113,7 +113,7 @@ def _compare_paths(
     if not ledger.same(f"{PATHS}: paths", *([entry.get("_path") for entry in part] for part in lists)):
         return
     changed = {name: pair for name, pair in contents.items() if pair[0] != pair[1]}
-    #: what links to changed libraries may be listed with: QUIRK(conda-build, rattler-build)
+    #: possible targets of links to changed libraries in the list: QUIRK(conda-build, rattler-build)
     targets = dict(changed.values())
     for was, now in zip(*lists, strict=True):
         name = str(now.get("_path"))
@@ -142,23 +142,23 @@ def _stated(entry: Mapping[str, Any]) -> PackageFiles:
     return str(entry.get("sha256")), size if isinstance(size, int) else -1
 
 
-# Two tar archives read forwards side by side, compressed as conda compresses them, by Python's ``tarfile``.
+# Two tar archives read in parallel, compressed as conda compresses them, with Python's ``tarfile``.
 
-#: what has to be as it was of every file
+#: properties of every file that must be unchanged
 SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
 
 
 class TarEntry(Record):
-    """A file, folder or link of an archive: ``content`` is read before the next entry, None for what has none."""
+    """A file, folder or link of an archive; ``content`` is read before the next entry, None for a folder or link."""
 
     info: tarfile.TarInfo
     content: MemberContent | None
 
 
 def read_tar_entries(view: View) -> Iterator[TarEntry]:
-    """Yield what is in an archive that zstd or bzip2 compressed.
+    """Yield the entries of an archive that is compressed with zstd or bzip2.
 
-    What it inflates to is drawn from the budget. Raises FormatError and LimitExceeded.
+    The decompressed bytes count against the budget. Raises FormatError and LimitExceeded.
     """
     reader = io.BufferedReader(_PiecesFile(_inflated(view)), limits.CHUNK)
     try:
@@ -171,7 +171,7 @@ def read_tar_entries(view: View) -> Iterator[TarEntry]:
         raise _damaged(error, view, "archive") from error
 
 
-#: what ``tarfile`` raises of damaged archives
+#: exceptions of ``tarfile`` for damaged archives
 _FAILURES = (tarfile.TarError, ValueError, OverflowError, EOFError)
 
 
@@ -181,7 +181,7 @@ def _damaged(error: Exception, view: View, field: str) -> BadValue:
 
 
 class _Content:
-    """A file of an archive. ``tarfile`` raises its own errors where the archive ends in it."""
+    """A file of an archive. ``tarfile`` raises errors of its own if the archive ends in it."""
 
     def __init__(self, file: IO[bytes], view: View, name: str) -> None:
         self._file, self._view, self._name = file, view, name
@@ -201,7 +201,7 @@ def _inflated(view: View) -> Iterator[bytes]:
 
 
 def _bunzipped(view: View) -> Iterator[bytes]:
-    """Yield what one or more bzip2 streams hold."""
+    """Yield the content of one or more bzip2 streams."""
     stream, size = bz2.BZ2Decompressor(), 0
     try:
         for piece in view.read_once():
@@ -223,7 +223,7 @@ def _bunzipped(view: View) -> Iterator[bytes]:
 
 
 class _PiecesFile(io.RawIOBase):
-    """Pieces as a file that is read forwards."""
+    """Pieces as a file that is read from start to end."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -247,27 +247,27 @@ class _PiecesFile(io.RawIOBase):
 #: LIMIT: bytes of a file that describes the package, each read whole
 _TEXT = 64 << 20
 
-#: what has to be as it was of every file of the outer archive
+#: properties of every file of the outer archive that must be unchanged
 _SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
 
 COMPARED = (
     "the order, names, owners, times, permissions and links of all files",
-    "the content of every file, byte for byte, but for changed libraries and the two files that describe the package",
-    "every changed library, as its own proof says",
-    "info/index.json but for the build string, which may get a word and _ in front",
-    "info/paths.json: digests and sizes of changed libraries and of links to them, and nothing else of it",
+    "the content of every file, byte for byte, except changed libraries and the two files that describe the package",
+    "every changed library, by a proof of its own",
+    "info/index.json except the build string, which may get a word and _ before it",
+    "info/paths.json except digests and sizes of changed libraries and of links to them",
 )
 NOT_COMPARED = (
-    "how the archives are compressed",
+    "the compression of the archives",
     "the package's file name: compare it with info/index.json",
 )
 
 
 def prove_conda(before: View, after: View) -> PackageProofResult:
-    """Return whether ``after`` is the conda package ``before`` with less device code, and nothing else.
+    """Return whether ``after`` is the conda package ``before`` with less device code, and otherwise unchanged.
 
-    Inflates all of both, in windows; libraries go to unnamed temporary files. Raises FormatError for what is no conda
-    package or damaged, and what proofs of libraries raise.
+    Decompresses all of both, in windows; libraries go to unnamed temporary files. Raises FormatError for a file that is
+    no conda package or damaged, and the errors of proofs of libraries.
     """
     work = _CondaComparison(DifferenceLog())
     if before.head(0, 4).startswith(magic_numbers.BZIP2):
@@ -330,7 +330,7 @@ _ENDING = ".tar.zst"
 
 
 def _kind(name: str) -> str:
-    """Return how the name of an archive in a ``.conda`` begins, "" for that of another file."""
+    """Return the prefix of the name of an archive in a ``.conda``, "" for another file."""
     return next((kind for kind in ("pkg-", "info-") if name.startswith(kind) and name.endswith(_ENDING)), "")
 
 
@@ -399,7 +399,7 @@ def _text(name: str, file: MemberContent) -> bytes:
 
 
 def _kept(file: MemberContent, into: IO[bytes]) -> PackageFiles:
-    """Return digest and size of a file; write it down if it may be a library that was changed."""
+    """Return digest and size of a file; write it to ``into`` if it may be a changed library."""
     digest, size = sha256(), 0
     is_library = False
     while block := file.read(limits.CHUNK):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ProvedLibrary(Record):
-    """A library that changed: its path in the package, and what its proof says."""
+    """A library that changed: its path in the package, and the result of its proof."""
 
     path: str
     verdict: ProofResult
@@ -22,9 +22,9 @@ class ProvedLibrary(Record):
 class PackageProofResult(Record):
     """The result of a proof of a package, whose ``kind`` is ``wheel`` or ``conda``.
 
-    ``is_proved`` is true if nothing differs that must not; ``differences`` are the first of what does, and
-    ``difference_count`` is how many there are. ``same_count`` files have the content that they had, ``libraries`` are
-    those that have not, and ``described`` the files that describe the package and changed.
+    ``is_proved`` is true if there is no forbidden difference; ``differences`` are the first of these, and
+    ``difference_count`` is their number. ``same_count`` files have the same content, ``libraries`` are the changed
+    libraries, and ``described`` the changed files that describe the package.
     """
 
     kind: str
@@ -41,12 +41,12 @@ class PackageProofResult(Record):
 
 
 def proved_file(view: View) -> ProvedFile:
-    """Return the name, size and digest of a package, which is read whole."""
+    """Return the name, size and digest of a package, which is read completely."""
     return ProvedFile(view.chain[-1] if view.chain else view.source.name, len(view), file_digest(view))
 
 
 def proved_same_bytes(kind: str, before: ProvedFile, after: ProvedFile) -> PackageProofResult:
-    """Return what is proved of two files with the same digest."""
+    """Return the result of a proof for two files with the same digest."""
     return PackageProofResult(
         kind, before, after, True, (), 0, 0, (), (), ("every byte: both files are the same",), ("what is in them",)
     )
@@ -55,7 +55,7 @@ def proved_same_bytes(kind: str, before: ProvedFile, after: ProvedFile) -> Packa
 def compare_libraries(
     name: str, before: View, after: View, ledger: DifferenceLog, libraries: list[ProvedLibrary]
 ) -> None:
-    """Prove a file of a package that changed; note a difference if it is no linked file, or not proved."""
+    """Prove a changed file of a package; record a difference if it is no linked file, or not proved."""
     if not before.head(0, 4).startswith((magic_numbers.ELF, magic_numbers.DOS)):
         ledger.differ(f"{name}: content", expected="as it was: it is no linked program", found="another")
         return

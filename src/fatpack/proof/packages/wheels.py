@@ -1,7 +1,7 @@
 """Proof that a wheel is another one with less device code: every file compared, every changed library proved.
 
-Both are read by Python's ``zipfile`` and ``csv``. What may differ beside linked libraries are three files that describe
-the wheel: the version in METADATA, the build tag in WHEEL, and RECORD, of which every line is checked.
+Both are read with Python's ``zipfile`` and ``csv``. Besides linked libraries only three files that describe the wheel
+may differ: the version in METADATA, the build tag in WHEEL, and RECORD, of which every line is checked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fatpack.proof.packages.verdict import ProvedLibrary
 
 
-# The files that describe a wheel, as a proof reads them: whole, by lines that end in a line feed and nowhere else.
+# The files that describe a wheel, read as a whole; lines end in a line feed and nowhere else.
 #
 # Source: binary distribution format (packaging.python.org, 2025): METADATA and WHEEL have headers as in mail, up
 # to the first empty line; RECORD is CSV with path, ``algorithm=digest`` and size.
@@ -58,14 +58,14 @@ def read_description(archive: zipfile.ZipFile, info: zipfile.ZipInfo, chain: Seq
 
 
 def metadata_version(metadata: str) -> str:
-    """Return the version that METADATA says, "" if it says none."""
+    """Return the version in METADATA, "" if it has none."""
     lines = _lines(metadata)
     number = _header(lines, "version")
     return "" if number is None else lines[number].partition(":")[2].strip()
 
 
 def compare_metadata(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
-    """Note a difference unless METADATA is unchanged except for the value of its first version."""
+    """Record a difference unless METADATA is unchanged except for the value of its first version."""
     old, new = _lines(before), _lines(after)
     for lines in (old, new):
         number = _header(lines, "version")
@@ -75,20 +75,20 @@ def compare_metadata(what: str, before: str, after: str, ledger: DifferenceLog) 
 
 
 def compare_wheel(what: str, before: str, after: str, ledger: DifferenceLog) -> None:
-    """Note a difference unless WHEEL is unchanged except for the value of one build tag, or a new one."""
+    """Record a difference unless WHEEL is unchanged except for the value of one build tag, or a new one."""
     old, new = _lines(before), _lines(after)
     was, now = _header(old, "build"), _header(new, "build")
     if now is not None and was is not None:
         old[was], new[now] = _without_value(old[was]), _without_value(new[now])
     elif now is not None:
         is_ended = new.pop(now).endswith("\n")
-        if not is_ended and now:  # it is the last line, and what ended the line before was not there
+        if not is_ended and now:  # it is the last line, and the line before had no end in the old file
             new[-1] = new[-1].removesuffix("\n").removesuffix("\r")
     _compare(what, old, new, ledger)
 
 
 def record_rows(record: str, ledger: DifferenceLog) -> list[list[str]]:
-    """Return the lines of RECORD as path, digest and size; what is no such line, or a second for a path, differs."""
+    """Return the lines of RECORD as path, digest and size; any other line, and a second one for a path, is reported."""
     try:
         rows = [row for row in csv.reader(io.StringIO(record, newline=""), strict=True) if row]
     except csv.Error as error:
@@ -114,7 +114,7 @@ def _header(lines: Sequence[str], name: str) -> int | None:
     """Return the number of the first header of a name, None if there is none."""
     for number, line in enumerate(lines):
         if not line.strip("\r\n"):
-            return None  # what follows is the description
+            return None  # the description follows
         if line.partition(":")[0].lower() == name and ":" in line:
             return number
     return None
@@ -134,28 +134,28 @@ def _compare(what: str, old: Sequence[str], new: Sequence[str], ledger: Differen
             return
 
 
-#: what has to be as it was of every file
+#: properties of every file that must be unchanged
 _SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
 
 COMPARED = (
-    "the order, names, times and permissions of all files, with folders named anew where the version is in their names",
-    "the content of every file, byte for byte, but for changed libraries and the three files that describe the wheel",
-    "every changed library, as its own proof says",
-    "METADATA but for its version, WHEEL but for its build tag",
+    "the order, names, times and permissions of all files, with folders renamed if the version is in their names",
+    "the content of every file, byte for byte, except changed libraries and the three files that describe the wheel",
+    "every changed library, by a proof of its own",
+    "METADATA except its version, WHEEL except its build tag",
     "every line of RECORD against the file that it names, by digest and size, and the files that it lists",
-    "what is before, between and behind the files: headers with their extra fields, the directory, comments",
+    "the bytes before, between and after the files: headers with their extra fields, the directory, comments",
 )
 NOT_COMPARED = (
-    "how files are compressed",
+    "the compression of files",
     "the wheel's file name: compare it with the version in METADATA and the build tag in WHEEL",
 )
 
 
 def prove_wheel(before: View, after: View) -> PackageProofResult:
-    """Return whether ``after`` is the wheel ``before`` with less device code, and nothing else.
+    """Return whether ``after`` is the wheel ``before`` with less device code, and otherwise unchanged.
 
-    Inflates all of both, in windows; libraries that changed go to unnamed temporary files. Raises FormatError for what
-    is no wheel or damaged, and what proofs of libraries raise.
+    Decompresses all of both, in windows; libraries that changed go to unnamed temporary files. Raises FormatError for a
+    file that is no wheel or damaged, and the errors of proofs of libraries.
     """
     ledger = DifferenceLog()
     try:
@@ -184,7 +184,7 @@ def prove_wheel(before: View, after: View) -> PackageProofResult:
 def has_inner_archives(view: View) -> bool:
     """Return whether a zip archive is a ``.conda``, and no wheel. Raises BadValue for a damaged one.
 
-    A ``.conda`` has metadata.json and two archives beside it, and nothing that only wheels have: conda/ceps, CEP 35.
+    A ``.conda`` has metadata.json and two archives beside it, and no file that only wheels have: conda/ceps, CEP 35.
     """
     try:
         with zipfile.ZipFile(ViewFile(view)) as archive:
@@ -296,7 +296,7 @@ class _WheelComparison:
         return record_rows(text, self._ledger)
 
     def _compare_record(self) -> None:
-        """Compare which files both RECORDs list, and which of them with a digest and a size."""
+        """Compare the files that both RECORDs list, and whether they have a digest and a size."""
         old, new = self._lines
         listed = [(self._renamed(path), bool(stated), bool(size)) for path, stated, size in old]
         found = [(path, bool(stated), bool(size)) for path, stated, size in new]
@@ -311,13 +311,13 @@ _HASHES = ("sha256", "sha384", "sha512")
 
 
 def _hidden(was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> tuple[str, str]:
-    """Return what both names have behind a NUL, where ``zipfile`` ends them."""
+    """Return the bytes of both names after a NUL, at which ``zipfile`` cuts them."""
     old, new = (info.orig_filename.partition("\0")[1:] for info in (was, now))
     return "".join(old), "".join(new)
 
 
 def _stem(archive: zipfile.ZipFile, view: View) -> str:
-    """Return what the folder of a wheel's description is called in front of ``.dist-info``. Raises BadValue."""
+    """Return the name of the wheel's ``.dist-info`` folder before that suffix. Raises BadValue."""
     folders = {name.partition("/")[0] for name in archive.namelist() if "/" in name}
     found = sorted(folder for folder in folders if folder.endswith(".dist-info"))
     if len(found) != 1:
@@ -333,7 +333,7 @@ def _stem(archive: zipfile.ZipFile, view: View) -> str:
 
 
 def copy_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
-    """Write a file of an archive into another file, from its beginning."""
+    """Copy a file of an archive into another file, from its beginning."""
     with archive.open(info) as file:
         while block := file.read(limits.CHUNK):
             into.write(block)

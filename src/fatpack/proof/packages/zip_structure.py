@@ -2,13 +2,13 @@
 
 ::
 
-    bytes before the archive         as they were
-    per file   local header          unchanged except method, CRC-32, sizes and name: those of the directory
-               data                  (compared as content)
-               [sizes behind]        those of the directory
-               gap                   as it was
-    directory  entries               unchanged except the same, and the offsets of files
-    [Zip64]    end, comment, rest    unchanged except number, size and offset of the directory
+        bytes before the archive         unchanged
+        per file   local header          unchanged except method, CRC-32, sizes and name: those of the directory
+                   data                  (compared as content)
+                   [sizes after it]      those of the directory
+                   gap                   unchanged
+        directory  entries               unchanged except the same, and the offsets of files
+        [Zip64]    end, comment, rest    unchanged except number, size and offset of the directory
 
 Read by ``struct`` and Python's ``zipfile``. How we know: PKWARE's APPNOTE.TXT 6.3.10, section 4.
 """
@@ -33,26 +33,26 @@ _LOCAL, _ENTRY = struct.Struct("<4s5H3I2H"), struct.Struct("<4s6H3I5H2I")
 _END, _END_64, _LOCATOR = struct.Struct("<4s4H2IH"), struct.Struct("<4sQ2H2I4Q"), struct.Struct("<4sIQI")
 _FULL_16, _FULL = 0xFFFF, 0xFFFFFFFF
 
-#: bits of the flags that say how a file is compressed (1 and 2), where its sizes are (3), how its name is spelled (11)
+#: flags for the compression level (bits 1 and 2), for sizes after the data (3), for the encoding of the name (11)
 _FREE, _SIZES_BEHIND = 0x80E, 0x8
 
 #: versions needed to extract: of files that are stored, that are deflated, and of Zip64
 _NEEDED = (10, 20, 45)
 
-#: methods: stored as it is, deflate
+#: methods: stored, deflate
 _STORED, _DEFLATED = 0, 8
 
 #: extra fields: of Zip64, and Info-ZIP's name in UTF-8
 _WIDE, _NAME = 0x0001, 0x7075
 
-#: LIMIT: bytes behind the directory: Zip64's records, the end and a comment of 64 KiB have fewer.
+#: LIMIT: bytes after the directory: Zip64's records, the end and a comment of 64 KiB have fewer.
 _TAIL = 1 << 17
 
 
 def compare_zip_structure(
     old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: DifferenceLog
 ) -> None:
-    """Compare everything but content and names of files, of which both have as many. Raises Truncated."""
+    """Compare everything except content and names of files, of which both have as many. Raises Truncated."""
     one, other = _ZipFrame(old, before), _ZipFrame(new, after)
     if one.order != other.order:
         ledger.differ("order in which the data of files lie", expected="as before", found="another")
@@ -103,7 +103,7 @@ def _is_same(one: _ZipFrame, other: _ZipFrame, number: int) -> bool:
 
 
 class _ZipFrame:
-    """One archive. ``order`` are the numbers of its files, in the directory, by where their data lie."""
+    """One archive. ``order`` are the numbers of its files, in the directory, sorted by the offset of their data."""
 
     def __init__(self, archive: zipfile.ZipFile, view: View) -> None:
         self.view = view
@@ -123,7 +123,7 @@ class _ZipFrame:
         self.prefix = 0, first
 
     def local(self, number: int) -> tuple[object, ...]:
-        """Return a local header; None means the same as the directory has."""
+        """Return a local header; None means the same value as in the directory."""
         info, at = self.files[number], self.files[number].header_offset
         fields = _LOCAL.unpack(self.view.read(at, _LOCAL.size))
         magic, needed, flags, method, time, date, crc, stored_size, size, name_size, extra_size = fields
@@ -143,7 +143,7 @@ class _ZipFrame:
         return magic, needed, flags & ~_FREE, method, time, date, *told, spelled, rest
 
     def entry(self, number: int) -> tuple[object, ...]:
-        """Return an entry of the directory, without what ``zipfile`` needs to find and to check the content."""
+        """Return an entry of the directory, without the fields that ``zipfile`` uses to find and check the content."""
         at, info = self._entries[number], self.files[number]
         fields = _ENTRY.unpack(self.view.read(at, _ENTRY.size))
         magic, made_by, needed, flags, _, time, date, *_, disk, internal, external, _ = fields
@@ -160,16 +160,16 @@ class _ZipFrame:
         return self.view.read(at + _ENTRY.size, _ENTRY.unpack(self.view.read(at, _ENTRY.size))[10])
 
     def data(self, number: int) -> tuple[int, int]:
-        """Return where the stored bytes of a file begin and end."""
+        """Return the begin and end of the stored bytes of a file."""
         info = self.files[number]
         fields = _LOCAL.unpack(self.view.read(info.header_offset, _LOCAL.size))
         at = info.header_offset + _LOCAL.size + sum(fields[-2:])
         return at, at + info.compress_size
 
     def is_ended(self, number: int) -> bool:
-        """Return whether a file ends where its stored bytes do; readers ignore the bytes after its end.
+        """Return whether a file ends at the end of its stored bytes; readers ignore the bytes after its end.
 
-        Other methods than deflate are not checked, and the answer is no.
+        Methods other than deflate are not checked, and the answer is no.
         """
         info, (at, end) = self.files[number], self.data(number)
         if info.compress_type == _STORED:
@@ -184,11 +184,11 @@ class _ZipFrame:
                 stream.decompress(data, WINDOW)
                 data = stream.unconsumed_tail
         while not stream.eof and stream.decompress(b"", WINDOW):
-            pass  # what it made of the last bytes, and held back
+            pass  # the decompressed result of the last bytes
         return stream.eof and at == end and not stream.unused_data
 
     def gap(self, place: int) -> tuple[int, int]:
-        """Return where bytes lie between the data of a file and the next one, or the directory."""
+        """Return the range of bytes between the data of a file and the next one, or the directory."""
         info = self.files[self.order[place]]
         is_last = place + 1 == len(self.order)
         end = self._start if is_last else self.files[self.order[place + 1]].header_offset
@@ -198,7 +198,7 @@ class _ZipFrame:
         return at, end
 
     def _behind(self, info: zipfile.ZipInfo, at: int) -> int:
-        """Return how many bytes of sizes are behind the data of a file; 0 for others than those of the directory."""
+        """Return the size of the sizes after the data of a file; 0 if they differ from those of the directory."""
         found = self.view.head(at, 24)
         for signature in (magic_numbers.ZIP_DESCRIPTOR, b""):
             for form in ("<3I", "<I2Q"):
@@ -250,7 +250,7 @@ class _ZipFrame:
 
 
 def _parts(extra: bytes) -> list[tuple[int, bytes]]:
-    """Return extra fields, by their numbers; what is none at the end gets the number -1."""
+    """Return extra fields with their numbers; invalid bytes at the end get the number -1."""
     found, at = [], 0
     while at + 4 <= len(extra):
         number, size = struct.unpack_from("<2H", extra, at)
@@ -262,7 +262,7 @@ def _parts(extra: bytes) -> list[tuple[int, bytes]]:
 
 
 def _extra(extra: bytes, values: tuple[int, ...], name: bytes) -> list[tuple[int, bytes | None]]:
-    """Return extra fields but that of Zip64 with such values; None means the name in UTF-8."""
+    """Return extra fields except Zip64's with such values; None means the name in UTF-8."""
     found: list[tuple[int, bytes | None]] = []
     for number, body in _parts(extra):
         wide = [value for (value,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8])]

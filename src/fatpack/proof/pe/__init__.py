@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 #: Sections of device code: names in objects, and as linkers cut them.
 _SECTIONS = (b".nv_fatbin", b".nv_fatb", b"__nv_relfatbin", b"__nv_rel", b".hip_fatbin", b".hip_fat")
 
-#: Sections whose images records describe one by one, with their names as linkers cut them, and a table for tools.
+#: Sections whose images records describe one by one, also with the names that linkers truncate, and a table for tools.
 _IMAGES = (b".llvm.offloading", b".llvm.of", b".llvm", b"__CLANG_", b"OFFLOAD_")
 _FOR_TOOLS = (b".tgtimg",)
 
 COMPARED = (
     "the memory image of both files: the headers and every section, with its rights, what is zero, and all bytes",
     "base relocations, imports, exports and exception tables, which are part of that image, byte for byte",
-    "what the headers state of the file: sizes and offsets of sections, CheckSum, SizeOfInitializedData, debug data",
+    "the headers' numbers about the file: sizes and offsets of sections, CheckSum, SizeOfInitializedData, debug data",
     "the pointers of registration records",
-    "all other words that the loader relocates, and exports: none leads to where a container was",
+    "all other words that the loader relocates, and exports: none leads to the old place of a container",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
     "images that records of OpenMP and SYCL describe: each is equal, or zeros from its first byte to its last",
     "COFF symbols, padding and an overlay",
 )
 NOT_COMPARED = (
     "addresses of device code that instructions compute: code that leads to a container without a record",
-    "whether a device can run what is left",
+    "whether a device can run the remaining images",
 )
 
 
 def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCodeComparison, tuple[ChangedRange, ...]]:
-    """Compare two PE images; return what became of the device code, and all ranges that may differ.
+    """Compare two PE images; return the comparison of device code, and all ranges that may differ.
 
     Raises FormatError for a damaged file.
     """
@@ -65,7 +65,7 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     changed = [ChangedRange(*each, "size, offset or checksum in the headers") for each in words]
     if old.directory(CERTIFICATES) != new.directory(CERTIFICATES):
         at = old.directory_at(CERTIFICATES)
-        changed.append(ChangedRange(at, at + 8, "signature, which is taken out"))
+        changed.append(ChangedRange(at, at + 8, "signature, which is removed"))
     return device, (*device.changed, *changed)
 
 
@@ -78,7 +78,7 @@ def _ranges(pe: ProofPeFile, names: Collection[bytes]) -> list[Range]:
 
 
 def _pointers(memory: ProgramMemory, places: Collection[int]) -> dict[int, RecordPointer]:
-    """Return what pointers of an image hold: the word in place, as an address that counts from the image's base."""
+    """Return the values of pointers of an image: the word in place, as an address relative to the image's base."""
     found = {}
     for place in places:
         word = memory.number(place, memory.word)

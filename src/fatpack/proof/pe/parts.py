@@ -1,7 +1,7 @@
-"""The headers of an edited PE image, and its debug directory: which words may differ, and what they must hold.
+"""The headers of an edited PE image, and its debug directory: the words that may differ, and their required values.
 
-An edit takes device code's pages out of the file and moves what follows. Addresses stay, so only offsets, sizes in the
-file and the checksum change (Microsoft's PE format specification).
+An edit removes device code's pages from the file and moves the bytes after them. Addresses stay, so only offsets, sizes
+in the file and the checksum change (Microsoft's PE format specification).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # References of a PE image into device code: words that the loader relocates, and exports.
 #
 # Base relocations come in blocks: the address of a page, the bytes of the block, then 16 bits for each word, four of
-# which say how it is changed (Microsoft's PE format specification, "The .reloc Section").
+# which are the type of the relocation (Microsoft's PE format specification, "The .reloc Section").
 
 _EXPORTS, _RELOCATIONS = 0, 5
 
@@ -42,13 +42,13 @@ _EXPORT_COUNT_AT, _EXPORT_TABLE_AT = 20, 28
 
 
 class PointersToDeviceCode:
-    """The pointers and exports of an image, by where they lead."""
+    """The pointers and exports of an image, by their values."""
 
     def __init__(self, pe: ProofPeFile) -> None:
         self._pe = pe
 
     def __call__(self, memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yield the pointers and exports that lead to addresses in ``[low, high)``: where they are, and these."""
+        """Yield the pointers and exports with values in ``[low, high)``: their addresses and values."""
         yield from self._exports(memory, low, high)
         start, size = self._pe.directory(_RELOCATIONS)
         at = start
@@ -74,7 +74,7 @@ class PointersToDeviceCode:
 
 
 def _relocated(memory: ProgramMemory, page: int, entries: bytes, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the words of a page that are relocated and lead between two addresses."""
+    """Yield the relocated words of a page with values between two addresses."""
     word, kind = memory.word, _WHOLE_WORD[memory.word]
     stretch = memory.stretch(page)
     if stretch is None:
@@ -102,7 +102,7 @@ _MOST_DEBUG = 256
 def compare_headers(
     before: ProofPeFile, after: ProofPeFile, ranges: Sequence[Range], ledger: DifferenceLog
 ) -> list[Range]:
-    """Check the numbers that an edit may change; return the words in memory where they are, in order.
+    """Check the numbers that an edit may change; return the words in memory that hold them, in order.
 
     ``ranges`` held device code.
     """
@@ -168,9 +168,10 @@ def _compare_checksum(before: ProofPeFile, after: ProofPeFile, ledger: Differenc
 
 
 def expected_checksum(pe: ProofPeFile) -> int:
-    """Return what the checksum of an image must be: the sum of its 16-bit words with carries, and its size.
+    """Return the required checksum of an image: the sum of its 16-bit words with carries, and its size.
 
-    As ImageHlp's CheckSumMappedFile computes it. Adding carries is counting modulo 65535, which long integers do fast.
+    ImageHlp's CheckSumMappedFile computes the same. Adding carries is counting modulo 65535, which long integers do
+    fast.
     """
     view, at, total = pe.view, pe.optional_at + _CHECKSUM_AT, 0
     is_zero = True
@@ -187,7 +188,7 @@ def expected_checksum(pe: ProofPeFile) -> int:
 
 
 def _compare_debug(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLog) -> list[int]:
-    """Compare what the debug directory leads to by file offset; return the addresses of these offsets."""
+    """Compare the data at the file offsets in the debug directory; return the addresses of these offsets."""
     start, size = before.directory(DEBUG)
     words = []
     for number in range(min(size // _DEBUG_ENTRY.size, _MOST_DEBUG)):
@@ -213,12 +214,12 @@ def _compare_debug(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLo
 
 # Parts of a PE file outside its memory image: COFF symbols and their strings, padding, and an overlay.
 #
-# A certificate table, which signs a file, is wrong after any edit: an edited file has none.
+# A certificate table signs a file, and is invalid after any edit: an edited file has none.
 
 #: A COFF symbol: name, value, number of the section, type, class, number of records that follow.
 _SYMBOL = struct.Struct("<8sIhHBB")
 
-#: Certificates begin at a multiple of this, behind zeros.
+#: Certificates begin at a multiple of this, after zeros.
 _ALIGN = 8
 
 
@@ -229,9 +230,9 @@ def compare_non_loaded(
     is_same: bool,
     ledger: DifferenceLog,
 ) -> None:
-    """Compare symbols, and the bytes that belong to no section. ``moves`` says where containers went.
+    """Compare symbols, and the bytes that belong to no section. ``moves`` are the moves of containers.
 
-    ``is_same`` says that the files are equal, so that a signature holds.
+    ``is_same``: the files are equal, so that a signature is valid.
     """
     _compare_symbols(before, after, moves, ledger)
     ours, theirs = before.view, after.view
@@ -246,7 +247,7 @@ def compare_non_loaded(
 
 
 def _unsigned(ours: View, theirs: View, before: ProofPeFile, after: ProofPeFile) -> View:
-    """Return a file without its certificates, and without the zeros in front of them that the other lacks."""
+    """Return a file without its certificates, and without the zeros before them that the other lacks."""
     surplus = (len(ours) - _end(before)) - (len(theirs) - _end(after))
     if 0 < surplus < _ALIGN and ours.is_zero(len(ours) - surplus):
         return ours.slice(0, len(ours) - surplus)
@@ -254,12 +255,12 @@ def _unsigned(ours: View, theirs: View, before: ProofPeFile, after: ProofPeFile)
 
 
 def _end(pe: ProofPeFile) -> int:
-    """Return where the last part of a file ends."""
+    """Return the end of the last part of a file."""
     return max((stop for _, stop, _ in _parts(pe, pe, pe.view)), default=0)
 
 
 def _symbols_end(pe: ProofPeFile) -> int:
-    """Return where the string table behind the symbols ends."""
+    """Return the end of the string table after the symbols."""
     strings = pe.symbol_offset + pe.symbol_count * _SYMBOL.size
     return strings + max(4, int.from_bytes(pe.view.head(strings, 4), "little"))
 
@@ -282,7 +283,7 @@ def _compare_symbols(
     size = before.symbol_count * _SYMBOL.size
     end, new_end = _symbols_end(before), _symbols_end(after)
     if end > len(before.view) or new_end > len(after.view) or before.symbol_count != after.symbol_count:
-        # Bytes that are no table in the first file belong to no part, and are compared as such.
+        # If these bytes are no table in the first file, they belong to no part, and are compared as such.
         if end <= len(before.view):
             ledger.differ("symbol table", offset=after.symbol_offset, expected="in the file, as it was")
         return

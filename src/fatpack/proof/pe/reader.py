@@ -1,7 +1,6 @@
-"""PE images as LIEF reads them: the only module that knows it.
+"""PE images, read with LIEF, which only this module imports.
 
-LIEF gets the headers alone. It would read a whole image into memory, twice, and what it reads there is compared as
-bytes.
+LIEF gets the headers alone. It would read a whole image into memory, twice, and the proof compares that as bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _DIRECTORIES = {4: 96, 8: 112}
 
 
 class ProofPeSection(Record):
-    """A section header by the names of the specification; ``at`` is its address."""
+    """A section header with the field names of the specification; ``at`` is its address."""
 
     at: int
     name: bytes
@@ -53,7 +52,7 @@ class ProofPeSection(Record):
 class ProofPeFile(Record):
     """A PE image: numbers of its headers, its sections and its memory image.
 
-    Addresses count from the image's base. ``optional_at`` is where the optional header is, ``directories`` are
+    Addresses count from the image's base. ``optional_at`` is the offset of the optional header, ``directories`` are
     address and size of each data directory.
     """
 
@@ -70,7 +69,7 @@ class ProofPeFile(Record):
     memory: ProgramMemory
 
     def name_of(self, section: ProofPeSection) -> bytes:
-        """Return a section's name; GNU ld keeps those of more than 8 bytes behind the COFF symbols."""
+        """Return a section's name; GNU ld stores names of more than 8 bytes after the COFF symbols."""
         digits = section.name[1:]
         if not self.symbol_offset or section.name[:1] != b"/" or not digits.isdigit():
             return section.name
@@ -87,7 +86,7 @@ class ProofPeFile(Record):
 
 
 def read_pe(view: View) -> ProofPeFile:
-    """Return what a proof needs of a PE image. Raises FormatError for a damaged one."""
+    """Return a PE image as a proof needs it. Raises FormatError for a damaged one."""
     image = _parsed(view, _HEAD)
     size = 0 if image is None else image.optional_header.sizeof_headers
     if size > _HEAD:
@@ -100,11 +99,11 @@ def read_pe(view: View) -> ProofPeFile:
 def _parsed(view: View, size: int) -> Any:
     """Return LIEF's image of the first bytes of a file, None if it finds none in them.
 
-    It complains of all that is missing behind them, so it is told to be silent meanwhile.
+    LIEF would log all parts missing after them, so its log is disabled meanwhile.
     """
     import lief
 
-    # nanobind complains at the interpreter's end of objects that LIEF's own module keeps.
+    # At exit, nanobind reports leaks of objects that LIEF's own module keeps.
     lief.disable_leak_warning()
     config = lief.PE.ParserConfig()
     for name in ("parse_exports", "parse_imports", "parse_reloc", "parse_rsrc", "parse_signature", "parse_exceptions"):
@@ -170,7 +169,7 @@ def _section(at: int, each: Any) -> ProofPeSection:
 
 
 def _stretches(view: View, sections: Sequence[ProofPeSection], headers: int, align: int) -> list[LoadedRange]:
-    """Return what the loader puts into memory: the headers, and each section up to the end of its last page.
+    """Return the ranges that the loader maps: the headers, and each section up to the end of its last page.
 
     Raises BadValue for sections that overlap or are not in the file.
     """
@@ -188,7 +187,7 @@ def _stretches(view: View, sections: Sequence[ProofPeSection], headers: int, ali
                 format=FORMAT,
                 offset=view.offset(each.at),
                 field="section header",
-                hint="what such a program has in memory cannot be proved",
+                hint="the memory of such a program cannot be proved",
                 chain=view.chain,
             )
         flags = f"{each.flags:#x}"
