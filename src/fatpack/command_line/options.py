@@ -158,7 +158,7 @@ def _position(text: str) -> tuple[int, int]:
     if "/" in text:
         outer = text.partition("/")[0]
         hint = f"--image {outer} means the image around it: extract that, and then from its file"
-        raise UsageError(f"--image {text[:40]!r} lies inside another image", hint=hint)
+        raise UsageError(f"--image {text[:40]!r} is inside another image", hint=hint)
     if not (dot and all(part.isascii() and part.isdecimal() and len(part) < 10 for part in (container, index))):
         raise UsageError(f"--image {text[:40]!r} is no position", hint="as inspect prints it: --image 0.2")
     return int(container), int(index)

@@ -58,7 +58,7 @@ def nothing_selected(
     """Return the error for an edit of no image; ``nested`` are the positions of images inside others that match."""
     if nested:
         return NothingSelected(
-            f"image {nested[0]} lies inside another image",
+            f"image {nested[0]} is inside another image",
             hint="extract the image around it and edit that",
             chain=host.chain,
         )
