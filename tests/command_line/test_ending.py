@@ -1,4 +1,4 @@
-"""The process of a stand-in ends as it is, without taking the interpreter down: nothing may be lost by that."""
+"""The process of a command ends as it is, without taking the interpreter down: nothing may be lost by that."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from shutil import copyfile
 
 import pytest
 from tests.laws.rooms import FIXTURES
+
+from fatpack import commands
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -26,12 +28,25 @@ COMMANDS = {
     "fatbinary": ["fatbinary", "--help"],
     "refused": ["cuobjdump", "--nothing"],
     "missing": ["roc-obj-ls", "missing.o"],
+    "inspect": ["inspect", OBJECT, "--kernels"],
+    "inspect-json": ["inspect", OBJECT, "--json"],
+    "inspect-missing": ["inspect", "missing.o"],
+    "check": ["check", OBJECT, "--require", "sm_80"],
+    "help": ["slim", "--help"],
 }
 
 
 def run(program: str, *words: str, redirected: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    shell = f'exec "$0" -c "$1" tool "${{@:2}}" {redirected}'
-    command = ["bash", "-c", shell, sys.executable, program, *words]
+    shell = f'exec "$0" -c "$1" "${{@:2}}" {redirected}'
+    command = [
+        "bash",
+        "-c",
+        shell,
+        sys.executable,
+        program,
+        *(() if words[0] in commands.COMMANDS else ("tool",)),
+        *words,
+    ]
     return subprocess.run(command, env={**ENVIRONMENT, **more}, capture_output=True, text=True)
 
 
@@ -76,6 +91,13 @@ def test_the_interpreter_is_not_taken_down_and_what_was_registered_for_the_end_i
     assert run(program + ENDING, *COMMANDS["roc-obj-ls"]).stderr == "registered\n"
 
 
+def test_libraries_of_others_are_taken_down(here: Path) -> None:
+    late = "import os\nclass Late:\n    def __del__(self, write=os.write): write(2, b'taken down\\n')\nlate = Late()\n"
+    (here / "other.py").write_text(late)
+    program = "import sys; sys.path.insert(0, ''); import other; from fatpack.main import main; sys.exit(main())"
+    assert run(program, "inspect", OBJECT).stderr == "taken down\n"
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_programs_are_waited_for_and_temporary_files_are_gone(here: Path, code: int) -> None:
     """Of nvdisasm, which reads a cubin that was written for it."""
@@ -113,6 +135,8 @@ def test_all_children_of_a_loop_have_ended(here: Path) -> None:
         ["roc-obj", "-o", "out", "hip.o"],
         ["llvm-objdump", "--offloading", "hip.o"],
         ["nvprune", "-arch", "sm_80", "-o", "y", OBJECT],
+        ["extract", OBJECT, "-d", "out"],
+        ["slim", OBJECT, "--for", "sm_80", "--allow-empty", "-o", "y"],
     ],
     ids=lambda words: words[0],
 )

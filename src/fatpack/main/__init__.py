@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             if argv is None:
                 gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
-    if argv is None and arguments[:1] == ["tool"]:
+    if argv is None and not _others_loaded():
         _end(outcome.code)
     return outcome.code
 
@@ -55,11 +55,20 @@ def _escape_what_stdout_lacks() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # it is the interpreter's own
 
 
-def _end(code: int) -> NoReturn:
-    """End the process of a stand-in as it is: taking the interpreter down costs a sixth of starting a bare one.
+#: Packages that leave nothing for the end of the interpreter. ``__main__`` is the script that calls :func:`main`.
+_CLEAN = frozenset(("__main__", "_virtualenv", "click", "fatpack"))
 
-    Stand-ins leave nothing for that: their files are closed, and their threads and programs have ended. What others
-    have registered for the end (a tool that measures coverage) is done. Of other commands that cannot be said.
+
+def _others_loaded() -> bool:
+    """Return whether a library of others is loaded, beside click and the standard library."""
+    return not {name.partition(".")[0] for name in sys.modules} - sys.stdlib_module_names <= _CLEAN
+
+
+def _end(code: int) -> NoReturn:
+    """End the process as it is: taking the interpreter down costs a sixth of starting a bare one.
+
+    A command leaves nothing for that: its files are closed, and its threads and programs have ended. What others have
+    registered for the end (a tool that measures coverage) is done. Of libraries of others that cannot be said.
     """
     import atexit
 

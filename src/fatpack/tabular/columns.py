@@ -9,6 +9,7 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.model import Finding
 from fatpack.record import Record
+from fatpack.tabular import SCHEMA, SUBJECTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from fatpack.scanner import FoundImage
 
     AnyRow: TypeAlias = "ImageRow | KernelRow"
-
-
-#: The version of the columns, in the metadata of Parquet files.
-SCHEMA = "fatpack.rows/1"
-
-#: File formats for rows.
-FORMATS = ("jsonl", "csv", "parquet")
 
 
 class Row(Record):
@@ -121,10 +115,9 @@ class KernelRow(Row):
 
 
 #: kind of rows → their record, and the value of the column ``row``
-TABLES: Mapping[str, tuple[type[ImageRow] | type[KernelRow], str]] = {
-    "images": (ImageRow, "image"),
-    "kernels": (KernelRow, "kernel"),
-}
+TABLES: Mapping[str, tuple[type[ImageRow] | type[KernelRow], str]] = dict(
+    zip(SUBJECTS, ((ImageRow, "image"), (KernelRow, "kernel")), strict=True)
+)
 
 #: column → what it means
 MEANING = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from fatpack.errors import FormatError, Unsupported
-from fatpack.tabular.columns import SCHEMA, list_columns
+from fatpack.tabular import SCHEMA
+from fatpack.tabular.columns import list_columns
 from fatpack.tabular.text import belongs_to_files, to_utf8
 
 try:

@@ -14,9 +14,10 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack import codecs
 from fatpack.binary import archive
+from fatpack.commands.inspect import KEYS
 from fatpack.commands.inspect.record import make_file_record
-from fatpack.commands.inspect.totals import KEYS, totals_table
 from fatpack.commands.inspect.totals import compute_totals as add_up
+from fatpack.commands.inspect.totals import totals_table
 from fatpack.formats.cuda_fatbin import entry
 from fatpack.io.source import PiecesSource
 from fatpack.main import main

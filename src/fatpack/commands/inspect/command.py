@@ -17,11 +17,11 @@ from fatpack.command_line.options import (
     max_inflated_option,
 )
 from fatpack.command_line.param_types import FILE, FILE_TARGET, INPUT, ChoiceListType, ChoiceType, OffsetType
-from fatpack.commands.inspect.totals import KEYS
+from fatpack.commands.inspect import KEYS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINE, error_message, exit_code
-from fatpack.tabular.columns import FORMATS, TABLES
-from fatpack.tabular.columns import SCHEMA as ROWS
+from fatpack.tabular import FORMATS, SUBJECTS
+from fatpack.tabular import SCHEMA as ROWS
 from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import write_lines
 
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @click.option("--rows", type=ChoiceType(FORMATS), help=f"Write one flat record per image, {ROWS}.")
 @click.option(
     "--rows-of",
-    type=ChoiceType(TABLES),
+    type=ChoiceType(SUBJECTS),
     default="images",
     help="With --rows: a row per image or per kernel.",
     show_default=True,

@@ -7,10 +7,8 @@ import sys
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style, write_text
 from fatpack.command_line.terminal import get_style as terminal_style
-from fatpack.command_line.trees import ShownFile
 from fatpack.commands.inspect.record import FileInspection, InspectOptions, failure_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
-from fatpack.commands.inspect.totals import Totals, compute_totals, totals_table
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import finding
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeGuard
 
-    from fatpack.command_line.trees import TreeListing
+    from fatpack.command_line.trees import ShownFile, TreeListing
     from fatpack.commands.inspect.listing import AnyFile, ContainerRecord, FileRecord, OptionalFacts
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.nested import NestedFile
@@ -57,6 +55,8 @@ class InspectTrees(Record):
 
     def __call__(self, leaf: InputFile) -> ShownFile:
         """Return what is shown of a leaf."""
+        from fatpack.command_line.trees import ShownFile
+
         if leaf.error is not None:
             failed = failure_record(leaf.path, leaf.error)
             return self._shown(failed, exit_code(leaf.error), is_file=not leaf.package)
@@ -68,6 +68,8 @@ class InspectTrees(Record):
             return self._of(leaf.path, leaf.view)
 
     def _of(self, path: str, view: View) -> ShownFile:
+        from fatpack.command_line.trees import ShownFile
+
         try:
             is_brief = self.form == "lines" and not self.verbose and not self.options.kernels
             record, code = inspect_view(view, self.options, is_brief=is_brief, keep=self.keep)
@@ -79,6 +81,7 @@ class InspectTrees(Record):
         return self._shown(record, code, images=count, size=len(view))
 
     def _shown(self, record: AnyFile, code: int, **facts: Any) -> ShownFile:
+        from fatpack.command_line.trees import ShownFile
         from fatpack.text.json import PreparedJson, json_text
 
         error = record["error"]["message"] if record.get("error") else ""
@@ -90,6 +93,8 @@ class InspectTrees(Record):
         elif self.form == "sums":
             content = None
             if not error and has_containers(record):
+                from fatpack.commands.inspect.totals import compute_totals
+
                 totals = compute_totals([record], self.by)
                 content = (problem_lines(record["path"], record), totals)
                 if facts.get("images") is not None:
@@ -388,6 +393,7 @@ def show_totals(
     The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
     it. Containers state how large their images are and for what: only the sums by kernel take inflating.
     """
+    from fatpack.commands.inspect.totals import totals_table
     from fatpack.text.json import json_pieces
 
     needs_kernels = "kernel" in by
@@ -410,6 +416,8 @@ class _TotalsOverFiles:
     def __init__(self, options: InspectOptions, by: Sequence[str], exclude: tuple[str, ...]) -> None:
         self._options, self._by, self._exclude = options, by, exclude
         self._trees: TreeListing | None = None
+        from fatpack.commands.inspect.totals import Totals
+
         self.sums = Totals(by)
         self.code = FINE
         #: Zeros after nothing but errors would look like an answer.

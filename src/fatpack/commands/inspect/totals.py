@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from fatpack.commands.inspect.listing import AnyImage, ContainerRecord, FileRecord, ImageRecord
     from fatpack.text.style import Style
 
-#: what ``--by`` takes
-KEYS = ("arch", "form", "kernel", "file")
-
 #: key → the columns of its values
 _COLUMNS = {"arch": ("arch", "form"), "form": ("form",), "kernel": ("kernel",), "file": ("file",)}
 

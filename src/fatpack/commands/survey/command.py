@@ -24,7 +24,7 @@ from fatpack.commands.survey.engines import ENGINES
 from fatpack.commands.survey.worker import FORMATS
 from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, MALFORMED, UNSUPPORTED
-from fatpack.tabular.columns import SCHEMA, TABLES
+from fatpack.tabular import SCHEMA, SUBJECTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 )
 @click.option(
     "--rows-of",
-    type=ChoiceType(TABLES),
+    type=ChoiceType(SUBJECTS),
     default="images",
     help="Write a row per image or per kernel.",
     show_default=True,

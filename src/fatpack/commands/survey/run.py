@@ -11,7 +11,8 @@ from fatpack.concurrency.signals import DeferSignals
 from fatpack.exit_codes import worst_exit_code
 from fatpack.inputs.walk import TreeWalk
 from fatpack.record import Record
-from fatpack.tabular.columns import SCHEMA, TABLES
+from fatpack.tabular import SCHEMA
+from fatpack.tabular.columns import TABLES
 from fatpack.tabular.text import to_utf8
 
 TYPE_CHECKING = False

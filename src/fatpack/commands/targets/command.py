@@ -160,10 +160,12 @@ def _form(part: Coverage) -> str:
 
 
 def _hanging(margin: str, text: str) -> Iterator[str]:
-    """Yield a text behind a margin, wrapped under itself; words longer than the line are kept whole."""
-    import textwrap
-
-    lines = textwrap.wrap(text, max(WIDTH - len(margin), 20), break_long_words=False, break_on_hyphens=False)
-    yield (margin + (lines[0] if lines else "")).rstrip()
-    for line in lines[1:]:
-        yield " " * len(margin) + line
+    """Yield a text with a margin, wrapped under itself; words longer than the line are kept whole."""
+    width = max(WIDTH - len(margin), 20)
+    line = ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > width:
+            yield margin + line
+            margin, line = " " * len(margin), ""
+        line = f"{line} {word}" if line else word
+    yield (margin + line).rstrip()
