@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
 
 #: What runs there: three formats, the host that most edits are for, codecs, bulk bytes, and a command.
-PARTS = ["formats/offload_binary", "formats/clang_bundle", "formats/cuda_fatbin", "hosts/elf", "codec", "test_codec.py"]
-PARTS += ["io/test_bulk.py", "io/test_writing.py", "cli/test_pack.py"]
+PARTS = ["formats/offload_binary", "formats/clang_bundle", "formats/cuda_fatbin", "binary/elf", "codecs"]
+PARTS += ["io/test_bulk.py", "io/test_writing.py", "commands/pack/test_pack_command.py"]
 
 #: What cannot: wine has no symbolic links, Windows no pipes in folders and no full disk to write to, and an isolated
 #: interpreter loads more there.
