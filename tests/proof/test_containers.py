@@ -142,7 +142,7 @@ def test_segments_that_load_the_same_bytes_again_and_again_are_refused() -> None
 
 
 def test_an_empty_fat_binary_may_be_the_last_of_what_is_loaded() -> None:
-    """The range of the old file's section is longer than what the edited file loads: libtorch_cuda.so of torch 2.9.1."""
+    """The old file's section is longer than what the edited file loads: libtorch_cuda.so of torch 2.9.1."""
     empty = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 0)
     found = containers.read_container(loaded(empty), START, START + 0x1000)
     assert found is not None

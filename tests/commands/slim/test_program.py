@@ -20,6 +20,7 @@ from fatpack.commands.slim.keep_for_device import arch_label
 from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import SlimPlan, plan_slim
 from fatpack.commands.slim.result import verifier_for
+from fatpack.errors import HostError
 from fatpack.io.source import BytesSource, View
 from fatpack.registration import stripped_programs
 from fatpack.scanner import FoundContainer, scan
@@ -296,3 +297,19 @@ def test_what_stands_in_front_of_the_first_container_stays() -> None:
         linked_pe.build([of_words(MANY), of_words(MANY)], lead=bytes(16)).data,
         SlimOptions(devices=parse_devices(["sm_80"])),
     )
+
+
+def test_images_of_a_device_link_do_not_go_alone() -> None:
+    """They would stay without a word: the containers of a device link keep the same architectures."""
+    path = HOSTS / "librel.so"
+    with pytest.raises(
+        HostError, match=r"image 0\.0 \(sm_80\) and 2 others cannot go alone: .* its device link"
+    ) as caught:
+        library.remove(path, BytesIO(), container=0, allow_empty=True)
+    assert "arch='sm_80' removes it from all of them" in caught.value.hint
+    out = BytesIO()
+    library.remove(path, out, arch="sm_80")
+    assert {image.target.arch for one in library.scan(out.getvalue()) for image in one.images} == {
+        "sm_90",
+        "compute_90",
+    }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fatpack import binary
 from fatpack.commands.slim.choose import choose_images, refuse_losses
-from fatpack.commands.slim.keep_for_device import is_host, matches_pattern
+from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
 from fatpack.edit.selection import all_items, is_linked_program, rewrite, scan_tree, select_for_edit
 from fatpack.edit.verify import content_findings
-from fatpack.errors import FormatError, HostError, pluralize
+from fatpack.errors import FormatError, HostError, cli_or_api, pluralize
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
@@ -303,6 +303,7 @@ def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -
         left=frozenset(map(id, fixed)),
         gone=gone,
     )
+    _refuse_linked_together([row for row in selection.kept if id(row.image) in gone], view)
     refuse_losses(selection, wishes, view)
     notes = [*selection.notes, *_fixed_notes(fixed)]
     left = set(map(id, file.left))
@@ -349,6 +350,21 @@ def _refuse_fixed(fixed: Sequence[FoundContainer], gone: frozenset[int], view: V
                 hint="code or tables may refer to it; build the program without it",
                 chain=view.chain,
             )
+
+
+def _refuse_linked_together(stuck: Sequence[SlimImage], view: View) -> None:
+    """Raise HostError for images that were selected and stay, because other containers of a device link have the arch.
+
+    A device link (``nvcc -rdc=true``) registers its containers together: kernels of one may call code of another.
+    """
+    if stuck:
+        first, more = stuck[0], f" and {pluralize(len(stuck) - 1, 'other')}" if len(stuck) > 1 else ""
+        arch = arch_label(first.image)
+        raise HostError(
+            f"image {first.position} ({arch}){more} cannot go alone: other containers of its device link keep {arch}",
+            hint=f"{cli_or_api(f'--arch {arch}', f'arch={arch!r}')} removes it from all of them",
+            chain=view.chain,
+        )
 
 
 def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
