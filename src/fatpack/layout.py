@@ -116,6 +116,11 @@ class Layout:
         """Return the field values at a position by name; slower than :meth:`read`. Raises Truncated."""
         return dict(zip((field.name for field in self.fields), self.read(view, at), strict=True))
 
+    def partial(self, *names: str) -> struct.Struct:
+        """Return a struct of the whole record that unpacks only some fields, in their order in the record."""
+        codes = [field.code if field.name in names else f"{size}x" for _, size, field in self._places]
+        return struct.Struct(_ORDERS[self.order] + "".join(codes))
+
     def pack(self, *values: Any) -> bytes:
         """Return the record with these field values as bytes."""
         return self.struct.pack(*values)

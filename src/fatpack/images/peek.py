@@ -8,6 +8,7 @@ only in its notes, so a label with a variant is not contradicted by a header wit
 from __future__ import annotations
 
 from fatpack import codecs, images, magic_numbers
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.io.source import BytesSource, Source, View
 from fatpack.model import is_not_inflated
 
@@ -59,9 +60,12 @@ def _of_header(start: bytes, chain: tuple[str, ...]) -> ImageInfo:
         known = _HEADERS[key] = images.identify_image(View(BytesSource(start), 0, len(start), chain))
     if not is_usual:
         return known
-    programs, sections = (int.from_bytes(start[at : at + 8], "little") for at in (32, 40))
-    rows, count = (int.from_bytes(start[at : at + 2], "little") for at in (56, 60))
-    end = max(programs + 56 * rows if rows else 0, sections + 64 * count if count else 0, 64)
+    elf = read_quick_header(View(BytesSource(start), 0, len(start), chain), start)
+    if elf is None:
+        return known
+    # No table is there to be read, so the end is that of the tables, if they have entries of the usual size.
+    programs, sections = elf.shape.segment.size * elf.phnum, elf.shape.extent.size * elf.shnum
+    end = max(elf.phoff + programs if programs else 0, elf.shoff + sections if sections else 0, 64)
     return known if known.size == end else known.replace(size=end)
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.quick_header import QuickHeader
     from fatpack.images import ImageInfo
     from fatpack.io.source import Piece, View
-    from fatpack.layout import ByteOrder
     from fatpack.model import Finding
 
 FORMAT = "bare-image"
@@ -114,17 +113,15 @@ def _elf_at(view: View, head: bytes) -> tuple[ImageInfo | None, int]:
     recognised = images.identify_image(view)
     size = recognised.size or 0
     # A header without its tables is a template.
-    if elf.shape.header.size < size <= len(view) and (not elf.shnum or _has_names(elf, head)):
+    if elf.shape.header.size < size <= len(view) and (not elf.shnum or _has_names(elf)):
         return recognised, size
     return None, min(elf.section_count() * elf.shape.extent.size + elf.phnum * elf.shape.segment.size, len(view))
 
 
-def _has_names(elf: QuickHeader, head: bytes) -> bool:
+def _has_names(elf: QuickHeader) -> bool:
     """Return whether the section names are intact: a truncated image has other bytes in their place."""
     size = elf.shape.extent.size
-    # e_shstrndx is the last field of the header; if the number is too large, section 0 has it.
-    order: ByteOrder = "little" if elf.shape.order == "little" else "big"
-    number = int.from_bytes(head[elf.shape.header.size - 2 : elf.shape.header.size], order)
+    number = elf.shstrndx
     row = elf.view.head(elf.shoff + number * size, size)
     if number >= elf.section_count() or len(row) < size:
         return False

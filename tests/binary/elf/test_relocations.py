@@ -10,11 +10,8 @@ from tests.builders import elf as build
 
 from fatpack.binary.elf import layout, table
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.layout import elf_layouts
+from fatpack.binary.elf.layout import REL, RELA, RELR, elf_layouts
 from fatpack.binary.elf.relocations import (
-    REL,
-    RELA,
-    RELR,
     RelocationShape,
     relative_places,
     relocation_blocks,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.binary.elf import table
+from fatpack.binary.elf.layout import ESCAPED, REL, RELA
 from fatpack.binary.elf.quick_header import NOBITS, NOTE, decode_name, read_quick_header
-from fatpack.binary.elf.relocations import REL, RELA, RelocationBlock, RelocationShape
+from fatpack.binary.elf.relocations import RelocationBlock, RelocationShape
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     #: name, type, flags, address, offset, size, link, info
     Header: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
-
-#: e_shstrndx that refers to sh_link of section 0
-_XINDEX = 0xFFFF
 
 #: n_namesz, n_descsz, n_type
 _NOTE_HEADER = 12
@@ -63,7 +61,7 @@ class DeviceElfSections:
         if found is None:
             raise table.table_error(view, "header", "is no ELF header, or cut short", 0)
         self.elf = found
-        self.order: ByteOrder = "little" if view.read(5, 1) == b"\1" else "big"
+        self.order: ByteOrder = found.shape.order
         self.headers, self.names = self._read()
         self._rows: tuple[DeviceElfSection, ...] | None = None
         self._unread = len(view)
@@ -202,8 +200,7 @@ class DeviceElfSections:
         view, elf = self.view, self.elf
         if not headers:
             return None
-        index = self.number(view.read(elf.shape.header.size - 2, 2))
-        index = headers[0][6] if index == _XINDEX else index
+        index = headers[0][6] if elf.shstrndx == ESCAPED else elf.shstrndx
         if index >= len(headers):
             raise table.table_error(view, "section names", f"are in section {index} of {len(headers)}", elf.shoff)
         if not index or headers[index][1] == NOBITS:

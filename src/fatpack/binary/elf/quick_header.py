@@ -14,16 +14,17 @@ way (cuobjdump trims the same). System V gABI, chapters 4 and 5, for the fields 
 
 from __future__ import annotations
 
-import struct
-
 from fatpack import magic_numbers
 from fatpack.binary.elf import table
+from fatpack.binary.elf.layout import CLASSES, ORDERS, elf_layouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import struct
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
+    from fatpack.binary.elf.layout import ElfLayouts
     from fatpack.io.source import View
 
 #: e_machine of device ELF files
@@ -45,37 +46,45 @@ _WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70
 
 
 class HeaderStructs:
-    """The structs of one word size and byte order, a subset of the fields in ``fatpack.binary.elf.layout``."""
+    """The structs of one word size and byte order: a part of the fields in ``fatpack.binary.elf.layout``."""
 
-    def __init__(self, bits: int, order: str) -> None:
-        wide = bits == 64
-        self.bits = bits
-        #: with the words of ``sys.byteorder``
-        self.order = "little" if order == "<" else "big"
-        #: type, machine, version, phoff, shoff, flags, phentsize, phnum, shentsize, shnum
-        self.header = struct.Struct(order + ("16xHHI8xQQI2xHHHH2x" if wide else "16xHHI4xIII2xHHHH2x"))
+    def __init__(self, layouts: ElfLayouts) -> None:
+        self.bits = layouts.bits
+        self.order = layouts.order
+        #: type, machine, version, phoff, shoff, flags, phentsize, phnum, shentsize, shnum, shstrndx
+        self.header = layouts.header.partial(
+            *("type", "machine", "version", "program_offset", "section_offset", "flags"),
+            *("program_entry_size", "program_count", "section_entry_size", "section_count", "names_index"),
+        )
+        section, symbol = layouts.section, layouts.symbol
         #: type, offset, size
-        self.extent = struct.Struct(order + ("4xI16xQQ24x" if wide else "4xI8xII16x"))
+        self.extent = section.partial("type", "offset", "size")
         #: type, offset, size, link, entsize
-        self.section = struct.Struct(order + ("4xI16xQQI12xQ" if wide else "4xI8xIII8xI"))
+        self.section = section.partial("type", "offset", "size", "link", "entry_size")
         #: offset, filesz
-        self.segment = struct.Struct(order + ("8xQ16xQ16x" if wide else "4xI8xI12x"))
+        self.segment = layouts.program.partial("offset", "file_size")
         #: name, info, other, section
-        self.symbol = struct.Struct(order + ("IBBH16x" if wide else "I8xBBH"))
+        self.symbol = symbol.partial("name_offset", "info", "other", "section_index")
         #: offset of st_info in a symbol; st_other and st_shndx follow
-        self.info_at = 4 if wide else 12
+        self.info_at = symbol.field_offset("info")
         #: value, size of a symbol
-        self.place = struct.Struct(order + ("8xQQ" if wide else "4xII4x"))
+        self.place = symbol.partial("value", "size")
         #: name, type, flags, address, offset, size, link, info of a section
-        self.row = struct.Struct(order + ("IIQQQQII16x" if wide else "IIIIIIII8x"))
+        self.row = section.partial("name_offset", "type", "flags", "address", "offset", "size", "link", "info")
 
 
-#: magic with EI_CLASS and EI_DATA → structs
-_SHAPES = {
-    magic_numbers.ELF + bytes((kind, data)): HeaderStructs(32 * kind, order)
-    for kind in (1, 2)
-    for data, order in ((1, "<"), (2, ">"))
-}
+#: magic with EI_CLASS and EI_DATA → structs, made for the first file of a kind
+_SHAPES: dict[bytes, HeaderStructs] = {}
+
+
+def _shape(ident: bytes) -> HeaderStructs | None:
+    """Return the structs for the first six bytes of a file; None if it is no ELF file or its class is unknown."""
+    if ident not in _SHAPES:
+        bits, order = (CLASSES.get(ident[4]), ORDERS.get(ident[5])) if len(ident) == 6 else (None, None)
+        if ident[:4] != magic_numbers.ELF or bits is None or order is None:
+            return None
+        _SHAPES[ident] = HeaderStructs(elf_layouts(bits, order))
+    return _SHAPES[ident]
 
 
 class QuickHeader:
@@ -93,6 +102,7 @@ class QuickHeader:
         "shentsize",
         "shnum",
         "shoff",
+        "shstrndx",
         "type",
         "version",
         "view",
@@ -104,7 +114,7 @@ class QuickHeader:
         self.osabi, self.abi_version = head[7], head[8]
         fields: tuple[int, ...] = shape.header.unpack_from(head)
         self.type, self.machine, self.version, self.phoff, self.shoff, self.flags = fields[:6]
-        self.phentsize, self.phnum, self.shentsize, self.shnum = fields[6:]
+        self.phentsize, self.phnum, self.shentsize, self.shnum, self.shstrndx = fields[6:]
 
     def describe(self) -> str:
         """Return word size and file type as text: ``ELF64 relocatable``."""
@@ -167,7 +177,7 @@ class QuickHeader:
 
 def read_quick_header(view: View, head: bytes) -> QuickHeader | None:
     """Return the header from the first 64 bytes of an image; None if it is truncated or its class is unknown."""
-    shape = _SHAPES.get(head[:6])
+    shape = _SHAPES.get(head[:6]) or _shape(head[:6])
     return None if shape is None or len(head) < shape.header.size else QuickHeader(view, shape, head)
 
 

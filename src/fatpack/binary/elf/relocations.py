@@ -9,8 +9,7 @@
 ``info`` has the number of a symbol and a type: 24 and 8 bits, or 32 and 32. Programs have millions of relocations, of
 which a handful is needed, so tables are read in blocks of columns, and callers skip a block by comparing its places.
 Android's packed tables become blocks too. CREL is in ``objcopy.relocations``, which must write it as well.
-``fatpack.proof`` has readers of its own. This module does not import ``layout``, since the lists of device images do
-without it.
+``fatpack.proof`` has readers of its own.
 
 Sources: gABI, "Relocation" and "Relative Relocation Table".
 """
@@ -19,6 +18,7 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.binary.elf.layout import MACHINE_MIPS, RELA, RELR
 from fatpack.binary.elf.table import read_table_blocks
 from fatpack.errors import FormatError
 
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
     from fatpack.binary.elf.file import ElfFile, ElfSection
     from fatpack.io.source import View
-
-#: sh_type
-RELA, REL, RELR = 4, 9, 19
-
-_MIPS = 8
 
 #: LIMIT: relocations that are unpacked. A group of equal ones takes no bytes for each; Chromium's library has 500,000.
 MAX_RELOCATIONS = 1 << 22
@@ -50,7 +45,7 @@ class RelocationShape:
         self.is_native = order == sys.byteorder
         # QUIRK(MIPS64, little-endian): the field is a 32-bit symbol number and four bytes, not one number.
         #: the half with the symbol's number, in stored order; the other one has the type
-        self.symbol_half = 0 if order == "big" or machine == _MIPS else 1
+        self.symbol_half = 0 if order == "big" or machine == MACHINE_MIPS else 1
 
     def row_size(self, type: int) -> int:
         """Return the bytes of an entry in a table of a section type."""
