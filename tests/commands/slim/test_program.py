@@ -24,6 +24,7 @@ from fatpack.errors import HostError
 from fatpack.io.source import BytesSource, View
 from fatpack.registration import stripped_programs
 from fatpack.scanner import FoundContainer, scan
+from fatpack.selectors.select import Selector
 from fatpack.targets.local_devices import parse_devices
 from fatpack.testing.helpers import join_pieces
 
@@ -301,15 +302,10 @@ def test_what_stands_in_front_of_the_first_container_stays() -> None:
 
 def test_images_of_a_device_link_do_not_go_alone() -> None:
     """They would stay without a word: the containers of a device link keep the same architectures."""
-    path = HOSTS / "librel.so"
-    with pytest.raises(
-        HostError, match=r"image 0\.0 \(sm_80\) and 2 others cannot go alone: .* its device link"
-    ) as caught:
-        library.remove(path, BytesIO(), container=0, allow_empty=True)
+    before = view((HOSTS / "librel.so").read_bytes())
+    with pytest.raises(HostError, match=r"image 1\.0 \(sm_80\) and 4 others cannot go alone: .* device link") as caught:
+        plan_slim(before, SlimOptions(selector=Selector(kernel="local_k"), allow_empty=True))
     assert "arch='sm_80' removes it from all of them" in caught.value.hint
-    out = BytesIO()
-    library.remove(path, out, arch="sm_80")
-    assert {image.target.arch for one in library.scan(out.getvalue()) for image in one.images} == {
-        "sm_90",
-        "compute_90",
-    }
+    made = plan_slim(before, SlimOptions(selector=Selector(arch="sm_80")))
+    assert {row.image.target.arch for row in made.dropped} == {"sm_80"}
+    assert "sm_80" not in {row.image.target.arch for row in made.kept}
