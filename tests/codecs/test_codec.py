@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack import codecs
-from fatpack.codecs import lz4 as codecs_lz4
 from fatpack.codecs.compress import compress
+from fatpack.codecs.lz4 import inflate_block_pieces
 from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
 from fatpack.io.inflated import InflatedSource
 from fatpack.io.source import BytesSource, View
@@ -132,7 +132,7 @@ def test_a_large_lz4_block_comes_out_in_pieces(parts: list[tuple[bytes, int, int
         piece * (count if not kind else 1) + bytes(count * 300 * (kind == 1)) for piece, count, kind in parts
     )
     packed = compress([data], "lz4", len(data))
-    assert b"".join(codecs_lz4.inflate_block_pieces(make_view(packed))) == data
+    assert b"".join(inflate_block_pieces(make_view(packed))) == data
 
 
 def test_pieces_of_a_large_lz4_block_are_small(monkeypatch: pytest.MonkeyPatch) -> None:

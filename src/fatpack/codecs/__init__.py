@@ -290,11 +290,11 @@ def _inflate_lz4(data: View, size: int) -> Iterator[bytes]:
     if size > min(LZ4_BLOCK, _LZ4_RATIO * len(data)):
         raise _StreamError(f"its {len(data)} bytes cannot hold {size}")
     if size > LZ4_AT_ONCE:
-        from fatpack.codecs import lz4 as codecs_lz4
+        from fatpack.codecs.lz4 import LZ4BlockError, inflate_block_pieces
 
         try:
-            yield from codecs_lz4.inflate_block_pieces(data)
-        except codecs_lz4.LZ4BlockError as error:
+            yield from inflate_block_pieces(data)
+        except LZ4BlockError as error:
             raise _StreamError(str(error)) from error
         return
     import lz4.block

@@ -62,7 +62,7 @@ class ThreadTasks(Generic[T]):
     ) -> None:
         self._tasks = tasks
         self._results: dict[int, tuple[T | None, BaseException | None]] = {}
-        self._next = self._taken = 0
+        self._next = self._returned = 0
         self._ahead = len(tasks) if ahead is None else ahead
         count = min(thread_count() if threads is None else threads, len(tasks))
         self._is_inline = count < 2
@@ -84,7 +84,7 @@ class ThreadTasks(Generic[T]):
     def _work(self) -> None:
         while True:
             with self._changed:
-                while self._next < len(self._tasks) and self._next >= self._taken + self._ahead:
+                while self._next < len(self._tasks) and self._next >= self._returned + self._ahead:
                     self._changed.wait()
                 number = self._next
                 if number >= len(self._tasks):
@@ -96,7 +96,7 @@ class ThreadTasks(Generic[T]):
                 self._changed.notify_all()
 
     def __iter__(self) -> Iterator[T]:
-        while self._taken < len(self._tasks):
+        while self._returned < len(self._tasks):
             result, error = self._take()
             if error is not None:
                 raise error
@@ -104,13 +104,13 @@ class ThreadTasks(Generic[T]):
 
     def _take(self) -> tuple[T | None, BaseException | None]:
         if self._is_inline:
-            self._taken += 1
-            return _outcome(self._tasks[self._taken - 1])
+            self._returned += 1
+            return _outcome(self._tasks[self._returned - 1])
         with self._changed:
-            while self._taken not in self._results:
+            while self._returned not in self._results:
                 self._changed.wait()
-            result = self._results.pop(self._taken)
-            self._taken += 1
+            result = self._results.pop(self._returned)
+            self._returned += 1
             self._changed.notify_all()
         return result
 

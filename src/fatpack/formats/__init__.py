@@ -100,9 +100,9 @@ def add_plugins() -> bool:
     if _plugin_names:
         return False
     _plugin_names.append(())
-    from fatpack import plugins as others
+    from fatpack import plugins
 
-    for plugin in others.load_plugins(others.FORMATS, (*MODULES, *PSEUDO_FORMATS, *MAGICS.values()), tuple(MAGICS)):
+    for plugin in plugins.load_plugins(plugins.FORMATS, (*MODULES, *PSEUDO_FORMATS, *MAGICS.values()), tuple(MAGICS)):
         MODULES[plugin.name] = plugin.module.__name__
         _LOADED[plugin.name] = plugin.module
         MAGICS.update(dict.fromkeys(plugin.begins, plugin.name))

@@ -77,7 +77,7 @@ class FindingCollector:
         """The findings in the order in which they were made, then the counts of omitted ones."""
         return [*self._kept, *self._tally.rest()]
 
-    def unreadable(self, code: str, error: FormatError, span: Span) -> None:
+    def add_error(self, code: str, error: FormatError, span: Span) -> None:
         """Record that something cannot be read, at the error's field; with ``strict`` raise the error.
 
         ``code`` is the code for damage. A limit is not damage; it is reported with the limits' own code (FP1005).
@@ -87,17 +87,17 @@ class FindingCollector:
         at = error.offset
         if at is not None and span.start < at < span.end:
             span = span.replace(start=at)
-        self.unexpected(code_for_error(code, error), span, error.describe(), error.hint, error.field or "")
+        self.add_warning(code_for_error(code, error), span, error.describe(), error.hint, error.field or "")
 
-    def unexpected(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
+    def add_warning(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
         """Record a fault that does not prevent reading."""
         self._add(finding(code, span, message, hint, field=field))
 
-    def fresh(self) -> FindingCollector:
+    def empty_copy(self) -> FindingCollector:
         """Return an empty collector, for a part that may have to be discarded."""
         return FindingCollector(self._strict)
 
-    def take(self, other: FindingCollector) -> None:
+    def extend(self, other: FindingCollector) -> None:
         """Add everything from another collector."""
         for item in other.findings:
             self._add(item)

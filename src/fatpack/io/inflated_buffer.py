@@ -71,13 +71,13 @@ class InflatedWindow:
     @property
     def is_empty(self) -> bool:
         """Whether the window holds nothing."""
-        return self._left is None
+        return self._generator is None
 
     def release_buffers(self) -> None:
         """Empty the window, unless another thread is reading from it."""
         if self._lock.acquire(False):
             try:
-                left = self._left
+                left = self._generator
                 self.forget()
             finally:
                 self._lock.release()
@@ -86,7 +86,7 @@ class InflatedWindow:
 
     def forget(self) -> None:
         """Empty the window."""
-        self._left: Generator[PieceFactory] | None = None
+        self._generator: Generator[PieceFactory] | None = None
         self._pieces: list[PieceFactory] = []
         self._starts: list[int] = []
         self._end = 0
@@ -135,10 +135,10 @@ class InflatedWindow:
             self.forget()
         if end <= self._end:
             return
-        if self._left is None:
+        if self._generator is None:
             # The stream is not open: start it again.
             self.forget()
-            self._left = self._started()
+            self._generator = self._started()
             if self._returns > _RETURNS and self._size > limits.INFLATED_KEPT:
                 self._spool = _temporary()
         while self._end < end:
@@ -170,9 +170,9 @@ class InflatedWindow:
 
     def _next(self, *, is_end: bool = False) -> PieceFactory:
         """Return the next piece. Raises the errors of the stream, and BadValue if its size is wrong."""
-        assert self._left is not None
+        assert self._generator is not None
         try:
-            piece = next((piece for piece in self._left if piece), b"")
+            piece = next((piece for piece in self._generator if piece), b"")
             if self._end + len(piece) > self._size or (not piece and not is_end):
                 found = f"more than {self._size}" if piece else str(self._end)
                 raise other_size(self._size, found, self._name)

@@ -65,15 +65,13 @@ def without_cache(file: Any) -> BinaryIO:
     return again if is_same else file  # type: ignore[no-any-return]
 
 
-def open_url(given: str, name: str) -> Source:
+def open_url(url: str, name: str) -> Source:
     """Return a source for the file at a URL; ``name`` is the URL without secrets, for messages.
 
     Raises ``OSError`` for errors of the server or the network, and Unsupported if libraries are missing or the server
     does not support ranges.
     """
-    return RangedSource(
-        _S3Object(given, name) if find_scheme(given) == "s3" else _HttpFile(given, name), name, owned=True
-    )
+    return RangedSource(_S3Object(url, name) if find_scheme(url) == "s3" else _HttpFile(url, name), name, owned=True)
 
 
 def _module(name: str) -> ModuleType:
@@ -91,13 +89,13 @@ def _module(name: str) -> ModuleType:
 class _S3Object:
     """``read_at`` for an S3 object; s3fs requests the version that existed when the object was opened."""
 
-    def __init__(self, given: str, name: str) -> None:
-        self._given = given
+    def __init__(self, url: str, name: str) -> None:
+        self._url = url
         self.name = name
         _module("s3fs")
         fsspec = _module("fsspec")
         try:
-            file: Any = fsspec.filesystem("s3", use_listings_cache=False).open(given, "rb", cache_type="none")
+            file: Any = fsspec.filesystem("s3", use_listings_cache=False).open(url, "rb", cache_type="none")
         except foreign_errors() as error:
             raise _advised(as_os_error(error, self.name), error) from error
         self.size: int = file.size
@@ -114,10 +112,10 @@ class _S3Object:
         return self._file.read_at(offset, size)
 
     def __getstate__(self) -> dict[str, object]:
-        return {"given": self._given, "name": self.name, "size": self.size, "etag": self._etag}
+        return {"url": self._url, "name": self.name, "size": self.size, "etag": self._etag}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["given"], state["name"])  # type: ignore[misc]
+        self.__init__(state["url"], state["name"])  # type: ignore[misc]
         for word, mine, theirs in (("size", self.size, state["size"]), ("ETag", self._etag, state["etag"])):
             if mine != theirs:
                 raise file_changed_error(self.name, word)
@@ -136,8 +134,8 @@ def _advised(error: OSError, cause: BaseException) -> OSError:
 class _HttpFile:
     """``read_at`` for a file on an HTTP server: one ``Range`` request per call (RFC 9110, section 14)."""
 
-    def __init__(self, given: str, name: str) -> None:
-        self._given = given
+    def __init__(self, url: str, name: str) -> None:
+        self._url = url
         self.name = name
         self.size = -1
         self._etag = self._modified = ""
@@ -161,20 +159,20 @@ class _HttpFile:
             return self._first[offset : offset + size]
         asyn = _module("fsspec.asyn")
         http = _module("fsspec.implementations.http")
-        given = self._given
+        url = self._url
         # These take precedence over fsspec's configuration.
         settings: dict[str, Any] = {"trust_env": True}
         for scheme in ("http", "https"):
             settings |= _module("fsspec.config").conf.get(scheme, {}).get("client_kwargs", {})
-        fs = http.HTTPFileSystem(encoded="%" in given, client_kwargs=settings)
+        fs = http.HTTPFileSystem(encoded="%" in url, client_kwargs=settings)
         try:
-            return asyn.sync(fs.loop, self._asked, fs, offset, size)  # type: ignore[no-any-return]
+            return asyn.sync(fs.loop, self._request, fs, offset, size)  # type: ignore[no-any-return]
         except foreign_errors() as error:
             if isinstance(error, OSError) and error.filename == self.name:
                 raise
             raise as_os_error(error, self.name) from error
 
-    async def _asked(self, fs: Any, offset: int, size: int) -> bytes:
+    async def _request(self, fs: Any, offset: int, size: int) -> bytes:
         import asyncio
 
         aiohttp = _module("aiohttp")
@@ -202,7 +200,7 @@ class _HttpFile:
         headers = {"Range": f"bytes={offset}-{last}", "Accept-Encoding": "identity"}
         headers = {**options.pop("headers", {}), **headers}
         timeout = aiohttp.ClientTimeout(total=WHOLE, sock_connect=CONNECT, sock_read=PART)
-        first = fs.encode_url(self._given)
+        first = fs.encode_url(self._url)
         async with session.get(self._final or first, headers=headers, timeout=timeout, **options) as reply:
             if reply.status in (401, 403, 404, 410) and self._final is not None:
                 self._final = None  # signed links of stores expire

@@ -94,21 +94,21 @@ def parse_url(text: str) -> str:
     raise UsageError(f"{redact_url(text)}: no file, and {scheme}:// is not read", hint=hint)
 
 
-def split_address(given: str) -> tuple[str, str, str, str]:
+def split_address(text: str) -> tuple[str, str, str, str]:
     """Return the URL, the path after ``!`` in a package, the members in parentheses, and the text after ``#offset=``.
 
     A ``!``, parentheses and a fragment of the URL itself are percent-encoded (``%21``, ``%28``, ``%23``). After a
     ``!``, parentheses are part of the path.
     """
-    given, _, place = given.partition("#offset=")
-    scheme, mark, rest = given.partition("://")
+    text, _, place = text.partition("#offset=")
+    scheme, mark, rest = text.partition("://")
     url, _, inside = rest.partition("!")
     if inside:
         return f"{scheme}{mark}{url}", inside, "", place
-    start = given.find("(", given.find("://"))
-    if start < 0 or not given.endswith(")"):
-        return given, "", "", place
-    return given[:start], "", given[start + 1 : -1], place
+    start = text.find("(", text.find("://"))
+    if start < 0 or not text.endswith(")"):
+        return text, "", "", place
+    return text[:start], "", text[start + 1 : -1], place
 
 
 # Errors of other libraries, as OSError with the name of the source: none of their classes leaves fatpack.

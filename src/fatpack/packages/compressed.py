@@ -102,5 +102,5 @@ class _CompressedOpener:
         present = min(len(view), view.source.present)
         budget, origin = view.source.budget, view.source
         return LazyInflatedMember(
-            stream, None, name, present=present, budget=budget, findings=stream.said, origin=origin
+            stream, None, name, present=present, budget=budget, findings=stream.read_findings, origin=origin
         )

@@ -60,12 +60,12 @@ class LazyInflatedMember(MemberSource):
         self.budget = budget
         self._stream = stream
         self._size = size
-        self._said = findings
+        self._read_findings = findings
         self._origin = origin
         self._begin()
 
     def _begin(self) -> None:
-        self._left: Iterator[bytes | memoryview] | None = None
+        self._remaining: Iterator[bytes | memoryview] | None = None
         self._kept = bytearray()
         self._have = 0
         self._fd = -1
@@ -109,7 +109,7 @@ class LazyInflatedMember(MemberSource):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Findings about the stored form of the bytes read so far."""
-        return self._said() if self._said is not None else ()
+        return self._read_findings() if self._read_findings is not None else ()
 
     def beginning(self, size: int) -> bytes:
         """Return up to ``size`` first bytes, and inflate little more. Raises FormatError if the stream has none of
@@ -167,12 +167,12 @@ class LazyInflatedMember(MemberSource):
             raise ValueError(f"{self.name} is closed")
         if self._failure is not None and (end is None or end >= self._have):
             raise self._failure.with_traceback(None)
-        if self._left is None:
-            self._left = self._stream()
+        if self._remaining is None:
+            self._remaining = self._stream()
         try:
             # The check of a stream, a checksum or a size, follows its last byte.
             while end is None or self._have < end or self._have == self._size == end:
-                piece = next((piece for piece in self._left if piece), None)
+                piece = next((piece for piece in self._remaining if piece), None)
                 if piece is None:
                     self._finish()
                     return
@@ -181,14 +181,14 @@ class LazyInflatedMember(MemberSource):
                 self._keep(piece)
         except BaseException as error:
             # A piece is lost, so nothing can follow; later reads do not inflate up to here again.
-            self._failure, self._left = error, None
+            self._failure, self._remaining = error, None
             raise
 
     def _finish(self) -> None:
         if self._size is not None and self._have != self._size:
             raise self._other_size(str(self._have))
         self._size = self._have
-        self._left = None
+        self._remaining = None
         if self._fd < 0:
             self._whole = BytesSource(self._kept, self.name)
         else:
@@ -213,7 +213,7 @@ class LazyInflatedMember(MemberSource):
     def close(self) -> None:
         """Release all inflated bytes."""
         super().close()
-        self._left, self._kept, self._is_closed = None, bytearray(), True
+        self._remaining, self._kept, self._is_closed = None, bytearray(), True
         if self._whole is not None:
             self._whole.close()
             self._whole = None

@@ -128,7 +128,7 @@ class NameChecker:
         self._count = 0
         #: folder by folder: the next part of a name → its contents; "" → the target of a link
         self._links: dict[str, Any] = {}
-        self._left = _MEMORY
+        self._budget = _MEMORY
 
     def check(self, name: str, span: Span) -> tuple[Finding, ...]:
         """Return the findings about a file's name, and remember it."""
@@ -159,16 +159,16 @@ class NameChecker:
         if max(len(name), len(target)) > _LONGEST:
             return
         parts = [part for part in name.split("/") if part]
-        if len(parts) > _PARTS or self._left < 0:
+        if len(parts) > _PARTS or self._budget < 0:
             return
         place = self._links
         for part in parts:
             if part not in place:
                 place[part] = {}
-                self._left -= _PART + len(part)
+                self._budget -= _PART + len(part)
             place = place[part]
         place[""] = target
-        self._left -= len(target)
+        self._budget -= len(target)
 
     def _through(self, name: str, span: Span) -> list[Finding]:
         place = self._links

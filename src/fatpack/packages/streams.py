@@ -89,13 +89,13 @@ class InputBuffer:
         #: bytes that were read, the index of the next, and the position after all of them
         self._block = memoryview(b"")
         self._next = 0
-        self._given = 0
+        self._block_end = 0
         self._pieces: Iterator[memoryview] | None = None
 
     @property
     def at(self) -> int:
         """The position of the next byte."""
-        return self._given - len(self._block) + self._next
+        return self._block_end - len(self._block) + self._next
 
     @property
     def is_over(self) -> bool:
@@ -113,9 +113,9 @@ class InputBuffer:
     def _read(self) -> memoryview:
         """Return the next block, copied if its memory is reused."""
         if self._pieces is None:
-            self._pieces = self._cut(self._given)
+            self._pieces = self._cut(self._block_end)
         piece = next(self._pieces, _NOTHING)
-        self._given += len(piece)
+        self._block_end += len(piece)
         return piece if isinstance(piece.obj, bytes) else memoryview(bytes(piece))
 
     def _cut(self, start: int) -> Iterator[memoryview]:
@@ -150,7 +150,7 @@ class InputBuffer:
         if size <= len(self._block) - self._next:
             self._next += size
             return
-        self._given = min(self.at + size, len(self._data))
+        self._block_end = min(self.at + size, len(self._data))
         self._block, self._next, self._pieces = _NOTHING, 0, None
 
     def starts_with(self, magic: bytes, *, behind_zeros: bool = False) -> bool:
@@ -273,7 +273,7 @@ class InflatedStream:
         hint = "they are not read; if they belong to the file, it was damaged or put together wrongly"
         return (finding("FP1706", self._data.span(self._rest, size), text, hint, field=self._field),)
 
-    def said(self) -> tuple[Finding, ...]:
+    def read_findings(self) -> tuple[Finding, ...]:
         """Return :attr:`findings`, as a function for later calls."""
         return self.findings
 
@@ -332,14 +332,14 @@ def _gzip(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
 def _zlib(feed: InputBuffer, wbits: int) -> Iterator[bytes]:
     """Yield the content of one stream of zlib's kinds."""
 
-    stream, most, taken = make_inflater(wbits), _LEAST, _TASTE
+    stream, most, step = make_inflater(wbits), _LEAST, _TASTE
     left: bytes | memoryview = b""
     is_full = False  # then it may have more output without any input
     while not stream.eof:
         if not left and not is_full:
-            if not (left := feed.take(taken)):
+            if not (left := feed.take(step)):
                 raise StreamError(_EARLY)
-            taken *= 4
+            step *= 4
         try:
             made = stream.decompress(left, most)
         except ERRORS as error:
@@ -369,13 +369,13 @@ def _pushed(feed: InputBuffer, start: Callable[[], Any], errors: tuple[type[Exce
     """Yield the content of one stream, with a decompressor that has the interface of ``bz2.BZ2Decompressor``."""
     try:
         stream = start()
-        most, taken = _LEAST, _TASTE
+        most, step = _LEAST, _TASTE
         while not stream.eof:
             block: bytes | memoryview = b""
             if stream.needs_input:
-                if not (block := feed.take(taken)):
+                if not (block := feed.take(step)):
                     raise StreamError(_EARLY)
-                taken *= 4
+                step *= 4
             made = stream.decompress(block, max_length=most)
             if made:
                 yield made

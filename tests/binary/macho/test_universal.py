@@ -7,7 +7,7 @@ from tests.builders import archive
 from tests.builders.macho import ARM64, I386, POWERPC, X86_64, Section, build, universal
 
 from fatpack.binary import CodeSection, detect_host
-from fatpack.binary.macho import universal as room
+from fatpack.binary.macho.universal import detect, locate
 from fatpack.errors import HostError, UsageError
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
@@ -29,11 +29,11 @@ def view(data: bytes) -> View:
 
 
 def sites(data: bytes) -> list[CodeSection]:
-    return [item for item in room.locate(view(data)) if isinstance(item, CodeSection)]
+    return [item for item in locate(view(data)) if isinstance(item, CodeSection)]
 
 
 def findings(data: bytes) -> list[Finding]:
-    return [item for item in room.locate(view(data)) if isinstance(item, Finding)]
+    return [item for item in locate(view(data)) if isinstance(item, Finding)]
 
 
 @each_width
@@ -96,10 +96,10 @@ def test_a_slice_that_no_room_reads_is_searched() -> None:
 @pytest.mark.parametrize(("count", "is_one"), [(0, True), (1, True), (44, True), (45, False), (52, False), (65, False)])
 def test_classes_of_java_are_none(count: int, is_one: bool) -> None:
     data = b"\xca\xfe\xba\xbe" + count.to_bytes(4, "big") + bytes(99)
-    assert room.detect(view(data)) == is_one
+    assert detect(view(data)) == is_one
     assert detect_host(view(data)) == ("universal" if is_one else None)
-    assert room.detect(view(b"\xca\xfe\xba\xbf" + data[4:]))
-    assert not room.detect(view(data[:7]))
+    assert detect(view(b"\xca\xfe\xba\xbf" + data[4:]))
+    assert not detect(view(data[:7]))
 
 
 @each_width

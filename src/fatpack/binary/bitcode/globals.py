@@ -160,7 +160,7 @@ class ModuleReader:
         self._global_count = 0
         self._information: dict[int, list[Abbreviation]] = {}
         #: initialiser → indices in ``globals`` that refer to it
-        self._wanted: dict[int, list[int]] = {}
+        self._references: dict[int, list[int]] = {}
         self.globals: list[DeviceGlobal] = []
 
     def read(self) -> None:
@@ -174,7 +174,7 @@ class ModuleReader:
         module_end, bits.end = bits.end, end
         if block == _BLOCKINFO:
             self._block_information(width)
-        elif block == _CONSTANTS and self._wanted:
+        elif block == _CONSTANTS and self._references:
             self._constants(width)
         bits.at, bits.end = end, module_end
 
@@ -221,7 +221,7 @@ class ModuleReader:
             _type, _flags, initialiser, _linkage, _align, section = values[:6]
             name = self._sections[section - 1] if 0 < section <= len(self._sections) else ""
             if initialiser and _is_device_section(name):
-                self._wanted.setdefault(initialiser - 1, []).append(len(self.globals))
+                self._references.setdefault(initialiser - 1, []).append(len(self.globals))
                 self.globals.append(DeviceGlobal(self._global_count, name, initialiser - 1))
         self._value_count += 1
         self._global_count += 1
@@ -234,16 +234,16 @@ class ModuleReader:
             run = bits.skip(abbreviation)
             if code == _SET_TYPE:
                 continue
-            if self._value_count in self._wanted:
+            if self._value_count in self._references:
                 self._found(code, run, abbreviation)
             self._value_count += 1
-            if not self._wanted:
+            if not self._references:
                 return
 
     def _found(self, code: int, run: ArrayRun | None, abbreviation: Abbreviation | None) -> None:
         is_whole = abbreviation is None or not abbreviation.values
         # An array of numbers is equivalent if they are stored as bytes.
         is_bytes = code in (_STRING, _CSTRING) or (code == _DATA and run is not None and run.is_bytes)
-        for position in self._wanted.pop(self._value_count):
+        for position in self._references.pop(self._value_count):
             if run is not None and is_whole and is_bytes:
                 self.globals[position] = self.globals[position].replace(run=run, has_nul=code == _CSTRING)

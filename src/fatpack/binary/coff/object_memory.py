@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.binary.coff.layout import CoffSection as Row
+    from fatpack.binary.coff.layout import CoffSection
     from fatpack.binary.memory import Relocation
     from fatpack.io.source import View
 
@@ -49,8 +49,8 @@ class CoffObjectMemory(ObjectMemory):
     def __init__(self, view: View) -> None:
         coff = CoffObject(view)
         self._coff, self._ways = coff, _WAYS.get(coff.machine, {})
-        self._headers: dict[int, Row] = {}
-        self._left = 2 * len(view)  # sections of a hostile file overlap, and are longer than it together
+        self._headers: dict[int, CoffSection] = {}
+        self._budget = 2 * len(view)  # sections of a hostile file overlap, and are longer than it together
         self._addresses: list[int | None] = []
         sections, slots = self._laid_out(), set[int]()
         symbols = self._symbols(sections, slots)
@@ -116,9 +116,9 @@ class CoffObjectMemory(ObjectMemory):
             table = coff.relocation_table(row)
         except FormatError:
             return  # locate() reports it
-        if len(table) > self._left:
+        if len(table) > self._budget:
             return  # headers share tables, which only hostile ones do to this extent
-        self._left -= len(table)
+        self._budget -= len(table)
         for place, symbol, type in relocation_rows(table):
             way, at = self._ways.get(type), place - row.virtual_address
             address = addresses[symbol] if symbol < len(addresses) else None

@@ -15,8 +15,19 @@ from __future__ import annotations
 import sys
 
 from fatpack import limits
-from fatpack.binary.elf import layout as elf_layout
-from fatpack.binary.elf.layout import elf_layouts
+from fatpack.binary.elf.layout import (
+    CLASSES,
+    ESCAPED,
+    EXECUTABLE,
+    MAGIC,
+    NOBITS,
+    NULL,
+    ORDERS,
+    SHARED,
+    STRTAB,
+    elf_layouts,
+    section_type_word,
+)
 from fatpack.binary.elf.table import FORMAT, check_inside, read_table_blocks, read_table_rows, table_limit_error
 from fatpack.errors import BadMagic, BadValue, Truncated, format_hex
 from fatpack.record import Record
@@ -74,7 +85,7 @@ class ElfSection(Record):
     @property
     def stored_size(self) -> int:
         """The number of bytes in the file: none for nobits and null sections."""
-        return 0 if self.type in (elf_layout.NOBITS, elf_layout.NULL) else self.size
+        return 0 if self.type in (NOBITS, NULL) else self.size
 
     @property
     def end(self) -> int:
@@ -93,12 +104,12 @@ class ElfFile:
     def __init__(self, view: View, *, sections: bool = True) -> None:
         head = view.head(0, 64)
         ident = head[:16]
-        if ident[:4] != elf_layout.MAGIC:
+        if ident[:4] != MAGIC:
             raise BadMagic(
                 "this is no ELF file",
                 format=FORMAT,
                 offset=view.offset(0),
-                expected=elf_layout.MAGIC.hex(" "),
+                expected=MAGIC.hex(" "),
                 found=ident[:4].hex(" ") or "nothing",
                 chain=view.chain,
             )
@@ -107,11 +118,11 @@ class ElfFile:
                 needed=16, left=len(ident), format=FORMAT, offset=view.offset(0), field="ident", chain=view.chain
             )
         self.view = view
-        if ident[4] not in elf_layout.CLASSES:
+        if ident[4] not in CLASSES:
             raise self.error("the file is neither 32 nor 64 bits wide", 4, "class", "1 or 2", str(ident[4]))
-        if ident[5] not in elf_layout.ORDERS:
+        if ident[5] not in ORDERS:
             raise self.error("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
-        self.layouts = elf_layouts(elf_layout.CLASSES[ident[4]], elf_layout.ORDERS[ident[5]])
+        self.layouts = elf_layouts(CLASSES[ident[4]], ORDERS[ident[5]])
         layout = self.layouts.header
         self.header = ElfHeader(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
         self._few: list[tuple[int, ...]] | None = None
@@ -156,9 +167,9 @@ class ElfFile:
         if count > limits.SECTIONS:
             at = header.section_offset
             raise table_limit_error(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
-        names = first[table.position("link")] if header.names_index == elf_layout.ESCAPED else header.names_index
+        names = first[table.position("link")] if header.names_index == ESCAPED else header.names_index
         # Without sections there is no section 0 for the count, so 65535 is the real number.
-        is_escaped = header.program_count == elf_layout.ESCAPED and count
+        is_escaped = header.program_count == ESCAPED and count
         return count, names, first[table.position("info")] if is_escaped else header.program_count
 
     def _past_the_end(self) -> Truncated:
@@ -200,7 +211,7 @@ class ElfFile:
     @property
     def is_linked(self) -> bool:
         """Whether this is a linked program or library, whose sections have addresses and cannot move."""
-        return self.header.type in (elf_layout.EXECUTABLE, elf_layout.SHARED)
+        return self.header.type in (EXECUTABLE, SHARED)
 
     def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:
         """Yield the field values of ``count`` consecutive records from a position on. Raises Truncated."""
@@ -256,7 +267,7 @@ class ElfFile:
     def stored_ranges(self) -> tuple[Sequence[int], list[int]]:
         """Return start and end of the bytes of every section; an end of 0 means no bytes."""
         types, offsets, sizes = self.columns("type", "offset", "size")
-        empty = (elf_layout.NULL, elf_layout.NOBITS)
+        empty = (NULL, NOBITS)
         ends = [
             offset + size if size and type not in empty else 0
             for type, offset, size in zip(types, offsets, sizes, strict=True)
@@ -329,13 +340,13 @@ class ElfFile:
                 str(index),
             )
         section = self.section(index)
-        if section.type != elf_layout.STRTAB:
+        if section.type != STRTAB:
             raise self.error(
                 f"section {index} should hold the section names",
                 self.section_field(index, "type"),
                 "type",
-                elf_layout.section_type_word(elf_layout.STRTAB),
-                elf_layout.section_type_word(section.type),
+                section_type_word(STRTAB),
+                section_type_word(section.type),
             )
         return section
 
@@ -364,4 +375,4 @@ class ElfFile:
 
 def is_elf(view: View) -> bool:
     """Return whether a view starts with the magic of ELF."""
-    return view.head(0, 4) == elf_layout.MAGIC
+    return view.head(0, 4) == MAGIC

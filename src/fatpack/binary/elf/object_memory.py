@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.layout import ALLOC, NOBITS, REL, RELA, SECTION_SYMBOL, SYMTAB
 from fatpack.binary.elf.relocations import section_relocations
 from fatpack.binary.elf.symbols import section_budget
 from fatpack.binary.memory import (
@@ -60,7 +60,7 @@ class ElfObjectMemory(ObjectMemory):
         self._elf = elf
         self._ways = _WAYS.get(elf.header.machine, {}) if elf.layouts.order == "little" else {}
         self._by_target: dict[int, list[int]] = {}
-        self._left = section_budget(view)
+        self._budget = section_budget(view)
         sections, self._addresses = self._laid_out()
         self._symbol_rows, symbols = self._symbols(max((section.end for section in sections), default=0))
         machine = _MACHINES.get(elf.header.machine, "")
@@ -72,9 +72,9 @@ class ElfObjectMemory(ObjectMemory):
         left = section_budget(elf.view)
         types, infos, flags = elf.columns("type", "info", "flags")
         for number, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
-            if type in (elf_layout.REL, elf_layout.RELA):
+            if type in (REL, RELA):
                 self._by_target.setdefault(info, []).append(number)
-            if not flag & elf_layout.ALLOC or flag & _TLS:
+            if not flag & ALLOC or flag & _TLS:
                 continue
             section = elf.section(number)
             stored = section.stored_size if section.end <= len(elf.view) and section.stored_size <= left else 0
@@ -83,14 +83,14 @@ class ElfObjectMemory(ObjectMemory):
             data = elf.view.slice(section.offset if stored else 0, stored)
             found.append(MemorySection(number, elf.name(section), at, section.size, data, bool(flag & _EXECUTABLE)))
             addresses[number] = at
-            at += max(section.size if type != elf_layout.NOBITS else min(section.size, 1 << 40), 1) + _GAP
+            at += max(section.size if type != NOBITS else min(section.size, 1 << 40), 1) + _GAP
         return found, addresses
 
     def _symbols(self, above: int) -> tuple[list[int | None], list[MemorySymbol]]:
         """Return the address of each symbol by number (None: of no section), and the named symbols."""
         elf = self._elf
         (types,) = elf.columns("type")
-        table = next((elf.section(number) for number, type in enumerate(types) if type == elf_layout.SYMTAB), None)
+        table = next((elf.section(number) for number, type in enumerate(types) if type == SYMTAB), None)
         if table is None or not 0 < table.link < elf.section_count:
             return [], []
         layout, data = elf.layouts.symbol, elf.contents(table)
@@ -109,7 +109,7 @@ class ElfObjectMemory(ObjectMemory):
                 start = self._addresses.get(place)
                 address = None if start is None else start + row[value]
             addresses.append(address)
-            if address is None or not number or kind == elf_layout.SECTION_SYMBOL:
+            if address is None or not number or kind == SECTION_SYMBOL:
                 continue
             end = strings.find(b"\0", row[name], row[name] + 8192)
             if row[name] and end > row[name] and budget > 0:
@@ -126,9 +126,9 @@ class ElfObjectMemory(ObjectMemory):
     def _table(self, number: int, target: MemorySection) -> Iterator[Relocation]:
         elf, ways, addresses = self._elf, self._ways, self._symbol_rows
         table, count = elf.section(number), len(self._symbol_rows)
-        if table.end > len(elf.view) or table.size > self._left:
+        if table.end > len(elf.view) or table.size > self._budget:
             return
-        self._left -= table.size
+        self._budget -= table.size
         for block in section_relocations(elf, table):
             for place, type, symbol, addend in block.rows():
                 if symbol >= count or place >= target.size:

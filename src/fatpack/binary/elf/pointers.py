@@ -9,8 +9,20 @@ relocation against that symbol. (gABI, "Relocation"; the processors' ABI documen
 
 from __future__ import annotations
 
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.layout import (
+    ALLOC,
+    ANDROID_REL,
+    ANDROID_RELA,
+    CREL,
+    ESCAPED,
+    NOBITS,
+    NULL,
+    POINTER_RELOCATIONS,
+    REL,
+    RELA,
+    RELR,
+)
 from fatpack.binary.elf.relocations import (
     MAX_RELOCATIONS,
     relative_places,
@@ -50,11 +62,11 @@ _DYN = 3
 _UNDEFINED = 0
 
 #: Types of tables whose relocations add to the word in place, and of unsupported tables.
-_IN_PLACE = (elf_layout.REL, elf_layout.RELR)
-_UNREAD = (elf_layout.CREL, elf_layout.ANDROID_REL)
+_IN_PLACE = (REL, RELR)
+_UNREAD = (CREL, ANDROID_REL)
 
 #: Types of tables that state the target.
-_STATED = (elf_layout.RELA, elf_layout.ANDROID_RELA)
+_STATED = (RELA, ANDROID_RELA)
 
 #: SHF_EXECINSTR
 _CODE = 0x4
@@ -83,12 +95,12 @@ class ElfPointers:
             self._elf = ElfFile(view, sections=False)
         self.word = self._elf.layouts.word
         self.order = self._elf.layouts.order
-        relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
+        relative, narrow, wide = POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
         self._relative, self._absolute = relative, wide if self.word == 8 else narrow
         self._loaded: LoadedRanges | None = None
         #: the relocations of packed tables by section, None for a damaged one; and how many may still be unpacked
         self._unpacked: dict[int, RelocationBlock | None] = {}
-        self._left = min(MAX_RELOCATIONS, len(view) // self.word)
+        self._relocation_budget = min(MAX_RELOCATIONS, len(view) // self.word)
         self.is_linked = self._elf.is_linked
 
     def pointers(self, table: CodeSection, offsets: Sequence[int]) -> list[Pointer]:
@@ -103,7 +115,7 @@ class ElfPointers:
                 else (UNKNOWN_POINTER if value else NULL_POINTER)
                 for offset, value in zip(offsets, stored, strict=True)
             ]
-        return self._held([section.address + offset for offset in offsets], stored)
+        return self._program_pointers([section.address + offset for offset in offsets], stored)
 
     def values_at(self, places: Sequence[int]) -> list[Pointer]:
         """Return the targets of the pointers at some addresses of a program."""
@@ -111,9 +123,9 @@ class ElfPointers:
         stored = [
             self._word(self.view.read(place.position, self.word)) if place.room >= self.word else 0 for place in found
         ]
-        return self._held(places, stored)
+        return self._program_pointers(places, stored)
 
-    def _held(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
+    def _program_pointers(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
         empty = {place for place, value in zip(places, stored, strict=True) if not value}
         found = self._relocations(None, empty) if empty else {}
         # Words that unread relocations change may point anywhere.
@@ -137,7 +149,7 @@ class ElfPointers:
         data = (
             (section.address, self.view.slice(section.offset, section.size))
             for section in self._elf.sections()
-            if section.flags & elf_layout.ALLOC
+            if section.flags & ALLOC
             and not section.flags & _CODE
             and section.stored_size
             and section.end <= len(self.view)
@@ -162,7 +174,7 @@ class ElfPointers:
     def _kinds(self) -> set[int]:
         """Return the types of the loaded sections."""
         types, flags = self._elf.columns("type", "flags")
-        return {type for type, flag in zip(types, flags, strict=True) if flag & elf_layout.ALLOC}
+        return {type for type, flag in zip(types, flags, strict=True) if flag & ALLOC}
 
     def _has_relocations(self) -> bool:
         """Return whether the program has no other relocation tables than the supported ones."""
@@ -175,21 +187,23 @@ class ElfPointers:
         kinds = self._kinds()
         if not kinds.isdisjoint(_UNREAD):
             return True
-        return elf_layout.ANDROID_RELA in kinds and any(
+        return ANDROID_RELA in kinds and any(
             self._packed(section) is None
             for section in self._elf.sections()
-            if section.type == elf_layout.ANDROID_RELA and section.flags & elf_layout.ALLOC
+            if section.type == ANDROID_RELA and section.flags & ALLOC
         )
 
     def _packed(self, section: ElfSection) -> RelocationBlock | None:
         """Return the relocations of a packed table, None if it is damaged or has too many."""
         if section.index not in self._unpacked:
             try:
-                block = unpacked_relocations(self._elf.contents(section), relocation_shape(self._elf), self._left)
+                block = unpacked_relocations(
+                    self._elf.contents(section), relocation_shape(self._elf), self._relocation_budget
+                )
             except FormatError:
                 self._unpacked[section.index] = None
             else:
-                self._left -= len(block.places)
+                self._relocation_budget -= len(block.places)
                 self._unpacked[section.index] = block
         return self._unpacked[section.index]
 
@@ -200,11 +214,11 @@ class ElfPointers:
     def _in_place(self) -> Iterator[int]:
         """Yield the addresses of words that are relocated in place, by REL and RELR."""
         for section in self._relocation_sections(None):
-            if section.type == elf_layout.REL:
+            if section.type == REL:
                 for block in section_relocations(self._elf, section):
                     yield from block.places
         for section in self._elf.sections():
-            if section.type == elf_layout.RELR and section.flags & elf_layout.ALLOC and section.end <= len(self.view):
+            if section.type == RELR and section.flags & ALLOC and section.end <= len(self.view):
                 yield from relative_places(self._elf, section)
 
     def _stated(self, section: ElfSection, low: int, high: int) -> Iterator[tuple[int, int]]:
@@ -219,7 +233,7 @@ class ElfPointers:
 
     def _blocks(self, section: ElfSection) -> Iterable[RelocationBlock]:
         """Return the relocations of a table in blocks; none of a damaged packed one."""
-        if section.type != elf_layout.ANDROID_RELA:
+        if section.type != ANDROID_RELA:
             return section_relocations(self._elf, section)
         block = self._packed(section)
         return [block] if block is not None and block.places else []
@@ -246,7 +260,7 @@ class ElfPointers:
             rows = [
                 (address, size, offset, index)
                 for index, (address, size, offset, type, flags) in enumerate(zip(*columns, strict=True))
-                if flags & elf_layout.ALLOC and type not in (elf_layout.NOBITS, elf_layout.NULL)
+                if flags & ALLOC and type not in (NOBITS, NULL)
             ]
             self._loaded = LoadedRanges(rows, len(self.view))
         return self._loaded
@@ -298,7 +312,7 @@ class ElfPointers:
             table = elf.section(relocation.symbols)
             row = layout.named(elf.contents(table), relocation.symbol * layout.size)
             index = row["section_index"]
-            if index == elf_layout.ESCAPED:
+            if index == ESCAPED:
                 return None
             name = ""
             if index == _UNDEFINED and 0 < table.link < elf.section_count:
@@ -327,8 +341,8 @@ class ElfPointers:
         left = len(self.view)
         types, infos, flags = self._elf.columns("type", "info", "flags")
         for index, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
-            if type in (elf_layout.REL, *_STATED):
-                is_wanted = info == target if target is not None else flag & elf_layout.ALLOC
+            if type in (REL, *_STATED):
+                is_wanted = info == target if target is not None else flag & ALLOC
                 section = self._elf.section(index)
                 if is_wanted and section.end <= len(self.view) and section.size <= left:
                     left -= section.size

@@ -47,7 +47,7 @@ def read_symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[ElfSection, 
         key = table.offset, table.size, table.link
         if 0 < table.link < elf.section_count and key not in seen:
             seen.add(key)
-            left = _taken(elf, table, left)
+            left = _charged(elf, table, left)
             yield table, elf.section(table.link)
 
 
@@ -59,11 +59,11 @@ def symbol_table_strings(elf: ElfFile, *kinds: int) -> Iterator[bytes]:
         key = strings.offset, strings.size
         if key not in seen:
             seen.add(key)
-            left = _taken(elf, strings, left)
+            left = _charged(elf, strings, left)
             yield elf.contents(strings).head(0, STRINGS)
 
 
-def _taken(elf: ElfFile, section: ElfSection, left: int) -> int:
+def _charged(elf: ElfFile, section: ElfSection, left: int) -> int:
     """Return ``left`` less the size of a section. Raises BadValue if that is negative."""
     if section.stored_size <= left:
         return left - section.stored_size

@@ -241,14 +241,14 @@ class _PeShift:
         self._image = image
         self._starts = [cut.start for cut in found]
         self._ends = [cut.end for cut in found]
-        self._gone = [0, *accumulate(cut.size for cut in found)]
+        self._removed_before = [0, *accumulate(cut.size for cut in found)]
 
     def __call__(self, position: int, size: int, what: str) -> int:
         """Return the new position of a range. Raises Whole if it is cut."""
         number = bisect_right(self._ends, position)
         if number < len(self._starts) and position + size > self._starts[number]:
             raise CannotShrinkPe(f"{what} at {self._image.at(position)} lies in the bytes that would go")
-        return position - self._gone[number]
+        return position - self._removed_before[number]
 
 
 def header_patches(image: LinkedPeImage, found: Sequence[PeCut]) -> Iterator[tuple[int, bytes]]:

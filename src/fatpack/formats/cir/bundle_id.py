@@ -102,13 +102,13 @@ def fits(stored: str, requested: str) -> bool:
     return feature_signs(arch).items() <= feature_signs(wanted_arch).items()
 
 
-def module_name(spelling: str, taken: Set[str] = ()) -> str:
+def module_name(spelling: str, used: Set[str] = ()) -> str:
     """Return the name of a device module in a combined container: the sanitised ID, with a number if that is in use."""
     name = "device_" + "".join(
         chr(byte) if byte in _NAME_BYTES else "_" for byte in spelling.encode("utf-8", "surrogateescape")
     )
     number, unique = 0, name
-    while unique in taken:
+    while unique in used:
         number += 1
         unique = f"{name}_{number}"
     return unique

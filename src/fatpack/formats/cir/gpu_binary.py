@@ -201,7 +201,7 @@ class HostModuleFacts(Record):
     many stubs launch kernels, and whether an attribute names a GPU binary."""
 
     start: int
-    held: frozenset[str]
+    holders: frozenset[str]
     defined: frozenset[str]
     stub_count: int
     knows: bool
@@ -210,10 +210,12 @@ class HostModuleFacts(Record):
 def unregistered_binary_findings(module: TextModule) -> Iterator[RuleBreach]:
     """Yield findings about the registration of a host module that was lowered, or that has a GPU binary."""
     contents = module.contents
-    held = frozenset(symbol for symbol, _, _ in contents.binaries)
-    if held or contents.may_register:
+    holders = frozenset(symbol for symbol, _, _ in contents.binaries)
+    if holders or contents.may_register:
         yield from check_registration(
-            HostModuleFacts(module.start, held, frozenset(list_functions(module)), len(contents.stubs), _knows(module))
+            HostModuleFacts(
+                module.start, holders, frozenset(list_functions(module)), len(contents.stubs), _knows(module)
+            )
         )
 
 
@@ -222,9 +224,9 @@ def check_registration(host: HostModuleFacts) -> Iterator[RuleBreach]:
     for model in _MODELS:
         binary, constructor, table = (f"__{model}_{name}" for name in ("fatbin_str", "module_ctor", "register_globals"))
         text = ""
-        if binary in host.held and constructor not in host.defined:
+        if binary in host.holders and constructor not in host.defined:
             text = f"the GPU binary in @{binary} is not registered: there is no @{constructor}"
-        elif constructor in host.defined and binary not in host.held and not host.knows:
+        elif constructor in host.defined and binary not in host.holders and not host.knows:
             text = f"@{constructor} has nothing to register: there is no @{binary}"
         elif constructor in host.defined and host.stub_count and table not in host.defined:
             text = f"@{constructor} registers no kernels: there is no @{table}, and {_stubs(host.stub_count)}"
@@ -235,7 +237,7 @@ def check_registration(host: HostModuleFacts) -> Iterator[RuleBreach]:
 def missing_binary_note(host: HostModuleFacts) -> Iterator[RuleBreach]:
     """Yield a note for a host module that launches kernels but neither contains, registers nor names a GPU binary."""
     is_lowered = any(f"__{model}_module_ctor" in host.defined for model in _MODELS)
-    if host.stub_count and not host.held and not host.knows and not is_lowered:
+    if host.stub_count and not host.holders and not host.knows and not is_lowered:
         text = f"{_stubs(host.stub_count)}, and the module knows no GPU binary"
         yield RuleBreach(
             "FP1514", host.start, text, "right before -foffload-include-binary brings it in, and wrong after"
@@ -255,9 +257,9 @@ def check_text_file(outline: FileOutline) -> Iterator[RuleBreach]:
         contents = module.contents
         if contents.may_register:
             continue  # checked by unregistered()
-        held = frozenset(symbol for symbol, _, _ in contents.binaries)
+        holders = frozenset(symbol for symbol, _, _ in contents.binaries)
         for breach in missing_binary_note(
-            HostModuleFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))
+            HostModuleFacts(module.start, holders, frozenset(), len(contents.stubs), _knows(module))
         ):
             yield breach.replace(text=f"{line_and_column(outline.text, module.start)}: {breach.text}")
 
@@ -296,4 +298,4 @@ def read_host_facts(file: BytecodeFile, node: OperationNode) -> HostModuleFacts 
         return None
     defined = frozenset(found.defined)
     knows = any(key in node.attrs(file) for key in KNOWING)
-    return HostModuleFacts(node.start, found.held, defined, len(found.launches), knows)
+    return HostModuleFacts(node.start, found.holders, defined, len(found.launches), knows)

@@ -399,7 +399,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
     for breach in found_wrong:
         if strict and breach.is_fatal:
             raise bytecode_error(view, breach.at, "IR", breach.text)
-        faults.unexpected(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
+        faults.add_warning(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
     notes += faults.findings
     attrs = {"form": form, "flavour": "bytecode", "producer": file.header.producer}
     return Container(

@@ -34,7 +34,7 @@ def check_places(record: BinaryBundle, faults: FindingCollector) -> Iterator[Spa
     overlap = _first_overlap(record)
     if overlap is not None:
         start, end, number, owner = overlap
-        faults.unexpected("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
+        faults.add_warning("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
     if stored.source.is_streamed:
         return
     is_damaged = any(item.severity == "error" for item in faults.findings)
@@ -46,7 +46,7 @@ def check_places(record: BinaryBundle, faults: FindingCollector) -> Iterator[Spa
 def note_stray_bytes(stored: View, start: int, end: int, owner: str, faults: FindingCollector) -> Span:
     """Report bytes that belong to nothing, and return their span; ``owner`` names the part before them."""
     span = stored.span(start, end - start)
-    faults.unexpected("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
+    faults.add_warning("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
     return span
 
 

@@ -14,7 +14,6 @@ from importlib import import_module
 
 from fatpack import limits, magic_numbers
 from fatpack.codecs import decompress, inflate_beginning, inflate_pieces, inflation_budget, inflation_limit_error
-from fatpack.codecs import inflate_pieces as in_pieces
 from fatpack.errors import FormatError, Unsupported, format_hex
 from fatpack.formats import format_by_magic
 from fatpack.formats.clang_bundle.byte_labels import find_gaps, note_stray_bytes
@@ -122,7 +121,7 @@ def _inflate_frame(frame: View, size: int) -> bytes | bytearray:
 
 
 def _frame_pieces(frame: View, size: int) -> Iterator[bytes]:
-    return in_pieces(frame, "zstd", size, format=BUNDLE_FORMAT)
+    return inflate_pieces(frame, "zstd", size, format=BUNDLE_FORMAT)
 
 
 def frame_view(frame: View, size: int, latest: BeginningCache) -> View:
@@ -359,7 +358,7 @@ def parse_compressed(view: View, at: int, faults: FindingCollector) -> Container
     for extra, where in ((tail, "after the compressed data"), (rest_inside, "after the bundle inside")):
         if not extra.is_zero():
             unknown.append(extra.span())
-            faults.unexpected("FP1308", extra.span(), f"{len(extra)} bytes {where} belong to nothing")
+            faults.add_warning("FP1308", extra.span(), f"{len(extra)} bytes {where} belong to nothing")
     images = tuple(image.replace(compression=method, stored_size=None) for image in inside.images)
     attrs = {**inside.attrs, "flavour": "compressed", "inside": inside.attrs["flavour"], "compression": method}
     record = CompressedBundle(
@@ -408,7 +407,7 @@ def _delimit(
     end, inflated_size = found
     if claimed is not None:
         span = rest.span(layout.field_offset("size"), 4 if header.version == 2 else 8)
-        faults.unexpected("FP1303", span, f"the size is {claimed} by the header, {front + end} by the {method} stream")
+        faults.add_warning("FP1303", span, f"the size is {claimed} by the header, {front + end} by the {method} stream")
     return data.slice(0, end), front + end, inflated_size
 
 
@@ -451,7 +450,7 @@ def _check(header: _CompressedHeader, stored: View, body: View, faults: FindingC
     layout = COMPRESSED_HEADERS[header.version]
     if header.inflated_size != len(body):
         span = stored.span(layout.field_offset("inflated_size"), 8 if header.version == 3 else 4)
-        faults.unexpected(
+        faults.add_warning(
             "FP1305", span, f"the inflated size is {header.inflated_size} by the header, {len(body)} in fact"
         )
     if not body.source.is_streamed:
@@ -466,7 +465,7 @@ def check_hash(stored: View, version: int, stored_hash: bytes, digest: bytes, fa
     real = digest[:HASH_SIZE]
     if stored_hash != real:
         span = stored.span(COMPRESSED_HEADERS[version].field_offset("hash"), HASH_SIZE)
-        faults.unexpected("FP1304", span, f"the hash is {stored_hash.hex()}, the content has {real.hex()}")
+        faults.add_warning("FP1304", span, f"the hash is {stored_hash.hex()}, the content has {real.hex()}")
 
 
 def _parse_inside(body: View, faults: FindingCollector) -> Container:
@@ -522,7 +521,7 @@ def _tail(record: CompressedBundle, faults: FindingCollector) -> None:
     end = find_stream_end(record.stream, record.method)
     tail = None if end is None else record.stream.slice(end, len(record.stream) - end)
     if tail is not None and not tail.is_zero():
-        faults.unexpected("FP1308", tail.span(), f"{len(tail)} bytes after the compressed data belong to nothing")
+        faults.add_warning("FP1308", tail.span(), f"{len(tail)} bytes after the compressed data belong to nothing")
 
 
 class _StrayBytes:

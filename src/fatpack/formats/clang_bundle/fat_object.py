@@ -91,14 +91,14 @@ def symbols_for_id(data: View, id: str) -> list[bytes]:
     return [line[len(prefix) :] for line in lines if line.startswith(prefix) and len(line) > len(prefix)]
 
 
-def without_ids(data: View, gone: Collection[str]) -> bytes | None:
+def without_ids(data: View, removed_ids: Collection[str]) -> bytes | None:
     """Return a section without the symbols of some bundle IDs; None if it has none of them.
 
     Raises HostError for a section that is too large to read.
     """
     if len(data) > _LARGEST:
         raise _too_large(data, "edited")
-    prefixes = tuple(f"{id}.".encode("utf-8", "surrogateescape") for id in gone)
+    prefixes = tuple(f"{id}.".encode("utf-8", "surrogateescape") for id in removed_ids)
     stored = data.tobytes()
     lines = stored.split(b"\0")
     kept = [line for line in lines if not line.startswith(prefixes)]
@@ -186,7 +186,7 @@ def fat_object_container(
         images.append(Image(target, form, part.data, size, size, part.data.span(), attrs={"id": part.id}, record=entry))
         if seen.setdefault(part.id, part.section) != part.section:
             text = f"sections {seen[part.id]} and {part.section} both hold an image for {part.id!r}"
-            faults.unexpected("FP1307", part.data.span(), text, "clang-offload-bundler hands out the first")
+            faults.add_warning("FP1307", part.data.span(), text, "clang-offload-bundler hands out the first")
     attrs = {"flavour": "object"}
     record = FatObject(whole, tuple(images), attrs, symbols or TargetSymbols())
     return Container(BUNDLE_FORMAT, 0, tuple(images), whole.span(), attrs, (), tuple(faults.findings), record)

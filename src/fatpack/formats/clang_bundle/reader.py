@@ -126,7 +126,7 @@ def read_table(rest: View, faults: FindingCollector) -> BundleTable:
     for number in range(count):
         if number >= limits.BUNDLE_ENTRIES:
             problem = f"{count} entries, {limits.BUNDLE_ENTRIES} are read"
-            faults.unreadable("FP1005", too_many_entries_error(rest, 24, problem), rest.span(24, 8))
+            faults.add_error("FP1005", too_many_entries_error(rest, 24, problem), rest.span(24, 8))
             break
         if at + DESCRIPTOR.size > total:
             _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
@@ -152,7 +152,7 @@ def read_table(rest: View, faults: FindingCollector) -> BundleTable:
             break
         if id_size > limits.BUNDLE_ID:
             error = id_too_long_error(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
-            faults.unreadable("FP1005", error, _row_span(rest, at))
+            faults.add_error("FP1005", error, _row_span(rest, at))
             at = end
             continue
         entry = BundleEntry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)
@@ -201,7 +201,7 @@ def _is_text(stored: bytes) -> bool:
 def _end_of_table(rest: View, at: int, number: int, problem: str, faults: FindingCollector) -> None:
     at = min(at, len(rest))
     error = bundle_error(rest, at, f"entry[{number}]", problem, hint="the entries before it can be read")
-    faults.unreadable("FP1302", error, _row_span(rest, at))
+    faults.add_error("FP1302", error, _row_span(rest, at))
 
 
 def _row_span(rest: View, at: int) -> Span:
@@ -219,7 +219,7 @@ def _damaged(rest: View, entry: BundleEntry, size: int, name: str, table_end: in
         hint = "the file looks cut short"
     label = f"{name} ({entry.id.decode('utf-8', 'backslashreplace')[:80]})"
     span = rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
-    faults.unreadable("FP1301", bundle_error(rest, entry.at, label, problem, expected, hint), span)
+    faults.add_error("FP1301", bundle_error(rest, entry.at, label, problem, expected, hint), span)
 
 
 def id_too_long_error(view: View, at: int, field: str, problem: str) -> LimitExceeded:
@@ -321,7 +321,7 @@ def _without_swallowed(rest: View, table: BundleTable, faults: FindingCollector)
         return table
     problem = f"the image reaches into the bundle at {format_hex(rest.offset(at))}"
     span = rest.span(last.entry.at, DESCRIPTOR.size + len(last.entry.id))
-    faults.unreadable("FP1301", bundle_error(rest, last.entry.at, decode_id(last.entry.id)[:80], problem), span)
+    faults.add_error("FP1301", bundle_error(rest, last.entry.at, decode_id(last.entry.id)[:80], problem), span)
     return table.replace(rows=tuple(row for row in table.rows if row is not last))
 
 
@@ -342,11 +342,11 @@ def _remarks(record: BinaryBundle, rest: View, faults: FindingCollector) -> None
         entry = stored_bundle_entry(image)
         if entry.id in seen:
             message = f"entries {seen[entry.id]} and {number} both are {decode_id(entry.id)!r}"
-            faults.unexpected("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
+            faults.add_warning("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
         seen[entry.id] = number
         if entry.offset > size and is_whole:
             span = _place(rest, entry)
-            faults.unexpected(
+            faults.add_warning(
                 "FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end"
             )
 
@@ -359,6 +359,6 @@ def _check_hip_runtime(record: BinaryBundle, faults: FindingCollector) -> None:
     is_hip = any(image.target.offload == "hip" for image in record.images)
     if is_hip and record.table_end > _HIP_READS:
         span = record.stored.span(0, record.table_end)
-        faults.unexpected(
+        faults.add_warning(
             "FP1310", span, f"the table of entries takes {record.table_end} bytes, more than {_HIP_READS}"
         )

@@ -66,14 +66,14 @@ class _ImageBuilder:
         size = len(rest) if extent.size is None else extent.size
         if size > len(rest):
             text = f"the image takes {size} bytes by the table, and its section ends after {len(rest)}"
-            self.faults.unexpected("FP3012", rest.span(), text)
+            self.faults.add_warning("FP3012", rest.span(), text)
         stored = rest.slice(0, min(size, len(rest)))
         return self._made(stored, stored, extent, None)
 
     def _compressed(self, rest: View, extent: LinkedImageRange) -> Image:
         found = measure_frame(rest)
         if found is None:
-            self.faults.unexpected(
+            self.faults.add_warning(
                 "FP3014", rest.span(), "the zstd frame is damaged or cut short: listed as it is stored"
             )
             return self._made(rest, rest, extent, None)
@@ -84,11 +84,11 @@ class _ImageBuilder:
             return self._made(stored, stored, extent, None)
         if size > inflation_budget(stored):
             text = f"the zstd frame claims to inflate from {end} bytes to {size}: listed as it is stored"
-            self.faults.unexpected("FP1005", stored.span(), text, limits.inflated_hint(size))
+            self.faults.add_warning("FP1005", stored.span(), text, limits.inflated_hint(size))
             return self._made(stored, stored, extent, None)
         if extent.size not in (None, size, end):
             text = f"the image takes {extent.size} bytes by the table, {size} by its own header"
-            self.faults.unexpected("FP3012", stored.span(), text)
+            self.faults.add_warning("FP3012", stored.span(), text)
         return self._made(stored, frame_view(stored, size, self._latest), extent, "zstd")
 
     def _made(self, stored: View, data: View, extent: LinkedImageRange, compression: str | None) -> Image:
@@ -131,11 +131,11 @@ def linked_container(
     for span in [image.span for image in images] + [data.span(len(data), 0)]:
         if span.start < reached and span.start != previous and not is_reported:
             is_reported = True
-            builder.faults.unexpected("FP1306", span, f"an image reaches {reached - span.start} bytes into this one")
+            builder.faults.add_warning("FP1306", span, f"an image reaches {reached - span.start} bytes into this one")
         gap = data.slice(min(reached, span.start) - data.start, max(span.start - reached, 0))
         if len(gap) >= _ALIGN and not gap.is_zero():
             unknown.append(gap.span())
-            builder.faults.unexpected("FP1308", gap.span(), f"{len(gap)} bytes of the section that belong to no image")
+            builder.faults.add_warning("FP1308", gap.span(), f"{len(gap)} bytes of the section that belong to no image")
         reached, previous = max(reached, span.end), span.start
     record = LinkedImages(data, tuple(images), attrs, symbols or TargetSymbols(), properties)
     findings = tuple(sorted(builder.faults.findings, key=lambda item: item.span.start))

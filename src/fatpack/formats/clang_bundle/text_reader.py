@@ -142,7 +142,7 @@ def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: 
     unknown.append(gap.span())
     where = "before the first entry" if start == 0 else "behind an entry"
     if faults is not None:
-        faults.unexpected("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
+        faults.add_warning("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
 
 
 def _markers(stored: View, comment: str, faults: FindingCollector) -> Iterator[_Marker]:
@@ -171,7 +171,7 @@ def _markers(stored: View, comment: str, faults: FindingCollector) -> Iterator[_
             yield _Marker(place, reached, word == START, spelled.removesuffix(b"\r"), is_crlf)
         elif word == START:
             error = id_too_long_error(stored, line_at, "START line", "the ID is longer than what is read")
-            faults.unreadable("FP1005", error, stored.span(line_at, len(line)))
+            faults.add_error("FP1005", error, stored.span(line_at, len(line)))
         at = stored.find(needle, max(reached - 1, at + 1))
 
 
@@ -179,7 +179,7 @@ def read_text_entries(stored: View, comment: str, faults: FindingCollector) -> I
     """Yield every entry between marker lines with that comment token, and the end of its text."""
     markers = list(_markers(stored, comment, faults))
     if any(marker.is_crlf for marker in markers):
-        faults.unexpected("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")
+        faults.add_warning("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")
     own_ends: dict[bytes, list[int]] = {}
     for number in reversed(range(len(markers))):
         if not markers[number].is_start:
@@ -193,7 +193,7 @@ def read_text_entries(stored: View, comment: str, faults: FindingCollector) -> I
         found += 1
         if found > limits.BUNDLE_ENTRIES:
             problem = f"more than {pluralize(limits.BUNDLE_ENTRIES, 'entry')}"
-            faults.unreadable(
+            faults.add_error(
                 "FP1005", too_many_entries_error(stored, start.at, problem), stored.span(start.at, start.end - start.at)
             )
             return
@@ -221,14 +221,16 @@ def _check_end(
     name = start.id.decode("utf-8", "backslashreplace")[:80]
     if end is None or end.is_start:
         problem = "no END line before the next START line" if end else "no END line before the end of the file"
-        faults.unreadable(
+        faults.add_error(
             "FP1311", bundle_error(stored, start.at, f"entry {name}", problem, hint="the file looks cut short"), span
         )
     elif end.id != start.id:
-        faults.unexpected(
+        faults.add_warning(
             "FP1312", span, f"the END line of {name} names {end.id.decode('utf-8', 'backslashreplace')[:80]}"
         )
     elif has_other_end:
-        faults.unexpected("FP1312", span, f"END lines of others stand in the text of {name}; LLVM ends it at the first")
+        faults.add_warning(
+            "FP1312", span, f"END lines of others stand in the text of {name}; LLVM ends it at the first"
+        )
     if is_repeated:
-        faults.unexpected("FP1307", span, f"{name} occurs again", "LLVM hands out the first only")
+        faults.add_warning("FP1307", span, f"{name} occurs again", "LLVM hands out the first only")

@@ -100,9 +100,9 @@ LAYOUTS = (HEADER, ENTRY, DESCRIPTOR, GROUP_TABLE, MEMBER)
 
 def write(container: Container, options: FatbinOptions | None = None) -> Iterator[Piece]:
     """Return the pieces of a fat binary; see :mod:`fatpack.formats.cuda_fatbin.writer`."""
-    from fatpack.formats.cuda_fatbin import writer as writing
+    from fatpack.formats.cuda_fatbin import writer
 
-    return writing.write(container, options)
+    return writer.write(container, options)
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:

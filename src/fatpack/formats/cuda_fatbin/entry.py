@@ -9,9 +9,15 @@ from __future__ import annotations
 import sys
 
 from fatpack import limits, magic_numbers
-from fatpack.binary.elf.quick_header import read_quick_header as elf_header
-from fatpack.codecs import LZ4_AT_ONCE, decompress, inflate_beginning, inflation_budget, max_inflated_size
-from fatpack.codecs import inflate_pieces as pieces_inflated
+from fatpack.binary.elf.quick_header import read_quick_header
+from fatpack.codecs import (
+    LZ4_AT_ONCE,
+    decompress,
+    inflate_beginning,
+    inflate_pieces,
+    inflation_budget,
+    max_inflated_size,
+)
 from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, format_hex
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
@@ -111,7 +117,7 @@ def _is_inside(entry: View, at: int, size: int, what: str, field: str, faults: F
         expected=f"{ENTRY.size:#x} to {format_hex(len(entry))}",
         hint="read as if there were none; the entry is copied as it is",
     )
-    faults.unreadable("FP1406", error, entry.span(0, min(ENTRY.size, len(entry))))
+    faults.add_error("FP1406", error, entry.span(0, min(ENTRY.size, len(entry))))
     return False
 
 
@@ -278,7 +284,7 @@ def _pieces(packed: View, method: str, size: int, has_nul: bool) -> Iterator[byt
     if size <= _WINDOW:
         yield _inflated(packed, method, size, has_nul)
         return
-    for piece in pieces_inflated(packed, method, size, format=FATBIN_FORMAT):
+    for piece in inflate_pieces(packed, method, size, format=FATBIN_FORMAT):
         size -= len(piece)
         yield piece if size or not has_nul else bytes(_without_nul(packed, memoryview(piece)))
 
@@ -366,7 +372,7 @@ def without_padding(data: View, kind: int) -> View:
     if kind in TEXTS:
         start = max(len(data) - ALIGN, 0)
         return data.slice(0, start + len(data.head(start, ALIGN).rstrip(b"\0")))
-    elf = elf_header(data, data.head(0, 64))
+    elf = read_quick_header(data, data.head(0, 64))
     if elf is None:
         return data
     # ptxas writes one of the two tables last: mostly only the header has to be read.
@@ -399,7 +405,7 @@ def read_entry(stored: View, head: CudaEntryHeader, faults: FindingCollector) ->
     problem = inflation_problem(stored, packed, head)
     if problem is None:
         return CudaEntry(head, stored, area, packed, image_data(packed, head))
-    faults.unreadable("FP1403", problem, stored.span())
+    faults.add_error("FP1403", problem, stored.span())
     data = refused_view(packed, refused_size(problem, head.inflated_size), PicklableCall(problem.with_traceback, None))
     return CudaEntry(head, stored, area, packed, data)
 
@@ -409,24 +415,24 @@ def check_entry(entry: View, head: CudaEntryHeader, faults: FindingCollector) ->
     flags = head.flags
     if head.kind not in KINDS or head.version != ENTRY_VERSION:
         what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
-        faults.unexpected(
+        faults.add_warning(
             "FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is"
         )
     elif head.kind in UNKNOWN_KINDS:
-        faults.unexpected(
+        faults.add_warning(
             "FP1407", entry.span(0, ENTRY.size), unknown_kind_message(head.kind), "it is listed, and copied as it is"
         )
     if not flags & COMPRESSED:
         if head.inflated_size and not head.compressed_size:
             text = f"not compressed, and it inflates to {head.inflated_size} bytes"
-            faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
+            faults.add_warning("FP1405", entry.span(0, ENTRY.size), text)
     elif flags & COMPRESSED not in METHODS:
         text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {compression_method(flags)}"
-        faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
+        faults.add_warning("FP1405", entry.span(0, ENTRY.size), text)
     # QUIRK(fatbinary 8): it adds padding even to a multiple of 8.
     elif head.compressed_size and padded_size(head.compressed_size) + ALIGN < head.padded_size:
         text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
-        faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
+        faults.add_warning("FP1405", entry.span(0, ENTRY.size), text)
 
 
 def unknown_kind_message(kind: int) -> str:

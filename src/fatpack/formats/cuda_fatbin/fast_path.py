@@ -131,26 +131,26 @@ def is_entry(stored: View, at: int) -> bool:
     return is_plausible(CudaEntryHeader(*ENTRY.struct.unpack(numbers)), len(stored) - at)
 
 
-def is_plausible(head: CudaEntryHeader, left: int) -> bool:
-    """Return whether the bounded numbers of an entry are valid, with ``left`` bytes from its start on."""
+def is_plausible(head: CudaEntryHeader, available: int) -> bool:
+    """Return whether the bounded numbers of an entry are valid, with ``available`` bytes from its start on."""
     has_sizes = bool(head.compressed_size and head.inflated_size)
     is_packed = has_sizes and head.padded_size - padded_size(head.compressed_size) in (0, ALIGN)
     return (
         head.kind in KINDS
         and head.version == ENTRY_VERSION
-        and range_problem(head, left) is None
+        and range_problem(head, available) is None
         and head.place <= _MAX_ENTRY_HEADER
         and max(head.options_offset, head.identifier_offset + head.identifier_size) <= head.place
         and is_packed == bool(head.flags & COMPRESSED)
     )
 
 
-def range_problem(head: CudaEntryHeader, left: int) -> tuple[str, str] | None:
+def range_problem(head: CudaEntryHeader, available: int) -> tuple[str, str] | None:
     """Return the field and the problem if an entry does not fit into the remaining bytes."""
-    if head.place < ENTRY.size or head.place % ALIGN or head.place > left:
-        return "header_size", f"it is {head.place:#x}, with {left:#x} bytes left"
-    if head.padded_size % ALIGN or head.padded_size > left - head.place:
-        return "padded_size", f"it is {head.padded_size:#x}, with {left - head.place:#x} bytes left"
+    if head.place < ENTRY.size or head.place % ALIGN or head.place > available:
+        return "header_size", f"it is {head.place:#x}, with {available:#x} bytes left"
+    if head.padded_size % ALIGN or head.padded_size > available - head.place:
+        return "padded_size", f"it is {head.padded_size:#x}, with {available - head.place:#x} bytes left"
     return None
 
 

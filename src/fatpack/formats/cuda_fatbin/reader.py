@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.binary.elf.quick_header import read_quick_header as elf_header
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.codecs import decompress
 from fatpack.errors import FormatError, LimitExceeded, Truncated, format_hex, pluralize
 from fatpack.formats.cuda_fatbin import fast_path
@@ -88,7 +88,7 @@ def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) ->
     if problem is None:
         inside = _inflated(packed, head)
     else:
-        faults.unreadable("FP1403", problem, stored.span())
+        faults.add_error("FP1403", problem, stored.span())
         inside = _refused(packed, problem, head.inflated_size)
     rows = list(_rows(stored.slice(0, head.place), head, faults))
     group = CudaGroup(head, stored, inside, len(rows))
@@ -98,7 +98,7 @@ def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) ->
         wrong = problem or _misplaced(row, member, inside, expected)
         expected += member.padded_size
         if wrong is not None and problem is None:
-            faults.unreadable("FP1409", wrong, row.span())
+            faults.add_error("FP1409", wrong, row.span())
         data = packed = (
             _refused(inside, wrong, member.padded_size) if wrong else inside.slice(member.place, member.padded_size)
         )
@@ -108,7 +108,7 @@ def read_group(stored: View, head: CudaEntryHeader, faults: FindingCollector) ->
                 data = without_padding(packed, member.kind) if member.kind in TEXTS else packed
             except FormatError as error:  # the first text of a group requires inflating it
                 problem = error
-                faults.unreadable("FP1403", error, stored.span())
+                faults.add_error("FP1403", error, stored.span())
                 data = packed = _refused(inside, error, member.padded_size)
         members.append(CudaEntry(member, row, area, packed, data, group, number))
     return members
@@ -140,7 +140,7 @@ def _rows(
     if not ENTRY.size <= table_at <= len(header) - GROUP_TABLE.size:
         where = ENTRY.field_offset("options_offset")
         text = f"the table of members at {format_hex(table_at)} is outside of the header"
-        faults.unreadable("FP1409", fatbin_error(header, where, "options_offset", text), header.span())
+        faults.add_error("FP1409", fatbin_error(header, where, "options_offset", text), header.span())
         return
     count, size = GROUP_TABLE.read(header, table_at)
     table = header.slice(table_at, min(max(size, GROUP_TABLE.size), len(header) - table_at))
@@ -155,10 +155,10 @@ def _rows(
         found += 1
     if found == limits.IMAGES < count:
         text, hint = f"{count} members, of which {found} are read", limits.advice("IMAGES")
-        faults.unreadable("FP1005", fatbin_errors.limit(table, 0, "member_count", text, hint=hint), table.span())
+        faults.add_error("FP1005", fatbin_errors.limit(table, 0, "member_count", text, hint=hint), table.span())
     elif found != count or at != size:
         text = f"{count} members in {size} bytes by its head, {found} in {at} bytes are there"
-        faults.unreadable("FP1409", fatbin_error(table, 0, "member_count", text), table.span())
+        faults.add_error("FP1409", fatbin_error(table, 0, "member_count", text), table.span())
 
 
 def _misplaced(row: View, member: CudaEntryHeader, inside: View, expected: int) -> FormatError | None:
@@ -249,7 +249,7 @@ def _size(image: View, head: CudaEntryHeader) -> int | None:
     if head.kind in TEXTS:
         nul = image.find(b"\0")
         return nul + 1 if nul >= 0 else None
-    elf = elf_header(image, image.head(0, 64))
+    elf = read_quick_header(image, image.head(0, 64))
     return elf.extent()[0] if elf is not None else None
 
 
@@ -292,7 +292,7 @@ class EntryWalk:
         self._size = size
         self._faults = faults
         #: faults of the last entry, which may be read again
-        self._of_last = faults.fresh()
+        self._of_last = faults.empty_copy()
         self._resumption: Resynchronizer | None = None
         self._is_extended_already = False
         #: the entry before the position of the walk
@@ -304,7 +304,7 @@ class EntryWalk:
         while at < len(self.stored) or self._goes_on(at):
             stored = self.stored
             if len(self.parts) >= limits.IMAGES:
-                self._noted.unreadable("FP1005", self._too_many(at), stored.span(at))
+                self._noted.add_error("FP1005", self._too_many(at), stored.span(at))
                 self.unknown.append(stored.span(at))
                 return
             parts, following = self._parts_at(at)
@@ -338,7 +338,7 @@ class EntryWalk:
         if gap.is_zero():
             before = self._before(at) if self._last_ends_early(at) else None
             if before is None:
-                self._noted.unexpected("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
+                self._noted.add_warning("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
             return before or ((), following)
         if left >= ENTRY.size:
             return None
@@ -348,7 +348,7 @@ class EntryWalk:
             return self._read(at, head)
         before = self._before(at)
         if before is None:
-            self._noted.unreadable("FP1401", self._cut_short(at), stored.span(at))
+            self._noted.add_error("FP1401", self._cut_short(at), stored.span(at))
         return before or ((), len(stored))
 
     def _last_ends_early(self, at: int) -> bool:
@@ -386,9 +386,9 @@ class EntryWalk:
         if mended is not None:
             wrong = _wrong_field(head, mended)
             text = text if wrong == field else f"it is {head.place:#x}, and the image starts at {mended.place:#x}"
-            self._noted.unreadable("FP1401", self._fault(at, wrong, text, _WHOLE), span)
+            self._noted.add_error("FP1401", self._fault(at, wrong, text, _WHOLE), span)
             return self._read(at, mended)
-        self._noted.unreadable("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
+        self._noted.add_error("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
         return (), following
 
     def _before(self, at: int) -> tuple[Sequence[CudaEntry | CudaGroup], int] | None:
@@ -422,17 +422,17 @@ class EntryWalk:
     def _keep(self) -> None:
         """Keep the faults of the last entry."""
         if self._of_last:
-            self._faults.take(self._of_last)
-            self._of_last = self._faults.fresh()
+            self._faults.extend(self._of_last)
+            self._of_last = self._faults.empty_copy()
 
     def _take_back(self) -> None:
         """Discard the last entry, and its faults."""
         del self.parts[-1]
-        self._of_last = self._faults.fresh()
+        self._of_last = self._faults.empty_copy()
 
     def _note(self, start: int, following: int, field: str, size: int, hint: str) -> None:
         error = self._fault(start, field, f"it is {size:#x}, and no entry follows there", hint)
-        self._noted.unreadable("FP1401", error, self.stored.span(start, following - start))
+        self._noted.add_error("FP1401", error, self.stored.span(start, following - start))
 
     def _fault(self, at: int, field: str, text: str, hint: str) -> BadValue:
         """Return the error for a field of the next entry, which starts at a position."""
@@ -466,7 +466,7 @@ class EntryWalk:
             error = fatbin_error(
                 self._rest, where, "entries_size", text, hint="they are read as entries of this fat binary"
             )
-            self._noted.unreadable("FP1402", error, self._rest.span(0, HEADER.size))
+            self._noted.add_error("FP1402", error, self._rest.span(0, HEADER.size))
             self._is_extended_already = True
         self.stored = self._rest.slice(0, end)
         self._resumption = None
@@ -482,7 +482,7 @@ class EntryWalk:
         error = fatbin_error(
             stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside"
         )
-        self._noted.unreadable("FP1402", error, stored.span(at))
+        self._noted.add_error("FP1402", error, stored.span(at))
 
     def _cut_short(self, at: int) -> Truncated:
         return fatbin_errors.cut(self.stored, at, "entry", ENTRY.size)
@@ -556,10 +556,10 @@ def read_parts(
     stored = view.slice(at, min(size, left))
     if version != VERSION:
         text = f"a fat binary of version {version}"
-        faults.unexpected("FP1407", stored.span(), text, f"it is read as one of version {VERSION}")
+        faults.add_warning("FP1407", stored.span(), text, f"it is read as one of version {VERSION}")
     if size > left:
         error = fatbin_errors.cut(stored, 0, "entries_size", size)
-        faults.unreadable("FP1402", error, stored.span())
+        faults.add_error("FP1402", error, stored.span())
     walk = EntryWalk(view.slice(at, left), size, faults)
     walk.run()
     return version, walk.stored, walk.parts, walk.unknown
@@ -577,7 +577,7 @@ def _read_header(view: View, at: int, faults: FindingCollector) -> tuple[int, in
         error = fatbin_error(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
         if not is_entry(rest, HEADER.size):
             raise error
-        faults.unreadable("FP1402", error, rest.span(0, HEADER.size))
+        faults.add_error("FP1402", error, rest.span(0, HEADER.size))
     return version, HEADER.size + size
 
 
@@ -586,4 +586,4 @@ def _note_obfuscated(entries: Sequence[CudaEntry], faults: FindingCollector) -> 
     if obfuscated:
         what = "an image is" if len(obfuscated) == 1 else f"{len(obfuscated)} images are"
         text = f"{what} obfuscated by NVIDIA's tools; such images are listed, and copied as they are"
-        faults.unexpected("FP1408", obfuscated[0].stored.span(), text)
+        faults.add_warning("FP1408", obfuscated[0].stored.span(), text)

@@ -90,14 +90,14 @@ def parse_manifest(view: View) -> KpackManifest:
             at, version = reader.at, reader.integer()
             if version != _VERSION:
                 text = f"format_version is {version}, {_VERSION} was expected"
-                faults.unexpected("FP1606", view.span(at, reader.at - at), text)
+                faults.add_warning("FP1606", view.span(at, reader.at - at), text)
         elif key == b"kpack_files":
             _read_files(view, reader, files, faults)
         else:
             reader.skip()
     if reader.at < len(view):
         rest = len(view) - reader.at
-        faults.unexpected("FP1606", view.span(reader.at, rest), f"{rest} bytes behind the map belong to nothing")
+        faults.add_warning("FP1606", view.span(reader.at, rest), f"{rest} bytes behind the map belong to nothing")
     span = view.span(0, reader.at)
     return KpackManifest(
         texts[b"component_name"], texts[b"prefix"], version, tuple(files.values()), span, tuple(faults.findings)
@@ -123,11 +123,11 @@ def _read_files(
                 raise manifest_errors.limit(view, at, "kpack_files", "too many architectures", f"at most {_MOST_FILES}")
             item = _file(view, decode_text(stored), reader, start)
         except FormatError as error:
-            faults.unreadable("FP1607", error, span)
+            faults.add_error("FP1607", error, span)
         else:
             item = item.replace(span=span)
             if item.arch in files:
-                faults.unexpected("FP1606", span, f"{item.arch} stands twice; the first counts")
+                faults.add_warning("FP1606", span, f"{item.arch} stands twice; the first counts")
             files.setdefault(item.arch, item)
         reader.at = end
 

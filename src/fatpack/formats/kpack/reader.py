@@ -134,9 +134,9 @@ def parse(view: View, at: int = 0) -> Container:
     faults = FindingCollector()
     stated = toc.number(b"format_version")
     if stated is not None and stated != VERSION:
-        faults.unexpected("FP1603", _place(toc, b"format_version"), f"format_version is {stated}, the header says 1")
+        faults.add_warning("FP1603", _place(toc, b"format_version"), f"format_version is {stated}, the header says 1")
     for key in toc.repeated:
-        faults.unexpected(
+        faults.add_warning(
             "FP1603", toc.view.span(0, toc.size), f"the key {key!r} stands twice in the table of contents"
         )
     scheme = toc.scheme()
@@ -155,7 +155,7 @@ def parse(view: View, at: int = 0) -> Container:
     header = KpackHeader(VERSION, toc_offset, len(body), archs, served, tuple(toc.further), data_offset)
     gaps = _unknown(body, header, data_size, blobs)
     for gap in gaps:
-        faults.unexpected("FP1604", gap.span(), f"{len(gap)} bytes that belong to nothing")
+        faults.add_warning("FP1604", gap.span(), f"{len(gap)} bytes that belong to nothing")
     return Container(
         format=KPACK_FORMAT,
         version=VERSION,
@@ -209,7 +209,7 @@ def _frames(body: View, toc: KpackToc, start: int, size: int, faults: FindingCol
         if at + FRAME.size > end or at + FRAME.size + FRAME.read(body, at)[0] > end:
             problem = f"frame {number} of {count} is past the end of the frames ({format_hex(body.offset(end))})"
             error = kpack_errors.value(body, min(at, end - 1), "frame_size", problem)
-            faults.unreadable("FP1602", error, body.span(start, size))
+            faults.add_error("FP1602", error, body.span(start, size))
             return
         (frame_size,) = FRAME.read(body, at)
         yield body.slice(at + FRAME.size, frame_size)
@@ -222,7 +222,7 @@ def _images(
     found: list[tuple[int, int, Image]] = []
     for number, kernel in enumerate(toc.kernels()):
         if isinstance(kernel, BadValue):
-            faults.unreadable("FP1601", kernel, toc.view.span(0, toc.size))
+            faults.add_error("FP1601", kernel, toc.view.span(0, toc.size))
             continue
         stored = blobs[kernel.ordinal] if kernel.ordinal < len(blobs) else None
         if stored is None:
@@ -230,7 +230,7 @@ def _images(
             if kernel.ordinal >= len(blobs):
                 has = f"it is blob {kernel.ordinal}, and there are {pluralize(len(blobs), 'blob')}"
             error = toc.bad(kernel.at, f"entry of {kernel.binary} for {kernel.arch}", has)
-            faults.unreadable("FP1601", error, toc.view.span(kernel.at, kernel.end - kernel.at))
+            faults.add_error("FP1601", error, toc.view.span(kernel.at, kernel.end - kernel.at))
             continue
         found.append((kernel.ordinal, number, _image(body, toc, kernel, stored, compression, faults)))
     return [image for _, _, image in sorted(found, key=lambda item: item[:2])]
@@ -246,7 +246,7 @@ def _image(
         if kernel.size is not None and kernel.size != len(stored):
             span = toc.view.span(kernel.at, kernel.end - kernel.at)
             text = f"original_size is {kernel.size}, and the blob has {len(stored)} bytes"
-            faults.unexpected("FP1603", span, f"{kernel.binary} for {kernel.arch}: {text}")
+            faults.add_warning("FP1603", span, f"{kernel.binary} for {kernel.arch}: {text}")
     else:
         data = _inflated(stored, compression, kernel.size)
     attrs = {"binary": kernel.binary, "type": kernel.type}
@@ -313,10 +313,10 @@ def _check_archs(toc: KpackToc, archs: Sequence[str], served: frozenset[str], fa
     for arch in dict.fromkeys(archs):
         if arch not in served:
             text = f"the archive lists {arch} and has no code object for it; the runtime looks here first all the same"
-            faults.unexpected("FP1605", span, text, "leave the architecture out, or the archive")
+            faults.add_warning("FP1605", span, text, "leave the architecture out, or the archive")
     for arch in sorted(served.difference(archs)):
         text = f"the archive has code objects for {arch} and does not list it: the runtime does not look for them here"
-        faults.unexpected("FP1605", span, text, "add it to gfx_arches")
+        faults.add_warning("FP1605", span, text, "add it to gfx_arches")
 
 
 def _place(toc: KpackToc, key: bytes) -> Span:

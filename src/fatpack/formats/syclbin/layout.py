@@ -203,7 +203,7 @@ class SyclbinContents:
         """Start empty. Texts may share their bytes, so the total that is read of them is limited."""
         self.faults = FindingCollector()
         self._body = body
-        self._left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(body))
+        self._text_budget = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(body))
         self._known: dict[tuple[int, int], ImageFacts] = {}
 
     def facts(self, text: View, field: str) -> ImageFacts:
@@ -217,13 +217,13 @@ class SyclbinContents:
             if len(text) > limits.PROPERTY_SETS:
                 problem, most = pluralize(len(text), "byte"), f"at most {limits.PROPERTY_SETS}"
                 raise syclbin_errors.limit(text, 0, field, problem, most, limits.advice("PROPERTY_SETS"))
-            self._left -= len(text)
-            if self._left < 0:
+            self._text_budget -= len(text)
+            if self._text_budget < 0:
                 problem = "the property sets share their bytes, and are many times the size of the file"
                 raise syclbin_errors.limit(text, 0, field, problem, hint=limits.advice("STRING_RATIO"))
 
             def wrong(at: int, size: int, problem: str) -> None:
-                self.faults.unexpected("FP1802", text.span(at, size), f"{field}: {problem}", field=field)
+                self.faults.add_warning("FP1802", text.span(at, size), f"{field}: {problem}", field=field)
 
             properties = read_properties(text.tobytes(), wrong)
             known = {(item.set, item.name): item.value for item in properties if (item.set, item.name) in _OWN}
@@ -234,11 +234,11 @@ class SyclbinContents:
         """Return the number of the state in global metadata, None if it has none."""
         state = self.facts(text, "global metadata").get((GLOBAL_SET, "state"))
         if not isinstance(state, int):
-            self.faults.unexpected("FP1803", text.span(), "the global metadata states no state, which DPC++ asks for")
+            self.faults.add_warning("FP1803", text.span(), "the global metadata states no state, which DPC++ asks for")
             return None
         if state not in STATES:
             known = ", ".join(f"{number} ({name})" for number, name in STATES.items())
-            self.faults.unexpected("FP1803", text.span(), f"state {state}, where DPC++ knows {known}")
+            self.faults.add_warning("FP1803", text.span(), f"state {state}, where DPC++ knows {known}")
         return state
 
     def image(self, entry: SyclbinEntry, field: str) -> Image:
@@ -275,7 +275,7 @@ class SyclbinContents:
         for key, text in stated.items():
             if shown[key] and text and shown[key] != text:
                 problem = f"{key} is {text!r} in the metadata, which DPC++ reads, and {shown[key]!r} in the entry"
-                self.faults.unexpected("FP1805", entry.metadata.span(), f"{field}: {problem}", field=field)
+                self.faults.add_warning("FP1805", entry.metadata.span(), f"{field}: {problem}", field=field)
 
 
 def bundle_state(header: SyclbinHeader) -> str:

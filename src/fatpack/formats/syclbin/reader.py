@@ -77,7 +77,7 @@ def parse(view: View, at: int = 0) -> Container:
     if outer is None:
         gaps = version1.undescribed_bytes(header, found)
         for gap in gaps:
-            contents.faults.unexpected("FP1804", gap.span(), f"{len(gap)} bytes that belong to nothing")
+            contents.faults.add_warning("FP1804", gap.span(), f"{len(gap)} bytes that belong to nothing")
         version, span, unknown = 1, header.body.span(), tuple(gap.span() for gap in gaps)
         findings = tuple(contents.faults.findings)
     else:

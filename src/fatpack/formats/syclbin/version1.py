@@ -130,11 +130,11 @@ def read_version1(view: View, at: int) -> tuple[SyclbinHeader, list[SyclbinEntry
                 error = syclbin_errors.value(
                     body, place, f"{role}[{number}]", "its metadata or its bytes are outside of the file"
                 )
-                contents.faults.unreadable("FP1801", error, body.span(place, layout.size))
+                contents.faults.add_error("FP1801", error, body.span(place, layout.size))
                 continue
             if entry.module is None:
                 problem = f"{role}[{number}] belongs to no abstract module, and DPC++ does not see it"
-                contents.faults.unexpected("FP1803", body.span(place, layout.size), problem)
+                contents.faults.add_warning("FP1803", body.span(place, layout.size), problem)
             entries.append(entry)
     last = len(modules)
     entries.sort(key=lambda entry: last if entry.module is None else entry.module)
@@ -174,7 +174,7 @@ def _owners(
         if end > count or first < reached:
             have = f"there are {count}" if end > count else "others name them too"
             text = f"abstract_module[{module}] names the images {role}[{first}] to {role}[{end - 1}], and {have}"
-            faults.unexpected("FP1803", body.span(HEADER.size + module * ABSTRACT.size, ABSTRACT.size), text)
+            faults.add_warning("FP1803", body.span(HEADER.size + module * ABSTRACT.size, ABSTRACT.size), text)
         for image in range(max(first, reached), min(end, count)):
             owners[image] = module
         reached = max(reached, end)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary.layout import OffloadBinaryEntry as OuterEntry
-from fatpack.formats.offload_binary.layout import layouts_for_order, stored_header
+from fatpack.formats.offload_binary.layout import OffloadBinaryEntry, layouts_for_order, stored_header
 from fatpack.formats.syclbin.layout import (
     AM_METADATA,
     GLOBAL_METADATA,
@@ -113,7 +112,7 @@ class _EntryReader:
     def _take(self, number: int, image: Image) -> None:
         role, stored = image.attrs.get("role", ""), image.record
         name = f"entry[{number}]"
-        kind = stored.image_kind if isinstance(stored, OuterEntry) else 0
+        kind = stored.image_kind if isinstance(stored, OffloadBinaryEntry) else 0
         version = image.attrs.get("sycl_format_version", "")
         if role == GLOBAL_METADATA and version not in ("", VERSION_2):
             hint = f"fatpack reads version {VERSION_2}"
@@ -147,7 +146,7 @@ class _EntryReader:
                 error = syclbin_errors.value(
                     data, 0, f"{name} metadata_size", f"{problem} in an image of {len(data)} bytes"
                 )
-                self._faults.unreadable("FP1801", error, data.span())
+                self._faults.add_error("FP1801", error, data.span())
                 return
             metadata = data.slice(PAYLOAD.size, size)
             data = data.slice(PAYLOAD.size + size, len(data) - PAYLOAD.size - size)
@@ -167,4 +166,4 @@ class _EntryReader:
         return header.body.span(header.entry_offset + number * size, size)
 
     def _note(self, span: Span, text: str) -> None:
-        self._faults.unexpected("FP1803", span, text)
+        self._faults.add_warning("FP1803", span, text)

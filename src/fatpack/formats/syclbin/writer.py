@@ -5,8 +5,7 @@ from __future__ import annotations
 from fatpack import limits
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats import offload_binary
-from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OUTER
-from fatpack.formats.offload_binary.layout import OffloadBinaryEntry as OuterEntry
+from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT, OffloadBinaryEntry
 from fatpack.formats.syclbin.layout import (
     ABSTRACT,
     AM_METADATA,
@@ -184,7 +183,7 @@ def write_version2(parts: Sequence[SyclbinPart], modules: Sequence[Piece], globa
     groups = group_by_module(parts)
     for number, metadata in enumerate(modules):
         images += _of_module(number, metadata, groups.get(number, ()))
-    return offload_binary.write(Container(OUTER, _OUTER_VERSION, tuple(images), Span(0, 0)))
+    return offload_binary.write(Container(OFFLOAD_BINARY_FORMAT, _OUTER_VERSION, tuple(images), Span(0, 0)))
 
 
 def rewrite_version2(
@@ -248,7 +247,7 @@ def _entry(role: str, strings: Mapping[str, str], pieces: Sequence[Piece]) -> Im
     except UnicodeEncodeError as error:
         raise UsageError(f"{error.object!r} is no text that a file can hold", hint="give it in UTF-8") from None
     view = PiecesSource(pieces).view()
-    record = OuterEntry(IMAGE_KINDS[0], OFFLOAD_KIND, 0, stored)
+    record = OffloadBinaryEntry(IMAGE_KINDS[0], OFFLOAD_KIND, 0, stored)
     return Image(Target(), "syclbin", view, len(view), len(view), view.span(), record=record)
 
 

@@ -136,18 +136,18 @@ def compare_files(
     for item in items:
         if isinstance(item, Finding):
             continue
-        said = stated.get(item.name)
+        statement = stated.get(item.name)
         missing.pop(item.name, None)
-        if said is None:
+        if statement is None:
             stranger_count += 1
             strangers += [item.name] if len(strangers) < _SHOWN else []
-        elif said.algorithm not in ALGORITHMS or not said.digest:
+        elif statement.algorithm not in ALGORITHMS or not statement.digest:
             silent += 1
         else:
-            found = measure_file(item, said.algorithm, who, view)
+            found = measure_file(item, statement.algorithm, who, view)
             if isinstance(found, StatedFile):
                 count += 1
-                yield from _difference(item.name, said, found, who, view)
+                yield from _difference(item.name, statement, found, who, view)
             else:
                 yield found
     if count:
@@ -172,12 +172,12 @@ def compare_measured(
     yield from _lacking([name for name in stated if name not in found], strangers[:_SHOWN], len(strangers), who, view)
 
 
-def _difference(name: str, said: StatedFile, found: StatedFile, who: str, view: View) -> Iterator[Finding]:
-    if said.digest.lower() != found.digest:
-        text = f"{name} has another {said.algorithm} than {who} says"
-        yield checksum_finding("FP3603", view, text, name, expected=said.digest, found=found.digest)
-    elif said.size is not None and said.size != found.size:
-        text = f"{name} has {pluralize(found.size or 0, 'byte')}, and {who} says {said.size}"
+def _difference(name: str, statement: StatedFile, found: StatedFile, who: str, view: View) -> Iterator[Finding]:
+    if statement.digest.lower() != found.digest:
+        text = f"{name} has another {statement.algorithm} than {who} says"
+        yield checksum_finding("FP3603", view, text, name, expected=statement.digest, found=found.digest)
+    elif statement.size is not None and statement.size != found.size:
+        text = f"{name} has {pluralize(found.size or 0, 'byte')}, and {who} says {statement.size}"
         yield checksum_finding("FP3603", view, text, name)
 
 
@@ -197,8 +197,8 @@ def _lacking(missing: list[str], strangers: list[str], count: int, who: str, vie
 
 def checksum_finding(code: str, view: View, text: str, name: str, *, expected: str = "", found: str = "") -> Finding:
     """Return a finding about a file of a package, or about its statement."""
-    told = f"{text} (expected {expected}, found {found})" if expected else text
-    return finding(code, _span(view, name), told, "get the package again")
+    message = f"{text} (expected {expected}, found {found})" if expected else text
+    return finding(code, _span(view, name), message, "get the package again")
 
 
 def _span(view: View, name: str) -> Span:

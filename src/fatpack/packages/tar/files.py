@@ -263,7 +263,7 @@ class _StreamedArchive:
         self._forward = ForwardStream(self._stream())
         self.file = ForwardTarFile(self._forward)
         self._chain = (*view.chain, VirtualName(f"{method} data"))
-        self._taken: StreamMemberOpener | None = None
+        self._opener: StreamMemberOpener | None = None
 
     @property
     def size(self) -> int:
@@ -282,15 +282,15 @@ class _StreamedArchive:
         """Return the opener of a file that has ``room`` bytes of the archive; it works until the next is requested."""
         view, start, size = self._view, header.offset_data, int(header.size)
         parts = _parts(header)
-        taken = StreamMemberOpener(self._forward, start, _stored(size, parts, room), _path(view, name), view)
-        self._taken = taken
-        return taken if parts is None else lambda: _sparse(taken(), parts, size, view, start)
+        opener = StreamMemberOpener(self._forward, start, _stored(size, parts, room), _path(view, name), view)
+        self._opener = opener
+        return opener if parts is None else lambda: _sparse(opener(), parts, size, view, start)
 
     def leave(self) -> None:
         """Buffer the last file if it is open, and skip the rest. Raises FormatError."""
-        if self._taken is not None:
-            self._taken.leave()
-            self._taken = None
+        if self._opener is not None:
+            self._opener.leave()
+            self._opener = None
 
     def rest(self, at: int) -> tuple[int, int, bytes]:
         """Return the first non-zero byte's position from ``at`` on, the end, and the first bytes there."""

@@ -73,7 +73,7 @@ def open_content(view: View, entry: ZipEntry) -> MemberSource:
     checked = CheckedPieces(stream, entry.crc, name)
     budget, origin = view.source.budget, view.source
     return LazyInflatedMember(
-        checked, entry.size, name, present=len(data), budget=budget, findings=stream.said, origin=origin
+        checked, entry.size, name, present=len(data), budget=budget, findings=stream.read_findings, origin=origin
     )
 
 

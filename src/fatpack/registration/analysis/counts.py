@@ -6,7 +6,7 @@ known only after following the code (``inspect --runtime``).
 
 from __future__ import annotations
 
-from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.layout import ALLOC
 from fatpack.record import Record
 from fatpack.registration.analysis import entries
 from fatpack.registration.analysis.model import count_wrappers, section_model
@@ -130,7 +130,7 @@ def count_from_tables(elf: ElfFile) -> RegistrationCounts | None:
     kernels: dict[str, int] = {}
     variables, by, left = 0, "", _COUNTED
     for section in elf.sections() if elf.section_count <= _SECTIONS else ():
-        if not section.flags & elf_layout.ALLOC or not section.size or section.end > len(elf.view):
+        if not section.flags & ALLOC or not section.size or section.end > len(elf.view):
             continue
         name = elf.name(section)
         model = section_model(name)

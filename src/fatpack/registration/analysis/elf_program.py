@@ -10,7 +10,7 @@ import struct
 from array import array
 from itertools import chain, islice
 
-from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.layout import ALLOC, ANDROID_RELA, DYNSYM, RELA, SYMTAB
 from fatpack.binary.elf.relocations import (
     MAX_RELOCATIONS,
     relocation_blocks,
@@ -71,7 +71,7 @@ def loaded_sections(elf: ElfFile) -> list[MemorySection]:
     """Return the loaded sections, without thread-local ones, whose addresses overlap others."""
     sections, left = [], section_budget(elf.view)
     for section in elf.sections():
-        if section.flags & elf_layout.ALLOC and section.size and not section.flags & _THREADS:
+        if section.flags & ALLOC and section.size and not section.flags & _THREADS:
             is_there = section.end <= len(elf.view) and section.stored_size <= left
             stored = section.stored_size if is_there else 0
             left -= stored
@@ -87,7 +87,7 @@ def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: b
     layout, left = elf.layouts.symbol, _MAX_SYMBOLS
     name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
     searched: dict[tuple[int, int], dict[int, str]] = {}
-    for table, strings in read_symbol_tables(elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
+    for table, strings in read_symbol_tables(elf, SYMTAB, DYNSYM):
         key = strings.offset, strings.size
         if key not in searched:
             searched[key] = find_names(elf.contents(strings).head(0, STRINGS), parts, wholes=wholes)
@@ -221,7 +221,7 @@ def _behind(body: bytes, at: int) -> int:
 #: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; PLT slots
 _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
 
-_TABLES = (elf_layout.RELA, elf_layout.ANDROID_RELA)
+_TABLES = (RELA, ANDROID_RELA)
 
 #: LIMIT: bytes of relocations that are read, 24 each
 _RELOCATIONS = 1 << 28
@@ -280,7 +280,7 @@ class ElfCodeProgram(LinkedProgram):
         layout = self._elf.layouts.symbol
         place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
         wanted = sorted(names)[:_NAMES]
-        for table, strings in read_symbol_tables(self._elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
+        for table, strings in read_symbol_tables(self._elf, SYMTAB, DYNSYM):
             text = self._elf.contents(strings).head(0, STRINGS)
             places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
             places.pop(0, None)
@@ -299,12 +299,12 @@ class ElfCodeProgram(LinkedProgram):
         left, unpacked = min(_RELOCATIONS, section_budget(elf.view)), min(MAX_RELOCATIONS, len(elf.view) // 8)
         held, shape = self._values, relocation_shape(elf)
         for section in elf.sections():
-            if section.type not in _TABLES or not section.flags & elf_layout.ALLOC or section.size > left:
+            if section.type not in _TABLES or not section.flags & ALLOC or section.size > left:
                 continue
             left -= section.size
             data = elf.contents(section)
             blocks: Iterable[RelocationBlock] = relocation_blocks(data, shape, section.type, 0, len(data))
-            if section.type == elf_layout.ANDROID_RELA:
+            if section.type == ANDROID_RELA:
                 blocks = [unpacked_relocations(data, shape, unpacked)]
                 unpacked -= len(blocks[0].places)
             for place, kind, number, addend in chain.from_iterable(block.rows() for block in blocks):
@@ -329,7 +329,7 @@ class ElfCodeProgram(LinkedProgram):
         names: dict[int, str] = {}
         values: dict[int, int] = {}
         # A program has one such table (gABI, "Sections").
-        for table, strings in islice(read_symbol_tables(elf, elf_layout.DYNSYM), 1):
+        for table, strings in islice(read_symbol_tables(elf, DYNSYM), 1):
             known = find_names(elf.contents(strings).head(0, STRINGS), ())
             heads, addresses = _columns(elf.contents(table).tobytes())
             values = {number: address for number, address in enumerate(addresses) if address}
@@ -406,7 +406,7 @@ class ElfCodeProgram(LinkedProgram):
         return [(start, start + size) for start, size in found if start and size]
 
     def _symbol_starts(self) -> Iterator[int]:
-        for table, _ in read_symbol_tables(self._elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
+        for table, _ in read_symbol_tables(self._elf, SYMTAB, DYNSYM):
             heads, addresses = _columns(self._elf.contents(table).tobytes())
             for head, address in zip(heads, addresses, strict=True):
                 if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
@@ -427,7 +427,7 @@ def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
     """Return the places of the functions' names by address: of a hundred thousand names, few are read."""
     found: dict[int, tuple[bytes, int]] = {}
     last, strings = None, b""
-    for table, names in read_symbol_tables(elf, elf_layout.SYMTAB, elf_layout.DYNSYM):
+    for table, names in read_symbol_tables(elf, SYMTAB, DYNSYM):
         if (names.offset, names.size) != last:
             last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
         for head, address in zip(*_columns(elf.contents(table).tobytes()), strict=True):

@@ -106,7 +106,7 @@ def test_a_word_is_found_whatever_was_asked_before() -> None:
     text = text_of("")
     for _ in range(2000):
         start, size, word = pick.randrange(400), pick.randrange(60), bytes(pick.choice(b"ab") for _ in range(6))
-        assert text.holds(word, window, start, start + size) == (window.find(word, start, start + size) >= 0)
+        assert text.has_bytes(word, window, start, start + size) == (window.find(word, start, start + size) >= 0)
 
 
 def test_aliases_of_all_modules_are_looked_up_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:

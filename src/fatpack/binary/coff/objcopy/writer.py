@@ -25,7 +25,6 @@ from fatpack.binary.coff.layout import (
     name_reference,
 )
 from fatpack.binary.coff.objcopy import sections
-from fatpack.binary.coff.objcopy import symbols as tables
 from fatpack.binary.coff.objcopy.sections import (
     ESCAPED_COUNT,
     MutableCoffSection,
@@ -34,7 +33,13 @@ from fatpack.binary.coff.objcopy.sections import (
     read_strings,
     renumber_symbol_sections,
 )
-from fatpack.binary.coff.objcopy.symbols import MutableCoffSymbol, read_symbols
+from fatpack.binary.coff.objcopy.symbols import (
+    MutableCoffSymbol,
+    finish_auxiliary_records,
+    pack_symbols,
+    read_symbols,
+    renumber_symbols,
+)
 from fatpack.binary.coff.reader import CoffObject
 from fatpack.binary.new_file import PieceList, merge_strings
 from fatpack.errors import HostError
@@ -259,12 +264,12 @@ def write_model(model: CoffModel) -> list[Piece]:
     coff = model.coff
     is_big = len(model.parts) > MAX_SECTIONS
     width = (BIG_SYMBOL if is_big else SYMBOL).size
-    has_changed = tables.renumber_symbols(model.symbols, width)
+    has_changed = renumber_symbols(model.symbols, width)
     has_gone = len(model.by_old_index) > 0 and any(symbol and symbol.index < 0 for symbol in model.by_old_index)
     if has_gone:
         for part in model.parts:
             sections.check_kept_relocations(coff, part, model.by_old_index)
-    tables.finish_auxiliary_records(model.symbols, model.by_old_index, coff.view.chain)
+    finish_auxiliary_records(model.symbols, model.by_old_index, coff.view.chain)
     if model.image is None:
         renumber_symbol_sections(model)
     names = merge_strings(
@@ -291,7 +296,7 @@ def write_model(model: CoffModel) -> list[Piece]:
         rows.append(row)
     if end + sum(symbol.record_count(width) for symbol in model.symbols) * width + 4 + len(names.stored) > _LARGEST:
         raise HostError("the object would outgrow 32-bit offsets", chain=coff.view.chain)
-    tail = [tables.pack_symbols(model.symbols, names.offsets, is_big=is_big)]
+    tail = [pack_symbols(model.symbols, names.offsets, is_big=is_big)]
     symbol_count = len(tail[0]) // width
     if names.stored or symbol_count or model.image is None:
         # QUIRK(llvm-objcopy): in images, an empty string table does not count its own size.

@@ -8,9 +8,28 @@ is in the relocation (RELA) or in the bytes to be changed (REL).
 from __future__ import annotations
 
 from fatpack.binary.elf import layout
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.layout import SH_LINK, SH_TYPE
+from fatpack.binary.elf.layout import (
+    ANDROID_REL,
+    ANDROID_RELA,
+    CREL,
+    DYNSYM,
+    ESCAPED,
+    FIRST_RESERVED,
+    MACHINE_386,
+    MACHINE_AARCH64,
+    MACHINE_ARM,
+    MACHINE_MIPS,
+    MACHINE_RISCV,
+    REL,
+    RELA,
+    RELR,
+    SECTION_SYMBOL,
+    SH_LINK,
+    SH_TYPE,
+    SYMTAB,
+    SYMTAB_SHNDX,
+)
 from fatpack.binary.elf.relocations import section_relocations
 from fatpack.binary.elf.table import check_inside
 from fatpack.errors import HostError
@@ -30,12 +49,12 @@ if TYPE_CHECKING:
 
 
 #: Relocation sections in unsupported encodings. Objects get CREL with ``-Wa,--crel`` (LLVM 20 and newer).
-PACKED_RELOCATIONS = (elf_layout.RELR, elf_layout.CREL, elf_layout.ANDROID_REL, elf_layout.ANDROID_RELA)
+PACKED_RELOCATIONS = (RELR, CREL, ANDROID_REL, ANDROID_RELA)
 
 #: machine → relocation type → (bytes with the addend, mask of its bits). From the processor supplements of i386, Arm
 #: (aaelf32) and MIPS (o32); HI16 and LO16 of MIPS are zero together if both immediates are.
 REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
-    elf_layout.MACHINE_386: {
+    MACHINE_386: {
         1: (4, 0xFFFFFFFF),
         2: (4, 0xFFFFFFFF),
         9: (4, 0xFFFFFFFF),
@@ -44,7 +63,7 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
         22: (1, 0xFF),
         23: (1, 0xFF),
     },
-    elf_layout.MACHINE_ARM: {
+    MACHINE_ARM: {
         2: (4, 0xFFFFFFFF),
         3: (4, 0xFFFFFFFF),
         5: (2, 0xFFFF),
@@ -53,7 +72,7 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
         38: (4, 0xFFFFFFFF),
         42: (4, 0x7FFFFFFF),
     },
-    elf_layout.MACHINE_MIPS: {
+    MACHINE_MIPS: {
         2: (4, 0xFFFFFFFF),
         3: (4, 0xFFFFFFFF),
         5: (4, 0xFFFF),
@@ -67,9 +86,9 @@ REL_ADDENDS: dict[int, dict[int, tuple[int, int]]] = {
 #: Mapping symbols tell disassemblers where code and data begin; clang puts a ``$d`` into ``.llvm.offloading`` for these
 #: processors (aaelf32 and aaelf64, "Mapping symbols"; riscv-elf-psabi, "Mapping Symbol").
 _MAPPING = {
-    elf_layout.MACHINE_ARM: ("$a", "$d", "$t"),
-    elf_layout.MACHINE_AARCH64: ("$d", "$x"),
-    elf_layout.MACHINE_RISCV: ("$d", "$x"),
+    MACHINE_ARM: ("$a", "$d", "$t"),
+    MACHINE_AARCH64: ("$d", "$x"),
+    MACHINE_RISCV: ("$d", "$x"),
 }
 
 
@@ -102,11 +121,9 @@ class DefinedElfSymbol(Record):
 def symbols_in_sections(elf: EditableFile, indices: Collection[int]) -> list[DefinedElfSymbol]:
     """Return the symbols of all symbol tables that are defined in the sections with these indices."""
     found: list[DefinedElfSymbol] = []
-    wide = {
-        row[SH_LINK]: index for index, row in enumerate(elf.section_rows) if row[SH_TYPE] == elf_layout.SYMTAB_SHNDX
-    }
+    wide = {row[SH_LINK]: index for index, row in enumerate(elf.section_rows) if row[SH_TYPE] == SYMTAB_SHNDX}
     for index, row in enumerate(elf.section_rows):
-        if row[SH_TYPE] in (elf_layout.SYMTAB, elf_layout.DYNSYM):
+        if row[SH_TYPE] in (SYMTAB, DYNSYM):
             words = elf.section(wide[index]) if index in wide else None
             found += _symbols_of(elf, elf.section(index), words, indices)
     return found
@@ -131,8 +148,8 @@ def _symbols_of(
     strings = None
     for number, row in enumerate(elf.records(layout, table.offset, count)):
         section, wide_at = row[index_at], None
-        if section >= elf_layout.FIRST_RESERVED:
-            if section != elf_layout.ESCAPED or words is None:
+        if section >= FIRST_RESERVED:
+            if section != ESCAPED or words is None:
                 continue  # absolute and common symbols
             wide_at = words.offset + elf.layouts.index.size * number
             (section,) = elf.layouts.index.read(elf.view, wide_at)
@@ -151,7 +168,7 @@ def _symbols_of(
             value=row[value_at],
             size=row[size_at],
             wide_at=wide_at,
-            is_marker=row[info_at] & 0xF == elf_layout.SECTION_SYMBOL
+            is_marker=row[info_at] & 0xF == SECTION_SYMBOL
             or (row[info_at] == 0 and name.partition(".")[0] in _MAPPING.get(elf.header.machine, ())),
         )
 
@@ -185,11 +202,11 @@ def relocations_through(elf: EditableFile, symbols: Sequence[DefinedElfSymbol]) 
     for symbol in symbols:
         by_table.setdefault(symbol.table, {})[symbol.number] = symbol
     for index, section_row in enumerate(elf.section_rows):
-        if section_row[SH_TYPE] not in (elf_layout.REL, elf_layout.RELA) or section_row[SH_LINK] not in by_table:
+        if section_row[SH_TYPE] not in (REL, RELA) or section_row[SH_LINK] not in by_table:
             continue
         numbers = by_table[section_row[SH_LINK]]
         section = elf.section(index)
-        layout = elf.layouts.rela if section.type == elf_layout.RELA else elf.layouts.rel
+        layout = elf.layouts.rela if section.type == RELA else elf.layouts.rel
         count = _entry_count(elf, section, layout.size)
         check_inside(elf.view, f"{layout.name} table", section.offset, count * layout.size)
         first = 0

@@ -12,7 +12,6 @@ belong to another tool, and move along.
 
 from __future__ import annotations
 
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.editor.editable import (
     EditableFile,
     Patches,
@@ -29,7 +28,21 @@ from fatpack.binary.elf.editor.preconditions import (
     check_symbols,
     check_uses,
 )
-from fatpack.binary.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_LINK, SH_NAME, SH_OFFSET, SH_SIZE, SH_TYPE
+from fatpack.binary.elf.layout import (
+    ALLOC,
+    COMPRESSED,
+    DYNSYM,
+    NOBITS,
+    NULL,
+    SH_ADDRALIGN,
+    SH_FLAGS,
+    SH_LINK,
+    SH_NAME,
+    SH_OFFSET,
+    SH_SIZE,
+    SH_TYPE,
+    SYMTAB,
+)
 from fatpack.errors import HostError
 
 TYPE_CHECKING = False
@@ -63,8 +76,8 @@ def list_parts(elf: EditableFile, changes: SectionChanges) -> list[ElfPart]:
         parts.append((*programs, _PROGRAMS))
     for index, (_, kind, _, _, offset, size, *_) in enumerate(elf.section_rows):
         # The position of an empty section that is removed does not matter.
-        if kind != elf_layout.NULL and (size or changes.get(index, ()) is not None):
-            parts.append((offset, offset + (0 if kind == elf_layout.NOBITS else size), index))
+        if kind != NULL and (size or changes.get(index, ()) is not None):
+            parts.append((offset, offset + (0 if kind == NOBITS else size), index))
     parts.sort()
     end, owner = elf.layouts.header.size, _HEADER
     for start, stop, part in parts:
@@ -128,7 +141,7 @@ def lay_out(
         align = elf.layouts.word if part == _TABLE else _alignment(elf.section_rows[part], start)
         if start == end and part not in changes:
             # In files of debug information, the offset of a loaded section without bytes has a meaning of its own.
-            if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & elf_layout.ALLOC):
+            if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & ALLOC):
                 offsets[part] = align_up(position, align)
             continue
         if start > old_end and not _is_padding(view, old_end, start, align):
@@ -182,10 +195,7 @@ def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> Non
     loaded = any(end > cut for _, end in elf.segment_ranges()) or elf.program_table()[1] > cut
     if elf.is_linked:
         loaded = loaded or any(
-            row[SH_FLAGS] & elf_layout.ALLOC
-            and row[SH_OFFSET] >= cut
-            and row[SH_SIZE]
-            and row[SH_TYPE] not in (elf_layout.NOBITS, elf_layout.NULL)
+            row[SH_FLAGS] & ALLOC and row[SH_OFFSET] >= cut and row[SH_SIZE] and row[SH_TYPE] not in (NOBITS, NULL)
             for row in elf.section_rows
         )
     if loaded:
@@ -263,17 +273,17 @@ def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
     return lay_out(elf, changes, parts, patches, count)
 
 
-def _names_left(elf: EditableFile, gone: Collection[int]) -> View | None:
+def _names_left(elf: EditableFile, removed: Collection[int]) -> View | None:
     """Return the table of names without the names at its end that only removed sections have, None if it stays whole.
 
     :func:`~fatpack.binary.elf.editor.append.embed_sections` adds names there: what was embedded goes without a trace.
     """
     table = elf.names
-    if table.flags & (elf_layout.ALLOC | elf_layout.COMPRESSED) or table.index in gone:
+    if table.flags & (ALLOC | COMPRESSED) or table.index in removed:
         return None
     strings = elf.contents(table)
     ends: dict[int, int] = {}
-    for index in gone:
+    for index in removed:
         at = elf.section_rows[index][SH_NAME]
         end = at + len(elf.string(strings, at).encode("utf-8", "surrogateescape")) + 1
         ends[end] = min(at, ends.get(end, at))
@@ -283,11 +293,11 @@ def _names_left(elf: EditableFile, gone: Collection[int]) -> View | None:
         size = ends[size]
     if size == len(strings):
         return None
-    uses = max(row[SH_NAME] for index, row in enumerate(elf.section_rows) if index not in gone)
+    uses = max(row[SH_NAME] for index, row in enumerate(elf.section_rows) if index not in removed)
     for row in elf.section_rows:
-        if row[SH_LINK] != table.index or row[SH_TYPE] == elf_layout.NULL:
+        if row[SH_LINK] != table.index or row[SH_TYPE] == NULL:
             continue
-        if row[SH_TYPE] not in (elf_layout.SYMTAB, elf_layout.DYNSYM):
+        if row[SH_TYPE] not in (SYMTAB, DYNSYM):
             return None
         name_at, width = elf.layouts.symbol.position("name_offset"), elf.layouts.symbol.size
         symbols = elf.records(elf.layouts.symbol, row[SH_OFFSET], row[SH_SIZE] // width)

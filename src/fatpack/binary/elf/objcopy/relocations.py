@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.layout import CREL, MACHINE_MIPS, REL
 from fatpack.binary.elf.relocations import RelocationBlock, relocation_blocks, relocation_shape
 from fatpack.errors import HostError
 from fatpack.io.source import Source
@@ -176,14 +176,14 @@ class RenumberedElfRelocations(Source):
 
 
 def _layout(elf: ElfFile, part: MutableElfSection) -> Layout:
-    return elf.layouts.rel if part.type == elf_layout.REL else elf.layouts.rela
+    return elf.layouts.rel if part.type == REL else elf.layouts.rela
 
 
 def read_crel_entries(elf: ElfFile, part: MutableElfSection) -> list[CrelEntry]:
     """Return the relocations of a section in CREL encoding."""
 
     data = elf.view.read(part.old_offset, part.size)
-    is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != elf_layout.MACHINE_MIPS
+    is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != MACHINE_MIPS
     try:
         if is_known and has_addends(data):
             return decode_crel(data, elf.layouts.bits)
@@ -201,7 +201,7 @@ def check_all_relocations(elf: ElfFile, parts: Sequence[MutableElfSection], symb
     run: list[MutableElfSection] = []
     for part in sorted(parts, key=lambda part: part.old_offset):
         last = run[-1] if run else part
-        is_alike = part.type == last.type != elf_layout.CREL and part.entry_size == last.entry_size
+        is_alike = part.type == last.type != CREL and part.entry_size == last.entry_size
         if run and not (is_alike and part.old_offset == last.old_offset + last.size):
             _check_run(elf, run, symbol_count)
             run = []
@@ -232,7 +232,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
     ``symbol_count`` is 0 for a file without a symbol table.
     """
     largest = 0
-    if part.type == elf_layout.CREL:
+    if part.type == CREL:
         largest = max((entry[1] for entry in read_crel_entries(elf, part)), default=0)
     else:
         layout = _layout(elf, part)
@@ -257,7 +257,7 @@ def check_relocations(elf: ElfFile, part: MutableElfSection, symbol_count: int) 
 
 def first_use(elf: ElfFile, part: MutableElfSection, symbols: set[int]) -> tuple[int, int] | None:
     """Return offset and symbol number of the first relocation with one of the symbols; None if there is none."""
-    if part.type == elf_layout.CREL:
+    if part.type == CREL:
         return next(
             ((offset, number) for offset, number, *_ in read_crel_entries(elf, part) if number in symbols), None
         )

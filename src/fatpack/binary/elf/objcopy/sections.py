@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.binary.elf import layout
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.editor.editable import align_up
 from fatpack.binary.elf.file import ElfFile
-from fatpack.binary.elf.layout import SH_FLAGS, SH_NAME, SH_TYPE
+from fatpack.binary.elf.layout import ALLOC, ESCAPED, NOBITS, SH_FLAGS, SH_NAME, SH_TYPE
 from fatpack.binary.elf.objcopy import relocations
 from fatpack.binary.elf.objcopy.symbols import MutableElfSymbols
 from fatpack.binary.new_file import read_strings_at
@@ -288,10 +287,7 @@ class SegmentLayout:
         layout = elf.layouts.program
         fields = [field.name for field in layout.fields]
         self.listed: list[MutableSegment] = []
-        if (
-            elf.header.program_count == elf_layout.ESCAPED
-            or elf.program_count * (len(parts) + elf.program_count) > _PAIRS
-        ):
+        if elf.header.program_count == ESCAPED or elf.program_count * (len(parts) + elf.program_count) > _PAIRS:
             raise HostError(
                 f"the file has {elf.program_count} segments and {len(parts)} sections: too many to lay out",
                 hint="add to the objects, and link them again",
@@ -346,11 +342,11 @@ def _holds(segment: MutableSegment, part: MutableElfSection) -> bool:
     size = part.size or 1
     if part.old_offset == NEW_SECTION_POSITION:
         return False
-    if part.type != elf_layout.NOBITS:
+    if part.type != NOBITS:
         return segment.old_offset <= part.old_offset and (
             segment.old_offset + segment.file_size >= part.old_offset + size
         )
-    if not part.flags & elf_layout.ALLOC or bool(part.flags & _TLS_SECTION) != (segment.row["type"] == _TLS_SEGMENT):
+    if not part.flags & ALLOC or bool(part.flags & _TLS_SECTION) != (segment.row["type"] == _TLS_SEGMENT):
         return False
     return segment.address <= part.address and segment.address + segment.row["memory_size"] >= part.address + size
 
@@ -454,23 +450,23 @@ class ElfModel:
         Raises HostError if another section needs a removed one.
         """
         stay: list[MutableElfSection] = []
-        gone: list[MutableElfSection] = []
+        removed: list[MutableElfSection] = []
         for part in self.parts:
-            (gone if self._goes(part, is_unwanted) else stay).append(part)
+            (removed if self._goes(part, is_unwanted) else stay).append(part)
         if self.symbol_table is not None and is_unwanted(self.symbol_table):
             self.symbol_table = None
         if self.names is not None and is_unwanted(self.names):
             self.names = None
         if self.indices is not None and is_unwanted(self.indices):
             self.indices = None
-        if not gone:
+        if not removed:
             return
-        for part in gone:
+        for part in removed:
             for member in part.members:
                 member.flags &= ~layout.GROUPED
-        self._drop_references(stay, frozenset(gone))
+        self._drop_references(stay, frozenset(removed))
         self.parts = stay
-        self.removed += gone
+        self.removed += removed
 
     def _goes(self, part: MutableElfSection, is_unwanted: Callable[[MutableElfSection], bool]) -> bool:
         if is_unwanted(part):
@@ -480,10 +476,10 @@ class ElfModel:
         # Every edit removes empty groups.
         return part.kind == GROUP and not part.is_compressed and all(map(is_unwanted, part.members))
 
-    def _drop_references(self, stay: Sequence[MutableElfSection], gone: frozenset[MutableElfSection]) -> None:
-        symbols = self.symbols.defined_in(gone) if self.symbols else set()
+    def _drop_references(self, stay: Sequence[MutableElfSection], removed: frozenset[MutableElfSection]) -> None:
+        symbols = self.symbols.defined_in(removed) if self.symbols else set()
         for part in stay:
-            linked = part.linked if part.linked in gone else None
+            linked = part.linked if part.linked in removed else None
             if part.kind == DATA and linked is not None:
                 self._refuse(
                     f"section '{linked.title}' cannot be removed because it is referenced by the section "
@@ -508,11 +504,11 @@ class ElfModel:
                     "remove neither",
                 )
             if part.kind == SYMBOLS and self.symbols is not None:
-                self.symbols.remove_in(gone)
+                self.symbols.remove_in(removed)
             elif part.kind == RELOCATIONS and symbols:
                 self._check_uses(part, symbols)
             elif part.kind == GROUP:
-                part.members = [member for member in part.members if member not in gone]
+                part.members = [member for member in part.members if member not in removed]
         for part in stay:
             if part.kind == GROUP and part.signature in symbols:
                 # llvm-objcopy would continue with a symbol that no longer exists.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.layout import ESCAPED, FIRST_RESERVED, MACHINE_MIPS
 from fatpack.binary.new_file import read_strings_at
 from fatpack.errors import HostError
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 #: Section indices of symbols that mean no section: absolute and common symbols, and those of single machines (amdgpu's
 #: LDS, small common of MIPS and Hexagon). llvm-objcopy refuses all others.
-_SPECIAL = {elf_layout.FIRST_RESERVED + 0xF1, elf_layout.FIRST_RESERVED + 0xF2}
+_SPECIAL = {FIRST_RESERVED + 0xF1, FIRST_RESERVED + 0xF2}
 _SPECIAL_BY_MACHINE: Mapping[int, Collection[int]] = {
-    elf_layout.MACHINE_MIPS: (0xFF00, 0xFF03, 0xFF04),
+    MACHINE_MIPS: (0xFF00, 0xFF03, 0xFF04),
     164: (0xFF00, 0xFF01, 0xFF02, 0xFF03, 0xFF04),
     224: (0xFF00,),
 }
@@ -81,7 +81,7 @@ class MutableElfSymbols:
 
     def _read_wide(self, indices: MutableElfSection | None) -> list[int] | None:
         """Return the section numbers of symbols whose own field is too small; None if no symbol has one."""
-        if not any(row[self._section_at] == elf_layout.ESCAPED for row in self.rows):
+        if not any(row[self._section_at] == ESCAPED for row in self.rows):
             return None
         layout = self.elf.layouts.index
         if indices is None:
@@ -103,9 +103,9 @@ class MutableElfSymbols:
     ) -> MutableElfSection | None:
         if index == _UNDEFINED:
             return None
-        if index == elf_layout.ESCAPED and wide is not None:
+        if index == ESCAPED and wide is not None:
             index = wide[number]
-        elif index >= elf_layout.FIRST_RESERVED:
+        elif index >= FIRST_RESERVED:
             if index in _SPECIAL or index in _SPECIAL_BY_MACHINE.get(self.elf.header.machine, ()):
                 return None
             raise HostError(
@@ -175,7 +175,7 @@ class MutableElfSymbols:
             row[name_at] = name_offsets[name] if name else 0
             home = self.homes[number]
             if home is not None:
-                row[section_at] = home.index if home.index < elf_layout.FIRST_RESERVED else elf_layout.ESCAPED
+                row[section_at] = home.index if home.index < FIRST_RESERVED else ESCAPED
             rows.append(layout.pack(*row))
         return b"".join(rows)
 
@@ -184,4 +184,4 @@ class MutableElfSymbols:
         layout = self.elf.layouts.index
         homes = (self.homes[number] for number in self.order)
         numbers = (home.index if home is not None else 0 for home in homes)
-        return b"".join(layout.pack(number if number >= elf_layout.FIRST_RESERVED else 0) for number in numbers)
+        return b"".join(layout.pack(number if number >= FIRST_RESERVED else 0) for number in numbers)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.editor.editable import align_up, join_views, total_size, zero_pieces
-from fatpack.binary.elf.objcopy import relocations
-from fatpack.binary.elf.objcopy import sections as kinds
+from fatpack.binary.elf.layout import CREL, ESCAPED, FIRST_RESERVED, NOBITS, SYMTAB_SHNDX
+from fatpack.binary.elf.objcopy import relocations, sections
 from fatpack.binary.elf.objcopy.sections import MutableElfSection
 from fatpack.binary.new_file import MergedStringTable, PieceList, check_filler_size, merge_strings
 from fatpack.errors import HostError
@@ -104,7 +103,7 @@ def write_model(model: ElfModel) -> list[Piece]:
     check_filler_size(segments_end - len(elf.view), elf.view)
     result = PieceList(elf.view, _head(model, _header(model, names, table), segments_end))
     for part in body:
-        if not part.size or part.type == elf_layout.NOBITS:
+        if not part.size or part.type == NOBITS:
             continue
         result.fill(part.offset)
         if part.is_copied and part not in made:
@@ -128,10 +127,10 @@ def _prune(model: ElfModel) -> None:
         for part in model.parts:
             if part.links_symbols:
                 part.linked = model.symbol_table
-    if any(part.has_symbol for part in model.parts[elf_layout.FIRST_RESERVED - 1 :]):
+    if any(part.has_symbol for part in model.parts[FIRST_RESERVED - 1 :]):
         if model.symbol_table is not None and model.indices is None:
-            row = (0, elf_layout.SYMTAB_SHNDX, 0, 0, kinds.NEW_SECTION_POSITION, 0, 0, 0, _INDEX, _INDEX)
-            part = MutableElfSection(row, b".symtab_shndx", kinds.INDICES, 0)
+            row = (0, SYMTAB_SHNDX, 0, 0, sections.NEW_SECTION_POSITION, 0, 0, 0, _INDEX, _INDEX)
+            part = MutableElfSection(row, b".symtab_shndx", sections.INDICES, 0)
             part.linked = model.symbol_table
             model.parts.append(part)
             model.indices = part
@@ -143,7 +142,7 @@ def _prune(model: ElfModel) -> None:
 def _size_tables(model: ElfModel, names: MutableElfSection) -> dict[MutableElfSection, MergedStringTable]:
     """Set the sizes of all sections that are written again, and return the string tables."""
     elf, symbols = model.elf, model.symbols
-    wanted: dict[MutableElfSection, list[bytes]] = {part: [] for part in model.parts if part.kind == kinds.STRINGS}
+    wanted: dict[MutableElfSection, list[bytes]] = {part: [] for part in model.parts if part.kind == sections.STRINGS}
     wanted[names] += [part.name for part in model.parts]
     if model.symbol_table is not None and symbols is not None:
         if model.symbol_table.linked is not None:
@@ -157,19 +156,19 @@ def _size_tables(model: ElfModel, names: MutableElfSection) -> dict[MutableElfSe
     if new is not None:
         new[0] = 0  # relocations against no symbol stay so
     for part in model.parts:
-        if part.kind == kinds.SYMBOLS and symbols is not None:
+        if part.kind == sections.SYMBOLS and symbols is not None:
             part.size = len(symbols.order) * elf.layouts.symbol.size
             part.entry_size, part.align = elf.layouts.symbol.size, elf.layouts.word
-        elif part.kind == kinds.GROUP:
+        elif part.kind == sections.GROUP:
             part.size = _INDEX * (1 + len(part.members))
-        elif part.kind == kinds.RELOCATIONS:
+        elif part.kind == sections.RELOCATIONS:
             _size_relocations(model, part, new)
     return tables
 
 
 def _size_relocations(model: ElfModel, part: MutableElfSection, new: Sequence[int] | None) -> None:
     elf = model.elf
-    if part.type == elf_layout.CREL:
+    if part.type == CREL:
         entries = relocations.read_crel_entries(elf, part)
         if new is not None:
             entries = [(offset, new[symbol], kind, addend) for offset, symbol, kind, addend in entries]
@@ -196,7 +195,7 @@ def _lay_out(model: ElfModel, end: int) -> tuple[list[MutableElfSection], int]:
     outside.sort(key=lambda part: part.old_offset)
     for part in outside:
         part.offset = end = align_up(end, part.align)
-        if part.type != elf_layout.NOBITS:
+        if part.type != NOBITS:
             end += part.size
     return outside, end
 
@@ -206,13 +205,13 @@ def _finish_headers(model: ElfModel) -> None:
     symbols = model.symbols
     new = symbols.renumbering() if symbols is not None else None
     for part in model.parts:
-        if part.kind not in (kinds.STRINGS, kinds.COMPRESSED, kinds.ADDED):
+        if part.kind not in (sections.STRINGS, sections.COMPRESSED, sections.ADDED):
             part.link = part.linked.index if part.linked is not None else 0
         if part.target is not None:
             part.info = part.target.index
-        if part.kind == kinds.SYMBOLS and symbols is not None:
+        if part.kind == sections.SYMBOLS and symbols is not None:
             part.info = symbols.last_local + 1
-        elif part.kind == kinds.GROUP:
+        elif part.kind == sections.GROUP:
             number = part.signature
             part.info = 0 if number < 0 else number if new is None else new[number]
             if number >= 0 and symbols is not None and symbols.is_local[number]:
@@ -236,7 +235,7 @@ def _head(model: ElfModel, header: bytes, end: int) -> list[Piece]:
         Layer(each.offset, each.file_size, elf.view.slice(each.old_offset, each.file_size)) for each in segments.listed
     ]
     for part in model.removed:
-        if part.segment is not None and part.type != elf_layout.NOBITS:
+        if part.segment is not None and part.type != NOBITS:
             layers.append(Layer(part.old_offset - part.segment.old_offset + part.segment.offset, part.size, None))
     layout = elf.layouts.program
     fields = [field.name for field in layout.fields]
@@ -260,8 +259,8 @@ def _header(model: ElfModel, names: MutableElfSection, table: int) -> bytes:
         program_entry_size=elf.layouts.program.size if segments else 0,
         program_count=len(segments),
         section_entry_size=elf.layouts.section.size,
-        section_count=count if count < elf_layout.FIRST_RESERVED else 0,
-        names_index=names.index if names.index < elf_layout.FIRST_RESERVED else elf_layout.ESCAPED,
+        section_count=count if count < FIRST_RESERVED else 0,
+        names_index=names.index if names.index < FIRST_RESERVED else ESCAPED,
     )
     return elf.layouts.header.pack(*(getattr(changed, field.name) for field in elf.layouts.header.fields))
 
@@ -269,8 +268,8 @@ def _header(model: ElfModel, names: MutableElfSection, table: int) -> bytes:
 def _rows(model: ElfModel, names: MutableElfSection, table: MergedStringTable) -> bytes:
     """Return the section table."""
     count = len(model.parts) + 1
-    size = count if count >= elf_layout.FIRST_RESERVED else 0
-    link = names.index if names.index >= elf_layout.FIRST_RESERVED else 0
+    size = count if count >= FIRST_RESERVED else 0
+    link = names.index if names.index >= FIRST_RESERVED else 0
     # QUIRK(llvm-objcopy): a section that is in a segment only by its address may be before it in the file.
     largest = model.elf.layouts.largest
     rows = [_row(model, (0, 0, 0, 0, 0, size, link, 0, 0, 0), None)]

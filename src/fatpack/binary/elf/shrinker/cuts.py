@@ -61,7 +61,7 @@ class ElfCut(Record):
 
 
 def cut_alignment(elf: LinkedElfFile) -> int:
-    """Return the number of which sizes of cuts must be multiples. Raises Whole if nothing can be cut at all."""
+    """Return the alignment of the sizes of cuts. Raises CannotShrinkElf if nothing can be cut."""
     if elf.has_trailing:
         size = len(elf.view) - elf.end
         raise CannotShrinkElf(
@@ -177,9 +177,9 @@ def make_cut(
     return ElfCut(changed, load, kept, end - size, end, rest, splits)
 
 
-def best_cuts(found: Iterable[ElfCut], most: int) -> list[ElfCut]:
+def best_cuts(cuts_found: Iterable[ElfCut], most: int) -> list[ElfCut]:
     """Return the cuts to make, in order; of those that need a program header, the largest ``most``."""
-    every = list(found)
+    every = list(cuts_found)
     ranked = sorted((cut for cut in every if cut.splits), key=lambda cut: -cut.size)[:most]
     kept = {cut.changed.section.index for cut in ranked}
     return [cut for cut in every if not cut.splits or cut.changed.section.index in kept]

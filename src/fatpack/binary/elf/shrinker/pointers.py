@@ -11,7 +11,21 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 
-from fatpack.binary.elf import layout as elf_layout
+from fatpack.binary.elf.layout import (
+    ALLOC,
+    ANDROID_RELA,
+    CREL,
+    DYNSYM,
+    ESCAPED,
+    FIRST_RESERVED,
+    POINTER_RELOCATIONS,
+    REL,
+    RELA,
+    SECTION_SYMBOL,
+    SYMTAB,
+    SYMTAB_SHNDX,
+    section_type_word,
+)
 from fatpack.binary.elf.relocations import section_relocations
 from fatpack.binary.elf.table import read_table_blocks
 from fatpack.record import Record
@@ -29,7 +43,7 @@ if TYPE_CHECKING:
 _AGAIN = "link the program again without the device code that should go"
 
 #: Types of unsupported dynamic relocations with addends.
-_UNREAD = (elf_layout.CREL, elf_layout.ANDROID_RELA)
+_UNREAD = (CREL, ANDROID_RELA)
 
 
 class _LoaderRelocation(Record):
@@ -55,7 +69,7 @@ def pointer_patches(
     stretches = [
         (each.section.address, each.section.address + each.section.size)
         for each in changed
-        if each.section.flags & elf_layout.ALLOC
+        if each.section.flags & ALLOC
     ]
     _check_places(elf, stretches, pointers)
     found = _relocations(elf, changed, pointers)
@@ -84,7 +98,7 @@ def pointer_patches(
 
 def has_relative_pointer_into(elf: LinkedElfFile, low: int, high: int) -> bool:
     """Return whether the target of a base-relative relocation is between two addresses, the second excluded."""
-    relative = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
+    relative = POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
     for table in _tables(elf, {}):
         for block in section_relocations(elf, table):
             for number, target in enumerate(block.targets or ()):
@@ -109,7 +123,7 @@ def _check_places(elf: LinkedElfFile, stretches: Sequence[tuple[int, int]], poin
 
 def _base(elf: LinkedElfFile, relocation: _LoaderRelocation, place: int, moved: Mapping[int, int]) -> int:
     """Return the value that the loader adds to a relocation's addend, without the base. Raises HostError."""
-    relative, narrow, wide = elf_layout.POINTER_RELOCATIONS.get(elf.header.machine, (-1, -1, -1))
+    relative, narrow, wide = POINTER_RELOCATIONS.get(elf.header.machine, (-1, -1, -1))
     where = f"the relocation of the pointer at address {place:#x}, {elf.at(relocation.at)} in the file,"
     if relocation.type == relative or (relative < 0 and not relocation.symbol and relocation.addend is None):
         return 0
@@ -126,10 +140,10 @@ def _local_value(elf: LinkedElfFile, relocation: _LoaderRelocation, where: str, 
     if table is None or at + layout.size > table.stored_size:
         raise elf.error(f"{where} names a symbol that is not there", relocation.at, "r_info")
     row = layout.named(elf.view, table.offset + at)
-    if (row["info"] >> 4 and not row["other"] & 3) or not 0 < row["section_index"] < elf_layout.FIRST_RESERVED:
+    if (row["info"] >> 4 and not row["other"] & 3) or not 0 < row["section_index"] < FIRST_RESERVED:
         raise _visible(elf, where)
     value: int = row["value"]
-    return value if row["info"] & 0xF == elf_layout.SECTION_SYMBOL else moved.get(value, value)
+    return value if row["info"] & 0xF == SECTION_SYMBOL else moved.get(value, value)
 
 
 def _visible(elf: LinkedElfFile, where: str) -> HostError:
@@ -154,7 +168,7 @@ def _relocations(
     stretches = [
         (each.section.address, each.section.address + each.section.size, each.section)
         for each in changed
-        if each.section.flags & elf_layout.ALLOC
+        if each.section.flags & ALLOC
     ]
     for table in _tables(elf, pointers):
         for relocation, place in _pointer_relocations(elf, table, pointers, stretches):
@@ -169,10 +183,10 @@ def _tables(elf: LinkedElfFile, pointers: Mapping[int, int]) -> Iterator[ElfSect
     """Yield the tables of dynamic relocations. Raises HostError if an unsupported one may be relevant."""
     types, flags = elf.columns("type", "flags")
     for index, (type, flag) in enumerate(zip(types, flags, strict=True)):
-        if flag & elf_layout.ALLOC and type in (elf_layout.REL, elf_layout.RELA):
+        if flag & ALLOC and type in (REL, RELA):
             yield elf.section(index)
-        elif flag & elf_layout.ALLOC and type in _UNREAD and pointers:
-            title, kind = elf.title(elf.section(index)), elf_layout.section_type_word(type)
+        elif flag & ALLOC and type in _UNREAD and pointers:
+            title, kind = elf.title(elf.section(index)), section_type_word(type)
             raise elf.refusal(f"{title} holds relocations as {kind}, which is not read", _AGAIN)
 
 
@@ -226,15 +240,15 @@ class ContainerSymbol(Record):
     @property
     def is_visible(self) -> bool:
         """Whether other files can see it: defined for the loader, neither local nor hidden (gABI, "Symbol Table")."""
-        return self.table.type == elf_layout.DYNSYM and bool(self.info >> 4) and self.other & 3 not in (1, 2)
+        return self.table.type == DYNSYM and bool(self.info >> 4) and self.other & 3 not in (1, 2)
 
 
 def symbols_on_sections(elf: LinkedElfFile, sections: Collection[int]) -> list[ContainerSymbol]:
     """Return the symbols that are defined in some sections. Raises FormatError for damaged tables."""
     found: list[ContainerSymbol] = []
-    wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == elf_layout.SYMTAB_SHNDX}
+    wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == SYMTAB_SHNDX}
     for index, row in enumerate(elf.section_rows):
-        if row[1] in (elf_layout.SYMTAB, elf_layout.DYNSYM):
+        if row[1] in (SYMTAB, DYNSYM):
             words = elf.section(wide[index]) if index in wide else None
             found += _table_symbols(elf, elf.section(index), words, sections)
     return found
@@ -245,11 +259,11 @@ def _table_symbols(
 ) -> Iterator[ContainerSymbol]:
     layout = elf.layouts.symbol
     value, size, info, other = (layout.position(name) for name in ("value", "size", "info", "other"))
-    wanted = {index if index < elf_layout.FIRST_RESERVED else elf_layout.ESCAPED for index in sections}
+    wanted = {index if index < FIRST_RESERVED else ESCAPED for index in sections}
     at, number = table.offset, 0
     for block in read_table_blocks(elf.view, at, table.size // layout.size, layout.size):
         for place, stored in _hits(elf, block, wanted):
-            section = _wide(elf, words, number + place) if stored == elf_layout.ESCAPED else stored
+            section = _wide(elf, words, number + place) if stored == ESCAPED else stored
             if section in sections:
                 row = layout.struct.unpack_from(block, place * layout.size)
                 position = at + place * layout.size
@@ -328,7 +342,7 @@ def symbol_patches(
         change = sections[symbol.section]
         inside = symbol.value - change.section.address
         # Linkers assign other symbols the section before or after them: __ehdr_start, _end.
-        if symbol.info & 0xF == elf_layout.SECTION_SYMBOL or not 0 <= inside <= change.section.size:
+        if symbol.info & 0xF == SECTION_SYMBOL or not 0 <= inside <= change.section.size:
             continue
         number = bisect_right(starts, symbol.value) - 1
         move = ordered[number] if number >= 0 else None

@@ -6,11 +6,10 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate, pairwise
 
 from fatpack.binary.elf import layout
-from fatpack.binary.elf import layout as elf_layout
 from fatpack.binary.elf.editor.editable import EditableFile, Patches, join_views, total_size, zero_pieces
 from fatpack.binary.elf.editor.preconditions import EDITABLE_TYPES
 from fatpack.binary.elf.editor.rewrite import list_parts
-from fatpack.binary.elf.layout import SH_ADDR, SH_OFFSET, SH_SIZE, SH_TYPE
+from fatpack.binary.elf.layout import LOAD, NULL, PROGRAM_HEADERS, SH_ADDR, SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.binary.elf.shrinker import cuts, pointers
 from fatpack.binary.elf.shrinker.cuts import MAX_SEGMENTS, PAGE, CannotShrinkElf
 from fatpack.binary.elf.shrinker.program_headers import ProgramHeaderSpace
@@ -247,7 +246,7 @@ class _ElfShift:
     def __init__(self, plan: ShrinkPlan) -> None:
         self._starts = [cut.start for cut in plan.cuts]
         self._ends = [cut.end for cut in plan.cuts]
-        self._gone = [0, *accumulate(cut.size for cut in plan.cuts)]
+        self._removed_before = [0, *accumulate(cut.size for cut in plan.cuts)]
         self._align = plan.align
 
     def __call__(self, position: int) -> int:
@@ -255,7 +254,7 @@ class _ElfShift:
         number = bisect_right(self._ends, position)
         if number < len(self._starts) and position > self._starts[number]:
             position -= (position - self._starts[number]) // self._align * self._align
-        return position - self._gone[number]
+        return position - self._removed_before[number]
 
 
 def _tables(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut]) -> Iterator[Replacement]:
@@ -294,7 +293,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
             yield segment.replace(offset=offset, address=address, physical_address=physical)
         elif elf.is_by_address(segment):
             yield segment
-        elif segment.type == elf_layout.PROGRAM_HEADERS:
+        elif segment.type == PROGRAM_HEADERS:
             size = segment.file_size + added
             yield segment.replace(offset=shift(segment.offset), file_size=size, memory_size=size)
         else:
@@ -304,7 +303,7 @@ def _segments(elf: LinkedElfFile, plan: ShrinkPlan, shift: _ElfShift) -> Iterato
 
 def _reaching(segment: ProgramHeader, start: int, end: int) -> ProgramHeader:
     """Return a segment that loads all program headers if it loads some: they may have grown into its padding."""
-    if segment.type != elf_layout.LOAD or not segment.offset <= start < segment.end or segment.end >= end:
+    if segment.type != LOAD or not segment.offset <= start < segment.end or segment.end >= end:
         return segment
     size = end - segment.offset
     return segment.replace(file_size=size, memory_size=size)
@@ -354,7 +353,7 @@ def _sections(elf: LinkedElfFile, plan: ShrinkPlan, cut_of: Mapping[int, ElfCut]
     layout, moved = elf.layouts.section, plan.moved
     for index, row in enumerate(elf.section_rows):
         values = list(row)
-        if values[SH_TYPE] == elf_layout.NULL:
+        if values[SH_TYPE] == NULL:
             pass
         elif moved is not None and index in moved.sections:
             values[SH_OFFSET] = shift(values[SH_OFFSET] - moved.start + moved.position)

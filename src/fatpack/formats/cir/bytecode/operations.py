@@ -35,7 +35,7 @@ class ModuleFunctions(Record):
     kernels: tuple[str, ...]
     launches: tuple[tuple[str | None, str], ...]
     has_all: bool
-    held: frozenset[str]
+    holders: frozenset[str]
     binaries: tuple[tuple[str, int], ...]
 
 
@@ -54,7 +54,7 @@ def read_functions(file: BytecodeFile, node: OperationNode) -> ModuleFunctions:
     defined: list[str] = []
     kernels: list[str] = []
     launches: list[tuple[str | None, str]] = []
-    held: set[str] = set()
+    holders: set[str] = set()
     binaries: list[tuple[str, int]] = []
     bodies = frozenset(node.bodies)
     has_all = True
@@ -65,7 +65,7 @@ def read_functions(file: BytecodeFile, node: OperationNode) -> ModuleFunctions:
         except FormatError:
             found, is_whole = _FunctionAttributes(None, is_kernel=False, launches=None), False
         if found.symbol in BINARIES:
-            held.add(found.symbol)
+            holders.add(found.symbol)
             if found.array is not None:
                 binaries.append((found.symbol, found.array))
         if start not in bodies:
@@ -78,7 +78,9 @@ def read_functions(file: BytecodeFile, node: OperationNode) -> ModuleFunctions:
             launches.append((found.symbol, found.launches))
         elif found.is_kernel and found.symbol is not None:
             kernels.append(found.symbol)
-    return ModuleFunctions(tuple(defined), tuple(kernels), tuple(launches), has_all, frozenset(held), tuple(binaries))
+    return ModuleFunctions(
+        tuple(defined), tuple(kernels), tuple(launches), has_all, frozenset(holders), tuple(binaries)
+    )
 
 
 class _AttributeReader:

@@ -204,22 +204,22 @@ def plan_record_renames(
             users.setdefault(referred, []).append(key)
     different = [key for key, found in definitions.items() if combined.get(key, found.number) != found.number]
     new: dict[Key, bytes] = {}
-    taken = set(definitions)
+    used = set(definitions)
     todo = list(different)
     while todo:
         key = todo.pop()
         if key in new:
             continue
-        new[key] = _unused(key, module_name, combined, taken)
-        taken.add((key[0], new[key]))
+        new[key] = _unused(key, module_name, combined, used)
+        used.add((key[0], new[key]))
         todo += users.get(key, [])
     return new, frozenset(different)
 
 
-def _unused(key: Key, module_name: bytes, combined: Mapping[Key, int], taken: Iterable[Key]) -> bytes:
+def _unused(key: Key, module_name: bytes, combined: Mapping[Key, int], used: Iterable[Key]) -> bytes:
     base = b"%s.%s" % (unescape(key[1][1:-1]), module_name)
     name, number = escape_string(base), 0
-    while (key[0], name) in combined or (key[0], name) in taken:
+    while (key[0], name) in combined or (key[0], name) in used:
         number += 1
         name = escape_string(b"%s.%d" % (base, number))
     return name

@@ -100,15 +100,15 @@ def _parts(images: Sequence[Image]) -> list[InputModule]:
         if spelling is not None and spelling in seen:
             raise UsageError(f"two modules have the bundle ID {spelling!r}", hint="splitting could not separate them")
         seen.add(spelling or "")
-    taken = {"host"}
+    used = {"host"}
     parts: list[InputModule] = []
     for image, spelling in zip(images, ids, strict=True):
         outline, module = _text_of(image)
         if image is hosts[0]:
             parts.insert(0, InputModule(outline, module, "host", spelling))
             continue
-        name = bundle_id.module_name(spelling if spelling is not None else _old_name(module, len(parts)), taken)
-        taken.add(name)
+        name = bundle_id.module_name(spelling if spelling is not None else _old_name(module, len(parts)), used)
+        used.add(name)
         parts.append(InputModule(outline, module, name, spelling))
     return parts
 

@@ -7,8 +7,7 @@ from functools import lru_cache
 from fatpack.errors import FormatError
 from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.bytecode.sections import is_bytecode
-from fatpack.formats.cir.modules.contents import list_functions as functions_of
-from fatpack.formats.cir.modules.contents import sorted_op_counts
+from fatpack.formats.cir.modules.contents import list_functions, sorted_op_counts
 from fatpack.formats.cir.modules.model import BytecodeModuleRecord, LaunchedKernels, TextModuleRecord
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.header import LONGEST, read_short_text
@@ -226,7 +225,7 @@ def module_kernels(record: TextModuleRecord | BytecodeModuleRecord) -> tuple[str
     if not missing:
         return named
     try:
-        defined = functions_of(record.module)
+        defined = list_functions(record.module)
     except FormatError:  # a body without an end is damage, which the container's findings report
         return named
     return (*named, *(name for name in defined if name in missing))

@@ -79,10 +79,10 @@ class ContentsTracker:
         """Return which operations to report: all until the latest one is finished, then relevant ones."""
         if window is not self._looked_at:  # computed once: this is called again after every operation that matters
             self._looked_at = window
-            holds = self.text.holds
-            self._may_register = self._may_register or holds(b"_module_ctor", window, start, end)
-            self._has_words = holds(b"kernel", window, start, end) or holds(b"fatbin_str", window, start, end)
-            self._has_modules = holds(b"module", window, start, end)
+            has_bytes = self.text.has_bytes
+            self._may_register = self._may_register or has_bytes(b"_module_ctor", window, start, end)
+            self._has_words = has_bytes(b"kernel", window, start, end) or has_bytes(b"fatbin_str", window, start, end)
+            self._has_modules = has_bytes(b"module", window, start, end)
         if self._name or self._wants_symbols:
             return ALL
         return FUNCTIONS if self._has_words else MODULES if self._has_modules else NOTHING

@@ -83,7 +83,7 @@ class Outliner:
         self.text = Lexer(view)
         self.module_count = 0
         self.first_operation: int | None = None
-        self._behind = 0
+        self._module_end = 0
         self._definitions: list[tuple[int, int]] = []
         self._metadata: list[tuple[int, int]] = []
         self._others: list[tuple[int, int]] = []
@@ -161,10 +161,9 @@ class Outliner:
         expected = "a module, an alias definition, file metadata or another operation"
         return syntax_error(self.text.view, at, "unexpected text", expected=expected)
 
-    def check_behind(self) -> None:
-        """Raise BadValue if the latest module is followed by a location of the kind that MLIR prints and cannot
-        read."""
-        at = self._behind
+    def check_after(self) -> None:
+        """Raise BadValue if a location that MLIR prints but cannot read follows the latest module."""
+        at = self._module_end
         if self.text.match(_PRETTY_LOCATION, at):
             hint = "written with pretty debug info, which MLIR itself cannot read; print it with plain debug info"
             raise syntax_error(
@@ -235,7 +234,7 @@ class Outliner:
         if place:
             end = place[1]
             behind = text.space_end(end)
-        self._behind = behind
+        self._module_end = behind
         self._open.pop()
         return self._made(start, name, header, scope, (body, close), place, end, is_generic=is_generic)
 
@@ -310,7 +309,7 @@ class _Scope(ContentsTracker):
             self.finish(start)
         module = self._outliner.module(name, start, name_end, self._level)
         self.modules.append(module)
-        self._outliner.check_behind()
+        self._outliner.check_after()
         for op, count in module.contents.op_counts.items():
             key = op.encode("utf-8", "surrogateescape")
             self.counts[key] = self.counts.get(key, 0) + count

@@ -77,7 +77,7 @@ class Lexer:
         self.window = b""
         self._next: dict[bytes, tuple[bytes, int, int]] = {}
 
-    def holds(self, word: bytes, window: bytes, start: int, end: int) -> bool:
+    def has_bytes(self, word: bytes, window: bytes, start: int, end: int) -> bool:
         """Return whether a part of a window contains a word. Each word is searched for once for all parts."""
         searched, begin, at = self._next.get(word, (b"", 0, 0))
         if searched is not window or start < begin or -1 < at < start:
@@ -315,7 +315,7 @@ class Comments:
 
         ``base`` is the position of the window. Positions must not decrease from call to call.
         """
-        if not self._text.holds(b"//", window, index, limit):
+        if not self._text.has_bytes(b"//", window, index, limit):
             return limit, True
         if base + index == self._line:
             self._outside = self._line
