@@ -93,7 +93,7 @@ class SectionSplit(Record):
     """The sections of a host: ranges of the unknown ones (``searched``), and a summary of the known ones.
 
     ``skipped``: number and size, by stem, of the known sections that may contain anything. ``data``: the ranges of
-    those that are data, by stem.
+    the known sections that are data, by stem.
     """
 
     searched: Sequence[tuple[int, int]]

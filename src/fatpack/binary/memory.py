@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
     Relocation: TypeAlias = tuple[int, str, int, int | None]
-    """Offset of the place, what it makes, address of the symbol, and the addend (None: it is in place)."""
+    """Offset of the place, kind of the result, address of the symbol, and the addend (None: it is in place)."""
 
 
 #: LIMIT: bytes of a string. Names of C++ kernels have some hundred, seldom some thousand.
@@ -115,7 +115,7 @@ class HostMemory:
 
     @property
     def symbols(self) -> Sequence[MemorySymbol]:
-        """All symbols, or only those that the caller needs."""
+        """All symbols, or only the ones that the caller needs."""
         return self._own_symbols
 
     def set_functions(self, symbols: Iterable[MemorySymbol]) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 # String tables with LLVM's tail merging: a string that ends another is not stored itself. The order determines the
-# bytes: strings are sorted by their last bytes first, descending, so that a string follows those that it ends
-# (``llvm/lib/MC/StringTableBuilder.cpp``, LLVM 22.1).
+# bytes: strings are sorted by their last bytes first, descending, so that a string follows the strings of which it is
+# the tail (``llvm/lib/MC/StringTableBuilder.cpp``, LLVM 22.1).
 
 
 class MergedStringTable(Record):

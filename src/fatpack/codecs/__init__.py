@@ -1,4 +1,4 @@
-"""Decompression with zlib, zstd and LZ4 behind one interface; ``fatpack.codecs.compress`` compresses.
+"""Decompression with zlib, zstd and LZ4 by one interface; ``fatpack.codecs.compress`` compresses.
 
 Libraries are imported when they are used. Every decompressor gets the expected size and stops there. Output is charged
 to the budget of the command (:mod:`fatpack.limits`) before it is returned, and comes in pieces, so a size in a header

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bitcode"
 
-#: Abbreviation IDs that every block has, followed by those that it defines
+#: Abbreviation IDs of every block; a block's own definitions follow
 END_BLOCK, ENTER_BLOCK, DEFINE_ABBREVIATION, UNABBREVIATED, FIRST_OWN = 0, 1, 2, 3, 4
 
 #: Encodings of an operand; LITERAL is a number of our own for a value that takes no bits
@@ -50,7 +50,7 @@ class ArrayRun(Record):
 
     @property
     def is_bytes(self) -> bool:
-        """Whether the elements are stored as bytes, which may start at any bit."""
+        """True if the elements are stored as bytes, which may start at any bit."""
         return self.encoding == FIXED and self.width == 8
 
 
@@ -58,9 +58,9 @@ class Abbreviation(Record):
     """The encoding of a record.
 
     ``code`` and ``values`` are (encoding, number) pairs; the number is the width or the literal. ``values`` has only
-    the values that are decoded. ``steps`` skips all values, ``rest`` those that are not decoded: a number of bits, then
-    a VBR number of the given width (0: none). ``element`` is the encoding of a final array; ``is_blob``: the record
-    ends with a blob.
+    the values that are decoded. ``steps`` skips all values, ``rest`` the values that are not decoded: a number of bits,
+    then a VBR number of the given width (0: none). ``element`` is the encoding of a final array; ``is_blob``: the
+    record ends with a blob.
     """
 
     code: tuple[int, int]

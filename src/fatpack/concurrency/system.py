@@ -75,7 +75,7 @@ def write_at(fd: int, data: bytes | memoryview, offset: int) -> int:
 def find_programs(names: Iterable[str], first: Iterable[str] = ()) -> Iterator[str]:
     """Yield the paths of programs with these names: in the folders ``first``, then in those of PATH.
 
-    ``shutil.which`` finds one; importing it takes longer than running a stand-in.
+    ``shutil.which`` finds one; importing it takes longer than running a replacement tool.
     """
     names = list(names)
     if os.name == "nt":

@@ -1,6 +1,6 @@
 """Atomic output: a file appears under its name only when it is complete.
 
-Pieces are written to an unnamed file in the same folder if the system supports that, else to a temporary file beside
+Pieces are written to an unnamed file in the same folder if the system supports that, else to a temporary file next to
 the target. The result is verified if the caller can verify it, and a link or a rename puts it in place. A failure or a
 signal removes the temporary file and changes nothing else. At no time can the new file be opened by a user who could
 not open the file that it replaces.
@@ -111,7 +111,7 @@ class OutputBatch:
         self._staged.clear()
 
     def add(self, path: str, pieces: Iterable[Piece], *, mode: int | None = None) -> None:
-        """Stage a file beside its target. "-" is standard output; it, devices and pipes are written by ``publish``."""
+        """Stage a file next to its target. "-" is standard output; it, devices and pipes are written by ``publish``."""
         old = None if path == "-" else check_target(path, True, ())
         if path == "-" or (old is not None and not stat.S_ISREG(old.st_mode)):
             self._special.append((path, list(pieces)))
@@ -144,7 +144,7 @@ def _stage(
     sync: bool = False,
     budget: Budget | None = None,
 ) -> tuple[str, str, int]:
-    """Write a complete temporary file beside ``path``; return its target, its own path, and its size."""
+    """Write a complete temporary file next to ``path``; return its target, its own path, and its size."""
     budget = budget or output_budget()
     check_size(pieces, budget, path)
     if old is not None:
@@ -248,7 +248,7 @@ def refuse_inputs(path: str, inputs: Iterable[View]) -> None:
     try:
         old = os.stat(path)
     except OSError:
-        return  # a file that does not exist is no input
+        return  # a file that does not exist is not an input
     if any(_same_file(view, old) for view in inputs):
         raise UsageError(f"{path} is an input of this command", hint="choose another output")
 
@@ -312,7 +312,7 @@ def _same_file(view: View, status: os.stat_result) -> bool:
 
 
 def file_mode(view: View) -> int | None:
-    """Return the permission bits of the file of a view; None if it is no file."""
+    """Return the permission bits of the file of a view; None if it is not a file."""
     fd = view.source.fileno()
     return None if fd is None else stat.S_IMODE(os.fstat(fd).st_mode)
 

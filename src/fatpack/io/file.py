@@ -67,7 +67,7 @@ class FileSource(Source):
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # release_buffers closes the file for all threads
-        """Whether several threads may read at once: not if the file is closed between uses."""
+        """True if several threads may read at once: not if the file is closed between uses."""
         return not self._may_close
 
     def read(self, offset: int, size: int) -> bytes:

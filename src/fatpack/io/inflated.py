@@ -91,7 +91,7 @@ class InflatedSource(Source):
 
     @property
     def _is_windowed(self) -> bool:
-        """Whether the bytes are too many to be kept in memory."""
+        """True if the bytes are too many to be kept in memory."""
         return self._once is not None and self.size > limits.INFLATED_KEPT
 
     def _through(self) -> InflatedWindow:
@@ -117,7 +117,7 @@ class InflatedSource(Source):
 
     @property
     def is_at_hand(self) -> bool:  # type: ignore[override]  # constant in all other sources
-        """Whether the bytes are in memory."""
+        """True if the bytes are in memory."""
         return self._data is not None
 
     def release_buffers(self) -> None:
@@ -155,7 +155,7 @@ class InflatedSource(Source):
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # depends on the origin
-        """Whether several threads can read different sources of this origin with :meth:`read_once`."""
+        """True if several threads can read different sources of this origin with :meth:`read_once`."""
         return self._origin is not None and self._origin.is_at_hand and self._origin.is_concurrent
 
     def _is_passing(self, offset: int, size: int) -> bool:
@@ -163,7 +163,7 @@ class InflatedSource(Source):
         return self._data is None and not offset and size == self.size
 
     def read_once(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range. If it is everything, yield it as it is inflated and keep nothing."""
+        """Yield the range. If it is everything, yield it while it is inflated and keep nothing."""
         if not self._is_passing(offset, size):
             yield from self.pieces(offset, size)
             return

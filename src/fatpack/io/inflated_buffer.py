@@ -70,7 +70,7 @@ class InflatedWindow:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the window holds nothing."""
+        """True if the window is empty."""
         return self._generator is None
 
     def release_buffers(self) -> None:

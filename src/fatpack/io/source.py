@@ -166,7 +166,7 @@ class Source:
         return None
 
     def check(self) -> None:
-        """Raise FormatError if the bytes differ from those that were stored; reads all of them.
+        """Raise FormatError if the bytes differ from the stored ones; reads all of them.
 
         Members of packages have checksums, after their bytes or in another member; plain files have none.
         """

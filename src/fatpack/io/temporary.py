@@ -64,7 +64,8 @@ class PrivateFolder:
 
 
 def write_for_reading(path: str, pieces: Iterable[Piece]) -> None:
-    """Write a new file that only its owner can read. It is no output of the command, so its bytes are not charged."""
+    """Write a new file that only its owner can read. It is not an output of the command, so its bytes are not
+    charged."""
     from fatpack.limits import UNCOUNTED
 
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.PLAIN, 0o600)
@@ -83,7 +84,7 @@ _KINDS = {
 
 
 def size_or_problem(path: str) -> int | str:
-    """Return the size of a file that a program wrote, or the reason why it is no output.
+    """Return the size of a file that a program wrote, or the reason why it is not an output.
 
     Only a regular file with bytes is an output: no link, folder or pipe.
     """

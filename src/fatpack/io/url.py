@@ -38,7 +38,7 @@ class Url(str):
 
 
 def find_scheme(text: str) -> str:
-    """Return the scheme of a URL in lower case; "" if the text is no URL."""
+    """Return the scheme of a URL in lower case; "" if the text is not a URL."""
     scheme, colon, _ = text.partition("://")
     scheme = scheme.lower()
     return scheme if colon and scheme[:1].isalpha() and _SCHEME.issuperset(scheme) else ""

@@ -243,7 +243,7 @@ def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
 def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> None:
     """Copy a file range by the fastest means: inside the kernel where whole pages line up, else through one buffer.
 
-    Measured on ext4 with 512 MB: where offsets are no multiples of a page, copy_file_range and sendfile move single
+    Measured on ext4 with 512 MB: if offsets are not multiples of a page, copy_file_range and sendfile move single
     pages through a pipe and take 1.6 times as long as cp; a buffer of 1 MB takes 1.1 times as long.
     """
     at, left = view.start, len(view)
@@ -267,7 +267,7 @@ def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> 
 
 
 def _lines_up(at: int, fd: int) -> bool:
-    """Return whether both files stand at the start of a page, and the kernel can copy between files at all."""
+    """Return whether both files are positioned at the start of a page, and the kernel can copy between files at all."""
     if at % _PAGE or not hasattr(os, "copy_file_range"):
         return False
     try:

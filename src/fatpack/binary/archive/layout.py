@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-# Member headers, and the reserved names that are no files
+# Member headers, and the reserved names of entries that are not files
 
 FORMAT = "archive"
 

@@ -98,7 +98,7 @@ class DamagedMember(Record):
 def read_intact_members(view: View) -> Iterator[ArchiveMember | DamagedMember]:
     """Yield every entry that can be read; for a damaged header, the damage and the entries after it.
 
-    Raises FormatError for bytes that are no archive. Numbers count the files that were read.
+    Raises FormatError for bytes that are not an archive. Numbers count the files that were read.
     """
     reader = _MemberReader(view, view.head(0, MAGIC_SIZE) == THIN)
     at, last, count = MAGIC_SIZE, None, 0

@@ -136,7 +136,8 @@ def _damage(view: View, error: FormatError) -> Finding:
 
 
 def labels(view: View) -> Iterator[Label]:
-    """Yield a label for every byte: the fields of the wrapper, and the stream as a whole, as its parts are no bytes."""
+    """Yield a label for every byte: the fields of the wrapper, and the stream as a whole, as its parts do not start at
+    bytes."""
     from fatpack.model import fill_gaps
 
     at = 0

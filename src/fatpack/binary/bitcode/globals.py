@@ -1,12 +1,12 @@
 """Globals of bitcode modules in sections of device code, and the location of their bytes in the stream.
 
-Only the necessary records are read: names of sections, global variables, and constants as far as they must be counted,
-and only in modules with such globals. All other blocks are skipped.
+Only the necessary records are read: names of sections, global variables, and constants, which have to be counted, and
+only in modules with such globals. All other blocks are skipped.
 
 Values are numbered (``llvm/lib/Bitcode/Writer/ValueEnumerator.cpp``) in this order: global variables, functions,
-aliases and ifuncs in the order of their records, then the constants of the module, one per record except those that set
-the type. A global variable refers to its initialiser by that number plus one. Equal initialisers are one constant, so
-several globals may share one.
+aliases and ifuncs in the order of their records, then the constants of the module, one per record, except records that
+set the type. A global variable refers to its initialiser by that number plus one. Equal initialisers are one constant,
+so several globals may share one.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _SECTIONS = (".hip_fatbin", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_r
 class DeviceGlobal(Record):
     """A global variable in a section of device code; ``number`` counts the global variables of its module from 0.
 
-    ``initialiser`` is the number of a constant, ``run`` the location of its bytes: None if it is no array of bytes.
+    ``initialiser`` is the number of a constant, ``run`` the location of its bytes: None if it is not an array of bytes.
     ``has_nul``: a NUL follows the bytes, which the stream omits.
     """
 

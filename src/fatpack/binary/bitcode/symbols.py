@@ -11,7 +11,7 @@ LLVM's archiver always reads the symbols of the modules. The table was made by t
 ``ModuleSymbolTable.cpp``, LLVM 22.1) and has the same symbols, with mangled names and those of inline assembly. Without
 it (llvm-cat omits it, and llvm-as if there is inline assembly), the modules are read.
 
-QUIRK(LLVM 22): a file whose size is no multiple of 4, and any that cannot be read, is archived without symbols and
+QUIRK(LLVM 22): a file whose size is not a multiple of 4, and any unreadable file, is archived without symbols and
 without an error, because a future LLVM may have written it.
 """
 
@@ -62,7 +62,7 @@ _LONGEST_TEXT = 1024
 
 #: Manglings in data layouts that put an underscore before every name
 _UNDERSCORED = ("o", "x")
-#: … and those that do not change Microsoft's C++ names
+#: Manglings that do not change Microsoft's C++ names
 _MICROSOFT = ("w", "x")
 
 

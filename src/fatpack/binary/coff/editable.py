@@ -59,7 +59,7 @@ class DefinedCoffSymbol(Record):
 
     @property
     def is_section_definition(self) -> bool:
-        """Whether it only describes the section: compilers write one such symbol for each section."""
+        """True if it only describes the section: compilers write one such symbol for each section."""
         return self.storage_class == STATIC and self.value == 0 and self.aux_count > 0
 
 

@@ -153,7 +153,7 @@ def section_header_layout(format: str) -> Layout:
 def name_offset(stored: bytes) -> int | None:
     """Return the offset in the string table that a stored name refers to; None for a short name.
 
-    A reference that is no number gives -1, which is outside any table.
+    A reference that is not a number gives -1, which is outside any table.
     """
     if not stored.startswith(b"/"):
         return None

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 #: Headers per read: 160 KiB.
 _ROWS = 4096
 
-#: LIMIT: section headers that detection reads; a file that is no object fails at the first.
+#: LIMIT: section headers that detection reads; any other file fails at the first.
 _DETECTED_ROWS = 64
 
 #: LIMIT: bytes of a section name. Bundle IDs reach 150; without a limit, thousands of headers that refer to one long
@@ -172,7 +172,7 @@ def _has_overflowed(section: CoffSection) -> bool:
 
 
 def coff_kind(view: View) -> str | None:
-    """Return ``classic``, ``big``, ``import`` or ``anonymous``, or None if the bytes are no COFF object.
+    """Return ``classic``, ``big``, ``import`` or ``anonymous``, or None if the bytes are not a COFF object.
 
     COFF has no magic: in a classic object, the header and the first section headers are plausible.
     """

@@ -2,7 +2,7 @@
 
 The header is read at once, everything else on request. A table is read in blocks and returned as tuples in field order,
 because an object of a large C++ or device library has tens of thousands of sections and a person waits for the answer;
-an :class:`ElfSection` is made only for those that matter. Names are compared in the string table
+an :class:`ElfSection` is made only for relevant ones. Names are compared in the string table
 (``fatpack.binary.elf.device_sections``), and not decoded for all sections.
 
 Extended numbering (gABI, "ELF Header"): with 65280 sections or more the header contains 0, and the count is the size
@@ -210,7 +210,7 @@ class ElfFile:
 
     @property
     def is_linked(self) -> bool:
-        """Whether this is a linked program or library, whose sections have addresses and cannot move."""
+        """True for a linked program or library, whose sections have addresses and cannot move."""
         return self.header.type in (EXECUTABLE, SHARED)
 
     def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:

@@ -182,7 +182,7 @@ def read_quick_header(view: View, head: bytes) -> QuickHeader | None:
 
 
 def read_file_type(view: View) -> int | None:
-    """Return ``e_type``; None if the file is no ELF file or its header is truncated."""
+    """Return ``e_type``; None if the file is not an ELF file or its header is truncated."""
     found = read_quick_header(view, view.head(0, 64))
     return None if found is None else found.type
 

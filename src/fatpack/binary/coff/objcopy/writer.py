@@ -181,7 +181,7 @@ def align_up(position: int, align: int) -> int:
 
 # Adding and removing sections
 
-#: Flags that a section keeps when others are set, and those that every section gets
+#: Flags that a section keeps when others are set, and flags that every section gets
 _ALIGN_FLAGS, _READ = 0x00F00000, 0x40000000
 
 _WORD = 0xFFFFFFFF

@@ -60,7 +60,7 @@ class _Comparison:
         self._headers()
         self._names()
         for index in self._changed():
-            if index:  # section 0 describes no bytes; what it says about counts was compared with the headers
+            if index:  # section 0 describes no bytes; its counts were compared with the headers
                 self._section(self.old.section(index), self.new.section(index))
         for index in range(self.new.section_count, self.old.section_count):
             if not self._may_go(self.old.section(index)):

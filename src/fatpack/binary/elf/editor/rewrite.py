@@ -6,7 +6,7 @@
     new  header … │ section A │ new contents │ B │ C │ symbols │ names │ table
 
 Everything before the first edited section stays in place byte for byte. Later parts follow in their old order, each
-with its own alignment, and their headers get the new offsets. Bytes between parts that are no alignment padding may
+with its own alignment, and their headers get the new offsets. Bytes between parts that are not alignment padding may
 belong to another tool, and move along.
 """
 
@@ -276,7 +276,8 @@ def edit_sections(view: View, changes: SectionChanges) -> list[Piece]:
 def _names_left(elf: EditableFile, removed: Collection[int]) -> View | None:
     """Return the table of names without the names at its end that only removed sections have, None if it stays whole.
 
-    :func:`~fatpack.binary.elf.editor.append.embed_sections` adds names there: what was embedded goes without a trace.
+    :func:`~fatpack.binary.elf.editor.append.embed_sections` adds names there: removing an embedded section restores the
+    old table.
     """
     table = elf.names
     if table.flags & (ALLOC | COMPRESSED) or table.index in removed:

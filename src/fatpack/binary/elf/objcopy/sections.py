@@ -241,7 +241,7 @@ def _section(elf: ElfFile, number: int, parts: Sequence[MutableElfSection], prob
 
 _FIELD, _INVALID, _NO_SYMBOLS = "Link field value {0} in section {1}", "is invalid", "is not a symbol table"
 
-#: kind → words for errors about its link: its name, that it is no section, that it is one of another kind
+#: kind → words for errors about its link: its name, invalid number, section of another kind
 _LINK_WORDS = {
     SYMBOLS: ("Symbol table has link index of {0}", "which is not a valid index", "which is not a string table"),
     INDICES: (_FIELD, _INVALID, _NO_SYMBOLS),
@@ -331,7 +331,7 @@ class SegmentLayout:
 def _aligned(position: int, align: int, address: int) -> int:
     """Return the first position from ``position`` on that is congruent to an address, modulo an alignment.
 
-    In 64 bits, as in llvm-objcopy: if the alignment is no power of two, that makes a difference.
+    In 64 bits, as in llvm-objcopy: if the alignment is not a power of two, that makes a difference.
     """
     skew = address % align
     return (align_up((position - skew) % _WORD, align) + skew) % _WORD
@@ -399,7 +399,7 @@ class ElfModel:
 
     @property
     def is_relocatable(self) -> bool:
-        """Whether the file can be linked again: then even an empty symbol table is kept."""
+        """True if the file can be linked again: then even an empty symbol table is kept."""
         return not self.elf.is_linked or any(part.kind == RELOCATIONS for part in (*self.parts, *self.removed))
 
     def add(self, name: bytes, content: Sequence[Piece]) -> None:

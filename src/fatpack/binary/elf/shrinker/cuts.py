@@ -178,7 +178,7 @@ def make_cut(
 
 
 def best_cuts(cuts_found: Iterable[ElfCut], most: int) -> list[ElfCut]:
-    """Return the cuts to make, in order; of those that need a program header, the largest ``most``."""
+    """Return the cuts to make, in order; of the cuts that need a program header, the largest ``most``."""
     every = list(cuts_found)
     ranked = sorted((cut for cut in every if cut.splits), key=lambda cut: -cut.size)[:most]
     kept = {cut.changed.section.index for cut in ranked}

@@ -239,7 +239,7 @@ class ContainerSymbol(Record):
 
     @property
     def is_visible(self) -> bool:
-        """Whether other files can see it: defined for the loader, neither local nor hidden (gABI, "Symbol Table")."""
+        """True if other files can see it: defined for the loader, neither local nor hidden (gABI, "Symbol Table")."""
         return self.table.type == DYNSYM and bool(self.info >> 4) and self.other & 3 not in (1, 2)
 
 

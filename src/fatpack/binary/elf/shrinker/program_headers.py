@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # The addresses in the dynamic table of a linked file
 
-#: Tags whose values are no addresses: sizes, counts, flags and offsets in the string table (gABI, "Dynamic Section",
+#: Tags whose values are not addresses: sizes, counts, flags and offsets in the string table (gABI, "Dynamic Section",
 #: and glibc's elf.h for those of GNU and Sun).
 _NUMBERS = {1, 2, 8, 9, 10, 11, 14, 15, 16, 18, 19, 20, 22, 24, 27, 28, 29, 30, 33, 35, 37} | {
     0x6FFFFFF9,
@@ -123,7 +123,7 @@ class MovedRange(Record):
     patches: dict[int, bytes]
 
     def contains(self, segment: ProgramHeader) -> bool:
-        """Return whether a segment is one of those that move."""
+        """Return whether a segment moves."""
         return segment.type in _LEADING and self.start <= segment.offset and segment.end <= self.end
 
 

@@ -383,7 +383,7 @@ def shrink_elf(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) ->
     """Return a linked file with new contents of loaded sections, as pieces; bulk data is neither read nor copied.
 
     ``mode`` "shrink" takes freed bytes out of the file by whole pages and raises HostError where it cannot, "zero"
-    leaves them as zeros, "auto" shrinks what it can; ``why`` of the answer then says what it could not.
+    leaves them as zeros, "auto" shrinks the sections that it can; ``why`` of the result has the reason for the others.
 
     Raises HostError for a change that would break the file, FormatError for a damaged one, UsageError for an index
     that is no section's.
