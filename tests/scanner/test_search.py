@@ -130,7 +130,7 @@ def test_the_next_magic_is_the_first_of_all(words: str, monkeypatch: pytest.Monk
     assert found > 200
 
 
-@pytest.mark.parametrize("magics", [tuple(formats.MAGICS), carve._READABLE, bare_images._MAGICS])
+@pytest.mark.parametrize("magics", [tuple(formats.MAGICS), carve._READABLE, bare_images.MAGICS])
 def test_all_magics_are_sought_at_once(magics: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(carve.MagicSearcher, "_one_by_one")
     data = random.Random(5).randbytes(2 << 20) + b"".join(magics)
@@ -140,3 +140,49 @@ def test_all_magics_are_sought_at_once(magics: tuple[bytes, ...], monkeypatch: p
         assert search.after(at) == expected
         at = expected + 1
     assert carve._words((b"abc", b"bca")) is None
+
+
+@pytest.mark.parametrize("words", ["one word", "too many", "none"])
+def test_a_search_notes_the_magics_that_it_passes(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if words == "none":
+        monkeypatch.setattr(carve, "_words", lambda magics: None)
+    if words == "too many":
+        monkeypatch.setattr(carve, "_FALSE_WORDS", 5)
+    monkeypatch.setattr(carve, "_FIRST_BLOCK", 64)
+    found = 0
+    for seed in range(200):
+        chosen = random.Random(seed)
+        data = b"".join(chosen.choices([*PARTS, *bare_images.MAGICS], k=chosen.randrange(1, 40)))
+        view, start = BytesSource(data).view(), chosen.randrange(20)
+        passed = carve.PassedMagics(bare_images.MAGICS)
+        region = view.slice(min(start, len(data)), max(len(data) - start, 0))
+        search, at = carve.MagicSearcher(region, carve._READABLE, passed, start), 0
+        while at < len(region):
+            at = search.after(at) + 1
+        passed.ranges.append((start, len(data)))
+        second = passed.searcher(start, len(data))
+        if words == "none":
+            assert second is None
+            continue
+        assert second is not None
+        plain, at = carve.MagicSearcher(region, bare_images.MAGICS), 0
+        while at < len(region):
+            assert second.after(at) == plain.after(at)
+            at, found = plain.after(at) + 1, found + 1
+        assert passed.searcher(start, len(data) + 1) is None
+    assert found > 200 or words == "none"
+
+
+def test_data_is_searched_once_for_containers_and_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    take = carve.MagicSearcher._take
+    monkeypatch.setattr(carve.MagicSearcher, "_take", lambda self, at: read.append(at) or take(self, at))
+    cubin = (FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin").read_bytes()
+    data = elf.with_contents(rodata=bytes(1 << 20) + cubin + bytes(1 << 20) + BINARIES + bytes(1 << 20) + cubin)
+    forms = [item.format for item in containers(data)]
+    assert (forms.count("bare-image"), forms.count("llvm-offload-binary")) == (2, 4)
+    assert len(read) == len(set(read))
+    monkeypatch.setattr(carve, "_MOST_PASSED", 1)
+    read.clear()
+    assert [item.format for item in containers(data)] == forms
+    assert len(read) > len(set(read))

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from fatpack.images import ImageInfo
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
+    from fatpack.scanner.carve import PassedMagics
 
 FORMAT = "bare-image"
 
-_MAGICS = (magic_numbers.ELF, magic_numbers.SPIRV, magic_numbers.BIG_SPIRV, magic_numbers.TILE_IR)
+#: first bytes of the images that are found
+MAGICS = (magic_numbers.ELF, magic_numbers.SPIRV, magic_numbers.BIG_SPIRV, magic_numbers.TILE_IR)
 
 #: LIMIT: false hits per file; compilers have some dozens. ELF files for other machines are not counted: only their
 #: header is read.
@@ -48,11 +50,14 @@ _STRTAB = 3
 _LEAST = 20
 
 
-def find_bare_images(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Container, View] | Finding]:
+def find_bare_images(
+    view: View, ranges: Iterable[tuple[int, int]], passed: PassedMagics | None = None
+) -> Iterator[tuple[Container, View] | Finding]:
     """Yield the images in some ranges of a view, each as a container of its own, with its bytes.
 
     The ranges are half open, relative to the view, in order, and do not overlap. An image at the first byte of the view
-    is listed only if there are others. Yields a finding if the search ends at a limit.
+    is listed only if there are others. Yields a finding if the search ends at a limit. ``passed`` are the positions of
+    :data:`MAGICS` that a search for containers met.
     """
     hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
     own: tuple[Container, View] | None = None
@@ -60,7 +65,8 @@ def find_bare_images(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[
         if end - start < _LEAST:
             continue
         region = view.slice(start, end - start)
-        following = MagicSearcher(region, _MAGICS)
+        known = passed.searcher(start, end) if passed is not None else None
+        following = known or MagicSearcher(region, MAGICS)
         at = following.after(0)
         while at < len(region):
             recognised, size = _image_at(region.slice(at, len(region) - at))

@@ -65,6 +65,9 @@ _PATTERNS = (b"\1\2\3", b"\1\2\2", b"\1\1\2")
 _FALSE_WORDS = 1000
 
 
+#: LIMIT: positions that are kept for a second search. Compilers have dozens; beyond these the bytes are searched twice.
+_MOST_PASSED = 100_000
+
 #: Bytes that programs have most of: a word without them has the pattern of fewer others.
 _COMMON = b"\0\xff\1\2"
 
@@ -121,17 +124,68 @@ def _assign(
     return False
 
 
+class PassedMagics:
+    """Positions of other magics that a search passes, so that a second search for these reads nothing again.
+
+    ``magics`` are the other ones. ``positions`` are relative to the whole view; None if they are not complete.
+    ``ranges`` are the parts of the view that were searched to their end.
+    """
+
+    def __init__(self, magics: Sequence[bytes]) -> None:
+        self.magics = frozenset(magics) if _words((*_READABLE, *magics)) else frozenset[bytes]()
+        self.positions: set[int] | None = set() if self.magics else None
+        self.ranges: list[tuple[int, int]] = []
+
+    def add(self, position: int) -> None:
+        """Take note of a position; too many are none."""
+        if self.positions is not None:
+            self.positions.add(position)
+            if len(self.positions) > _MOST_PASSED:
+                self.positions = None
+
+    def searcher(self, start: int, end: int) -> PassedSearcher | None:
+        """Return the positions in a range, relative to its start; None if not all of it was searched."""
+        is_searched = any(low <= start and end <= high for low, high in self.ranges)
+        if self.positions is None or not is_searched:
+            return None
+        return PassedSearcher(sorted(place - start for place in self.positions if start <= place < end), end - start)
+
+
+class PassedSearcher:
+    """The positions of magics that another search passed, with the interface of :class:`MagicSearcher`."""
+
+    def __init__(self, positions: Sequence[int], size: int) -> None:
+        self._positions = positions
+        self._size = size
+
+    def after(self, at: int) -> int:
+        """Return the first position at or after ``at``, or the end of the view."""
+        from bisect import bisect_left
+
+        number = bisect_left(self._positions, at)
+        return self._positions[number] if number < len(self._positions) else self._size
+
+
 class MagicSearcher:
     """Finds the next magic number in a view, block by block, reading each block once.
 
     All magics are searched at once, or one after the other in a block with many false words. No magic starts with the
-    end of another one, so the first word belongs to the first magic.
+    end of another one, so the first word belongs to the first magic. ``passed`` gets the positions of its own magics
+    that lie before those; the view starts at ``start`` of its view.
     """
 
-    def __init__(self, view: View, magics: Sequence[bytes] = tuple(formats.MAGICS)) -> None:
+    def __init__(
+        self,
+        view: View,
+        magics: Sequence[bytes] = tuple(formats.MAGICS),
+        passed: PassedMagics | None = None,
+        start: int = 0,
+    ) -> None:
         self._view = view
         self._magics = magics
-        self._words = _words(tuple(magics))
+        self._passed = passed if passed is not None and passed.positions is not None else None
+        self._origin = start
+        self._words = _words((*magics, *self._passed.magics) if self._passed else tuple(magics))
         self._size = len(view)
         #: a block, its translation, its start, and the end of the positions where a magic may start in it
         self._block = self._translated = b""
@@ -157,21 +211,34 @@ class MagicSearcher:
     def _first(self, at: int) -> int:
         """Return the first magic of the block at or after a position, the size of the view for none."""
         if self._words is None:
-            self._next = dict.fromkeys(self._magics, -1)
-            return self._one_by_one(self._next, at)
+            return self._begin_one_by_one(at)
+        passed = self._passed
         words, pattern, block, translated = self._words.found, self._words.pattern, self._block, self._translated
         low = at - self._start
         hit = translated.find(pattern, low)
         while hit >= 0:
             magic, place = words.get(block[hit : hit + 3], (b"", 0))
             if magic and hit - place >= low and block.startswith(magic, hit - place):
-                return self._start + hit - place
-            self._false_words += 1
-            if self._false_words > _FALSE_WORDS:
-                self._next = dict.fromkeys(self._magics, -1)
-                return self._one_by_one(self._next, at)
+                position = self._start + hit - place
+                if passed is None or magic not in passed.magics:
+                    return position
+                if position < self._end:  # the next block has it otherwise
+                    passed.add(self._origin + position)
+            else:
+                self._false_words += 1
+                if self._false_words > _FALSE_WORDS:
+                    return self._begin_one_by_one(at)
             hit = translated.find(pattern, hit + 1)
         return self._size
+
+    def _begin_one_by_one(self, at: int) -> int:
+        for magic in self._passed.magics if self._passed is not None else ():
+            hit = self._block.find(magic, at - self._start)
+            while self._passed is not None and 0 <= hit < self._end - self._start:
+                self._passed.add(self._origin + self._start + hit)
+                hit = self._block.find(magic, hit + 1)
+        self._next = dict.fromkeys(self._magics, -1)
+        return self._one_by_one(self._next, at)
 
     def _one_by_one(self, following: dict[bytes, int], at: int) -> int:
         for magic, place in following.items():
@@ -229,20 +296,21 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def carve(
-    view: View, ranges: Iterable[tuple[int, int]], *, may_be_cut: bool = False
+    view: View, ranges: Iterable[tuple[int, int]], *, may_be_cut: bool = False, passed: PassedMagics | None = None
 ) -> Iterator[tuple[Container, View] | Finding]:
     """Yield the containers in some ranges of a view, each with its own bytes.
 
     The ranges are half open, relative to the view, in order, and do not overlap. With ``may_be_cut`` a container that
     extends beyond the end of the view is yielded too, with findings of severity ``error``; if nothing of it can be
-    read, it is a finding itself. Yields a finding if the search ends at a limit.
+    read, it is a finding itself. Yields a finding if the search ends at a limit. ``passed`` gets the positions of other
+    magics between the containers.
     """
     hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
     for start, end in ranges:
         if end - start < _LEAST:
             continue
         region = view.slice(start, end - start)
-        magics = MagicSearcher(region, _READABLE)
+        magics = MagicSearcher(region, _READABLE, passed, start)
         at = magics.after(0)
         while at < len(region):
             name = formats.format_at(region, at) or ""
@@ -270,6 +338,8 @@ def carve(
                 yield finding("FP1005", region.span(at), text)
                 return
             at = magics.after(at + 1)
+        if passed is not None:
+            passed.ranges.append((start, end))
 
 
 def _claimed(name: str, region: View, at: int) -> int:

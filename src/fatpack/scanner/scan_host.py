@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fatpack.layout import ByteOrder
     from fatpack.model import Container
     from fatpack.registration.stripped_programs import ModuleIds
-    from fatpack.scanner.carve import MagicSearcher
+    from fatpack.scanner.carve import MagicSearcher, PassedMagics
     from fatpack.scanner.results import EnterCallback
 
 
@@ -635,14 +635,19 @@ def _searched(
 
     If everything or the data of a host (``has_data``) is searched, device images outside containers follow.
     """
-    from fatpack.scanner.carve import SectionIndex, carve
+    from fatpack.scanner.carve import PassedMagics, SectionIndex, carve
 
     view, sections, inside = context.view, None, _InsideScanner(context)
     ranges = [(0, len(view))] if ranges is None else list(ranges)
     found: list[tuple[int, int]] = []
-    searches = [carve(view, ranges, may_be_cut=may_be_cut)]
+    passed: PassedMagics | None = None
+    searches: list[Iterator[tuple[Container, View] | Finding]] = []
     if has_data or context.search == SEARCH_ALL:
-        searches.append(_bare_images_between(found, context, ranges))
+        from fatpack.scanner.bare_images import MAGICS
+
+        passed = PassedMagics(MAGICS)
+        searches.append(_bare_images_between(found, context, ranges, passed))
+    searches.insert(0, carve(view, ranges, may_be_cut=may_be_cut, passed=passed))
     for search in searches:
         for item in search:
             if isinstance(item, Finding):
@@ -659,14 +664,20 @@ def _searched(
 
 
 def _bare_images_between(
-    found: Sequence[tuple[int, int]], context: ScanContext, ranges: Sequence[tuple[int, int]]
+    found: Sequence[tuple[int, int]],
+    context: ScanContext,
+    ranges: Sequence[tuple[int, int]],
+    passed: PassedMagics,
 ) -> Iterator[tuple[Container, View] | Finding]:
-    """Yield the device images outside the containers ``found``, which is read when the first image is taken."""
+    """Yield the device images outside the containers ``found``, which is read when the first image is taken.
+
+    ``passed`` are the magics of images that the search for the containers met.
+    """
     from fatpack.scanner import bare_images
     from fatpack.scanner.carve import intersect_ranges, ranges_between
 
     rest = list(ranges_between(found, len(context.view)))
-    yield from bare_images.find_bare_images(context.view, intersect_ranges(ranges, rest))
+    yield from bare_images.find_bare_images(context.view, intersect_ranges(ranges, rest), passed)
 
 
 def _found(
