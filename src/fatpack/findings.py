@@ -167,7 +167,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1408": ("note", "An image in a fat binary is obfuscated by NVIDIA's tools: it is listed, and copied unchanged."),
     "FP1409": (
         "error",
-        "The members of a group of a fat binary are not where it says; those that can be read are listed.",
+        "The members of a group of a fat binary are not where it says; readable members are listed.",
     ),
     "FP1410": ("warning", "Zero bytes follow the last fat binary of a file; cuobjdump 13 refuses the file for them."),
     "FP1420": (
