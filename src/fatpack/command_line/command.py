@@ -96,7 +96,7 @@ class Command(click.Command):
 
     ``schema`` is the schema of the JSON document that it prints with ``--json``; ``schemas`` maps options, by the names
     of their parameters, to the schema that is printed with them. A failure of a command with ``--json`` is printed as
-    a document of the same schema.
+    a document of the same schema. ``--schema`` prints it, and the function of the command is not called.
     """
 
     def __init__(
@@ -159,9 +159,14 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command and return its exit code."""
-        schema = ""
-        if any(_asks_for_json(option, ctx.params.get(option.name or "")) for option in self.options):
-            schema = next((schema for name, schema in self.schemas.items() if ctx.params[name]), self.schema)
+        schema = next((schema for name, schema in self.schemas.items() if ctx.params[name]), self.schema)
+        if ctx.params.pop("schema", False):
+            from fatpack.text.schemas import schema_text
+
+            sys.stdout.write(schema_text(schema.removeprefix("fatpack.").partition("/")[0]))
+            return 0
+        if not any(_asks_for_json(option, ctx.params.get(option.name or "")) for option in self.options):
+            schema = ""
         with ExitStack() as scope:
             if schema:
                 scope.enter_context(JsonFailures(schema))

@@ -153,7 +153,6 @@ def command(
     *,
     output: str | None,
     as_json: bool,
-    schema: bool,
     verbose: int,
     **options: Any,
 ) -> int:
@@ -164,11 +163,6 @@ def command(
     read; --verify reads everything. The exit code is 0 if all rules hold, 1 if one is broken, and 3, 4 or 5 if a file
     cannot be read.
     """
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("check"))
-        return FINE
     if options["list_presets"]:
         write_presets(options["config"], read=not options["no_config"])
         return FINE

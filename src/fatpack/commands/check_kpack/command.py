@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
@@ -12,7 +11,7 @@ from fatpack.command_line.options import color_option, limit_option, max_inflate
 from fatpack.command_line.param_types import FILE, INPUT, ONLY_DEVICE
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.check_kpack.text import SCHEMA
-from fatpack.exit_codes import FINE, exit_code_for_findings
+from fatpack.exit_codes import exit_code_for_findings
 
 #: Variables that ROCm's loader reads, and this command does not.
 VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
@@ -50,18 +49,12 @@ def command(
     newer_loader: bool,
     archives: tuple[str, ...],
     as_json: bool,
-    schema: bool,
     verbose: int,
 ) -> int:
     """Check that the programs and libraries in FOLDER find their device code in kpack archives.
 
     FOLDER is an installation, such as site-packages. The exit code is 0 if all code is found, 1 if some is missing.
     """
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("check"))
-        return FINE
     from fatpack.commands.check_kpack.run import LoaderSettings, check_folder
     from fatpack.commands.check_kpack.text import kpack_record, render_kpack
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from fatpack.command_line.command import Command
@@ -12,7 +10,7 @@ from fatpack.command_line.param_types import INPUT
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.check_stages.text import SCHEMA
 from fatpack.errors import UsageError, pluralize
-from fatpack.exit_codes import FINE, exit_code_for_findings
+from fatpack.exit_codes import exit_code_for_findings
 
 
 @click.command("check-stages", cls=Command, schema=SCHEMA)
@@ -23,17 +21,12 @@ from fatpack.exit_codes import FINE, exit_code_for_findings
 @max_inflated_option
 @limit_option
 @color_option
-def command(files: tuple[str, ...], *, as_json: bool, schema: bool, verbose: int) -> int:
+def command(files: tuple[str, ...], *, as_json: bool, verbose: int) -> int:
     """Compare the files of one build, and report the kernels and architectures that a later stage lost.
 
     FILEs are CIR or bitcode, device images, containers, objects and programs of one source file, in any order. The exit
     code is 0 if nothing is lost, 1 if something is, 3 if a file is damaged.
     """
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("check"))
-        return FINE
     if len(files) < 2:
         raise UsageError(
             f"{pluralize(len(files), 'file')} given, several of one build were expected",

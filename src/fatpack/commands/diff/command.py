@@ -52,7 +52,6 @@ def command(
     demangle: bool,
     fail_on: str | None,
     as_json: bool,
-    schema: bool,
     deep: bool,
     exclude: tuple[str, ...],
     verbose: int,
@@ -63,11 +62,6 @@ def command(
     differs. The exit code is 0 if nothing differs, 1 if device code was lost, added, changed or moved, 3 if something
     cannot be read.
     """
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("diff"))
-        return FINE
     if len(releases) != 2:
         raise UsageError(
             f"{pluralize(len(releases), 'file')} given, two were expected", hint="fatpack diff old.whl new.whl"

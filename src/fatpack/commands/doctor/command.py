@@ -38,7 +38,6 @@ def command(
     *,
     as_json: bool,
     lists: bool,
-    schema: bool,
     deep: bool,
     exclude: tuple[str, ...],
     verbose: int,
@@ -52,11 +51,6 @@ def command(
     """
     from fatpack.commands.doctor.text import check_list_lines, render_diagnosis
 
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("doctor"))
-        return FINE
     if lists:
         sys.stdout.writelines(f"{line}\n" for line in check_list_lines())
         return FINE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from fatpack.command_line.command import Command
@@ -72,7 +70,6 @@ def command(
     variables: tuple[str, ...],
     kernel: str | None,
     as_json: bool,
-    schema: bool,
     deep: bool,
     exclude: tuple[str, ...],
     verbose: int,
@@ -83,11 +80,6 @@ def command(
     names for --device. Without --driver or --cuda the driver's version is not checked. The exit code is 0 if
     everything runs on every device, 1 if something fails or may fail, 3 if a file is damaged.
     """
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("explain"))
-        return FINE
     if not files or not devices:
         what = "no device was named" if files else "no file was named"
         raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")

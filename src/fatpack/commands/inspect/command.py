@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "inspect",
     cls=Command,
     schema=SCHEMA,
-    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"},
+    schemas={"runtime": "fatpack.runtime/1", "rows": "fatpack.rows/1", "by": "fatpack.sums/1"},
 )
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
@@ -84,7 +84,6 @@ def command(
     files: tuple[str, ...],
     *,
     as_json: bool,
-    schema: bool,
     as_bytes: bool,
     at: int | None,
     arch: tuple[str, ...],
@@ -113,11 +112,6 @@ def command(
     from fatpack.commands.inspect.record import InspectOptions
     from fatpack.commands.inspect.run import show_files
 
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("runtime" if runtime else "rows" if rows else "sums" if by else "inspect"))
-        return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
     others = {"--json": as_json, "-v": verbose, "--by": by, "--one-program": one_program}

@@ -158,7 +158,6 @@ def command(
     llvm: str,
     directory: str | None,
     as_json: bool,
-    schema: bool,
     force: bool,
     quiet: bool,
     verbose: int,
@@ -169,11 +168,6 @@ def command(
     archive only the images for targets of other inputs are linked, unless --whole-archive is given. If anything is
     damaged, nothing is written.
     """
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("link-inputs"))
-        return FINE
     from fatpack.commands.link_inputs import link_line as lines
     from fatpack.commands.link_inputs.input_files import LinkInputFiles
     from fatpack.commands.link_inputs.plan import plan_link

@@ -18,8 +18,7 @@ from fatpack.command_line.options import (
     schema_option,
 )
 from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType
-from fatpack.exit_codes import FINE
-from fatpack.text.schemas import SLIM, schema_text
+from fatpack.text.schemas import SLIM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ if TYPE_CHECKING:
 @limit_option
 @color_option
 @quiet_option
-def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
+def command(files: tuple[str, ...], **options: Any) -> int:
     """Remove GPU code for architectures you do not need.
 
     FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder.
@@ -100,9 +99,6 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     container would become empty stays as it is (--allow-empty overrides). The exit code is 1 if a library stays for
     that, --for or a pattern matched nothing, or --drop could not remove everything.
     """
-    if schema:
-        sys.stdout.write(schema_text("slim"))
-        return FINE
     if options["verify"]:
         from fatpack.commands.slim.request import check_proof_options
         from fatpack.commands.slim.run import verify_files

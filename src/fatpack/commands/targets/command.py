@@ -37,7 +37,7 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
 @color_option
-def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: bool, schema: bool) -> None:
+def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: bool) -> None:
     """Explain GPU names, or list all names.
 
     NAME is an architecture (sm_90a, compute_80), an AMD processor or target ID (gfx90a:xnack+), an Intel device or CPU
@@ -47,11 +47,6 @@ def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: boo
     from fatpack.commands.targets.run import explain_name
     from fatpack.commands.targets.tables import target_tables
 
-    if schema:
-        from fatpack.text.schemas import schema_text
-
-        sys.stdout.write(schema_text("targets"))
-        return
     if runs_on and not names:
         raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
     if boards:
