@@ -26,7 +26,7 @@ from fatpack.printable import parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from typing import Any, Self
 
@@ -165,14 +165,7 @@ def _position(text: str) -> tuple[int, int]:
 
 
 def _limits() -> Iterable[str]:
-
     return (f"{name}=" for name in LIMITS)
-
-
-def _raised(limits: Sequence[str]) -> AbstractContextManager[object]:
-    """Return what raises limits while a command runs."""
-
-    return LimitsInEffect(limits)
 
 
 def _inflated(size: int) -> AbstractContextManager[object]:
@@ -235,7 +228,7 @@ limit_option = click.option(
     cls=ScopedOption,
     multiple=True,
     type=SuggestionType(_limits),
-    during=_raised,
+    during=LimitsInEffect,
     metavar="NAME=NUMBER",
     help="Raise a safety limit (see `fatpack help limits`). Repeatable.",
 )

@@ -108,7 +108,11 @@ class _RegionScan:
                 findings = container.findings
                 self._last = container.format
                 self._is_damaged = any(item.severity == "error" for item in findings)
-                at = _end_of(view, container) if container.unknown else container.span.end - view.start
+                at = container.span.end - view.start
+                if container.unknown:
+                    from fatpack.scanner.carve import resume_position
+
+                    at = resume_position(view, container)
             if findings:
                 is_empty = False
                 yield from _of_section(section, findings)
@@ -167,12 +171,6 @@ def _refusal(place: CodeSection, others: Iterable[str]) -> Finding:
     what = what or f"{len(place.data)} zero bytes"
     text = f"{what} in a section for offload binaries: clang-linker-wrapper refuses the object"
     return finding("FP1010", place.data.span(), text, hint)
-
-
-def _end_of(view: View, container: Container) -> int:
-    from fatpack.scanner.carve import resume_position
-
-    return resume_position(view, container)
 
 
 def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Finding]:

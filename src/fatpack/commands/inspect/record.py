@@ -309,7 +309,11 @@ class FileInspection:
         image = None if containers else self._image_alone()
         host = detect_host(view)
         format = formats.format_at(view)
-        kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
+        kind = ""
+        if host == "raw" and not format and not image:
+            from fatpack.scanner.unsupported_files import unsupported_kind
+
+            kind = unsupported_kind(view)
         kpack = self._moved(host)
         manifest = self._manifest() if host == "raw" and not format and not image else None
         members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
@@ -653,13 +657,6 @@ def failure_record(path: str, error: FatpackError | OSError) -> FileRecord:
         "findings": [],
         "error": {"message": error_message(error), "exit_code": exit_code(error)},
     }
-
-
-def _foreign_kind(view: View) -> str:
-    """Return the type of a file that no reader takes, "" if it is unknown."""
-    from fatpack.scanner import unsupported_files
-
-    return unsupported_files.unsupported_kind(view)
 
 
 def _registered(found: ContainerScan) -> list[RegistrationCountsRecord]:

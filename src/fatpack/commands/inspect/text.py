@@ -480,7 +480,9 @@ def _member_lines(members: Sequence[MemberImageRecord], path: str, verbose: int)
         if verbose and item["detail"]:
             yield printable(f"    {item['detail']}")
         if verbose and item["offset"] is not None:
-            yield f"    {_address(path, item['offset'], item['size'])}"
+            from fatpack.selectors.address import format_range
+
+            yield f"    {format_range(path, item['offset'], item['size'])}"
         if verbose or item.get("kernel_facts"):
             yield from _kernel_lines(item, "    ", verbose)
 
@@ -698,12 +700,6 @@ def _kernel_lines(image: AnyImage, indent: str, verbose: int) -> Iterator[str]:
         yield printable(indent + kernel_summary(image["kernels"]))
 
 
-def _address(path: str, offset: int, size: int) -> str:
-    from fatpack.selectors.address import format_range
-
-    return format_range(path, offset, size)
-
-
 def _taken_with(path: str, position: str) -> str:
     """Return the command that takes an image by its position, or its options where the path cannot be typed."""
     if not path.isprintable() or path == "<stdin>":
@@ -723,7 +719,9 @@ def _details(image: ImageRecord, indent: str, path: str, position: str, is_marke
         target = f", for {own}" if own and own != image["arch"] else ""
         yield printable(f"{indent}{image['detail']}{target}")
     if image["offset"] is not None and image["compression"] is None and not is_marker:
-        yield f"{indent}{_address(path, image['offset'], image['size'])}"
+        from fatpack.selectors.address import format_range
+
+        yield f"{indent}{format_range(path, image['offset'], image['size'])}"
     elif "/" not in position:
         container, _, index = position.partition(".")
         yield f"{indent}{_taken_with(path, f'--container {container} --index {index}')}"

@@ -17,7 +17,7 @@ from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import plan_with_digests, verifier_for
 from fatpack.edit import editor
 from fatpack.errors import FatpackError, HostError, UsageError
-from fatpack.exit_codes import FINDINGS, FINE
+from fatpack.exit_codes import FINDINGS, FINE, error_message
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource
@@ -307,7 +307,7 @@ def slim_all(request: SlimRequest) -> list[SlimOutcome]:
         except BrokenPipeError:
             raise
         except (FatpackError, OSError) as error:
-            print_stderr(f"fatpack: error: {_message(error)}")
+            print_stderr(f"fatpack: error: {error_message(error)}")
             found.append(SlimOutcome(file, 0, 0, "", None, error, is_told=True))
     return found
 
@@ -367,7 +367,7 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:
-        print_stderr(f"fatpack: error: {_message(error)}")
+        print_stderr(f"fatpack: error: {error_message(error)}")
         return SlimOutcome(file, size, size, "", None, error, is_told=True)
 
 
@@ -388,12 +388,6 @@ def _exchange(
         if proof is not None:
             proof.withdraw()
         raise
-
-
-def _message(error: FatpackError | OSError) -> str:
-    from fatpack.exit_codes import error_message
-
-    return error_message(error)
 
 
 def _output(request: SlimRequest, path: str) -> str:
