@@ -251,6 +251,12 @@ force_option = click.option(
 )
 quiet_option = click.option("--quiet", "-q", cls=SharedOption, is_flag=True, help="Print only errors.")
 
+#: Options of the commands that write files: what they may inflate and write, and what they print.
+writing_options = option_group(max_inflated_option, max_output_option, limit_option, color_option, quiet_option)
+
+#: Options of the commands that read files, folders and packages: what is searched, and what they may inflate.
+reading_options = option_group(deep_option, exclude_option, max_inflated_option, limit_option, color_option)
+
 _SHARED = option_group(
     force_option,
     quiet_option,

@@ -6,14 +6,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr
-from fatpack.command_line.options import (
-    color_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    output_options,
-    quiet_option,
-)
+from fatpack.command_line.options import output_options, writing_options
 from fatpack.command_line.param_types import INPUT
 
 
@@ -21,11 +14,7 @@ from fatpack.command_line.param_types import INPUT
 @click.argument("host", type=INPUT)
 @click.argument("container", type=INPUT)
 @output_options
-@max_inflated_option
-@max_output_option
-@limit_option
-@color_option
-@quiet_option
+@writing_options
 def command(
     host: str,
     container: str,

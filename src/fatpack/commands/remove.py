@@ -6,16 +6,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import (
-    color_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    output_options,
-    quiet_option,
-    selector_from_options,
-    selector_options,
-)
+from fatpack.command_line.options import output_options, selector_from_options, selector_options, writing_options
 from fatpack.command_line.param_types import INPUT
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED
@@ -31,12 +22,8 @@ if TYPE_CHECKING:
 @selector_options
 @output_options
 @click.option("--allow-empty", is_flag=True, help="Leave an empty container where all images go.")
-@max_inflated_option
-@max_output_option
+@writing_options
 @click.option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result.")
-@limit_option
-@color_option
-@quiet_option
 def command(
     host: str,
     output: str | None,

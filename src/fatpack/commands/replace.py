@@ -6,16 +6,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr
-from fatpack.command_line.options import (
-    color_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    output_options,
-    quiet_option,
-    selector_from_options,
-    selector_options,
-)
+from fatpack.command_line.options import output_options, selector_from_options, selector_options, writing_options
 from fatpack.command_line.param_types import INPUT
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINDINGS
@@ -35,12 +26,8 @@ if TYPE_CHECKING:
 @click.option("--all", "every", is_flag=True, help="Replace all images that match, by the same one.")
 @click.option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several.")
 @output_options
-@max_inflated_option
-@max_output_option
+@writing_options
 @click.option("--dry-run", is_flag=True, help="Only print what would be replaced, and the size of the result.")
-@limit_option
-@color_option
-@quiet_option
 def command(
     host: str,
     new: str,

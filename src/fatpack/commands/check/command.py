@@ -9,14 +9,7 @@ from shlex import quote
 import click
 
 from fatpack.command_line.command import Command, option_group
-from fatpack.command_line.options import (
-    color_option,
-    deep_option,
-    exclude_option,
-    limit_option,
-    max_inflated_option,
-    schema_option,
-)
+from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import FILE, INPUT, REQUIRED, TARGET, ChoiceType, SuggestionType
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
@@ -129,8 +122,7 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
 @click.command("check", cls=Command, schema=SCHEMA)
 @click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
 @policy_options
-@exclude_option
-@deep_option
+@reading_options
 @click.option("--kernels", is_flag=True, help="Also name kernels of large libraries that break a rule (slow).")
 @click.option(
     "--output",
@@ -139,9 +131,6 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
-@max_inflated_option
-@limit_option
-@color_option
 @click.option(
     "-v",
     "--verbose",

@@ -9,15 +9,11 @@ from fatpack.command_line.messages import print_findings, print_stderr, print_wa
 from fatpack.command_line.options import (
     allow_any_output,
     check_output_name,
-    color_option,
     deep_option,
     force_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    quiet_option,
     selector_from_options,
     selector_options,
+    writing_options,
 )
 from fatpack.command_line.param_types import FILE, INPUT
 from fatpack.commands.pack.options import PACKING_KEYS, packing_from_options, packing_options
@@ -142,13 +138,9 @@ def _place(file: str, view: View, address: Address) -> View:
     help='Output file; "-" is stdout. Default: STEM.offload, STEM.bundle, ...',
 )
 @click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
-@max_inflated_option
-@max_output_option
+@writing_options
 @deep_option
-@limit_option
-@color_option
 @force_option
-@quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
     """Convert the images of FILE, or the selected ones, to another container format.
 

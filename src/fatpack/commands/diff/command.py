@@ -7,14 +7,7 @@ import sys
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import (
-    color_option,
-    deep_option,
-    exclude_option,
-    limit_option,
-    max_inflated_option,
-    schema_option,
-)
+from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import INPUT, SuggestionType
 from fatpack.command_line.terminal import write_document
 from fatpack.commands.diff.model import DIFFERENCES, KINDS, SCHEMA
@@ -39,11 +32,7 @@ from fatpack.text.style import write_lines
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
-@deep_option
-@exclude_option
-@max_inflated_option
-@limit_option
-@color_option
+@reading_options
 @click.option("-v", "--verbose", count=True, help="Also show equal libraries, and all kernels.")
 def command(
     releases: tuple[str, ...],

@@ -7,14 +7,7 @@ import sys
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import (
-    color_option,
-    deep_option,
-    exclude_option,
-    limit_option,
-    max_inflated_option,
-    schema_option,
-)
+from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import INPUT
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.doctor.model import SCHEMA
@@ -27,11 +20,7 @@ from fatpack.exit_codes import FINE
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("--list", "lists", is_flag=True, help="List all checks, and exit.")
 @schema_option
-@max_inflated_option
-@deep_option
-@limit_option
-@color_option
-@exclude_option
+@reading_options
 @click.option("-v", "--verbose", count=True, help="Show all findings, and checks that did not apply.")
 def command(
     files: tuple[str, ...],

@@ -5,14 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import (
-    color_option,
-    deep_option,
-    exclude_option,
-    limit_option,
-    max_inflated_option,
-    schema_option,
-)
+from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import DEVICE, INPUT, KERNEL, SuggestionType
 from fatpack.command_line.terminal import get_style, write_document, write_text
 from fatpack.commands.explain.model import SCHEMA
@@ -54,11 +47,7 @@ def _variables() -> Iterable[str]:
 @click.option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose name matches.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
-@deep_option
-@exclude_option
-@max_inflated_option
-@limit_option
-@color_option
+@reading_options
 @click.option("-v", "--verbose", count=True, help="Show all images, addresses, and the rules with their sources.")
 def command(
     files: tuple[str, ...],

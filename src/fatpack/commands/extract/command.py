@@ -5,17 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import (
-    color_option,
-    deep_option,
-    exclude_option,
-    force_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    quiet_option,
-    selector_options,
-)
+from fatpack.command_line.options import deep_option, exclude_option, force_option, selector_options, writing_options
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT
 
 TYPE_CHECKING = False
@@ -33,13 +23,9 @@ if TYPE_CHECKING:
 @click.option("--archive", is_flag=True, help="Write all selected images into one archive, named by -o.")
 @click.option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches.")
-@max_inflated_option
-@max_output_option
+@writing_options
 @deep_option
-@limit_option
-@color_option
 @force_option
-@quiet_option
 def command(**options: Any) -> int:
     """Write the images in FILE to files of their own.
 

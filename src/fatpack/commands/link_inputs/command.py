@@ -8,16 +8,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import CopyProgress, print_findings, print_stderr, print_warnings
-from fatpack.command_line.options import (
-    allow_any_output,
-    color_option,
-    force_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    quiet_option,
-    schema_option,
-)
+from fatpack.command_line.options import allow_any_output, force_option, schema_option, writing_options
 from fatpack.command_line.param_types import DIRECTORY, FILE, TARGET, ChoiceType
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.link_inputs.text import SCHEMA
@@ -143,12 +134,8 @@ def _is_flag(option: click.Option) -> bool:
 @click.option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Write the images and link-inputs.json here.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
-@max_inflated_option
-@max_output_option
-@limit_option
-@color_option
+@writing_options
 @force_option
-@quiet_option
 @click.option("-v", "--verbose", count=True, help="Show the files of each group, and inputs that are not linked.")
 def command(
     words: tuple[str, ...],

@@ -5,15 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import (
-    color_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    output_options,
-    quiet_option,
-    selector_options,
-)
+from fatpack.command_line.options import output_options, selector_options, writing_options
 from fatpack.command_line.param_types import DIRECTORY, INPUT, TARGET, TRIPLE
 
 TYPE_CHECKING = False
@@ -42,11 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Run N at once. Default: one for each core.")
 @output_options
-@max_inflated_option
-@max_output_option
-@limit_option
-@color_option
-@quiet_option
+@writing_options
 def command(
     file: str,
     command: tuple[str, ...],

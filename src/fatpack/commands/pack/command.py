@@ -9,16 +9,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import (
-    allow_any_output,
-    check_output_name,
-    color_option,
-    force_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    quiet_option,
-)
+from fatpack.command_line.options import allow_any_output, check_output_name, force_option, writing_options
 from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
 from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
 from fatpack.errors import pluralize
@@ -190,11 +181,7 @@ def _print_link_note(options: Sequence[ImageOption], chosen: PackingOptions, *, 
 @click.option("--form", "short_form", type=ChoiceType(cir_forms), help="The same as --cir-form.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be packed.")
 @force_option
-@max_inflated_option
-@max_output_option
-@limit_option
-@color_option
-@quiet_option
+@writing_options
 def command(
     images: tuple[str, ...],
     output: str | None,

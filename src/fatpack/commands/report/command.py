@@ -10,16 +10,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import StatusLine, SuspendedStatusLine, print_stderr
-from fatpack.command_line.options import (
-    check_output_name,
-    color_option,
-    deep_option,
-    exclude_option,
-    force_option,
-    limit_option,
-    max_inflated_option,
-    quiet_option,
-)
+from fatpack.command_line.options import check_output_name, force_option, quiet_option, reading_options
 from fatpack.command_line.param_types import FILE, INPUT, ChoiceType
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, worst_exit_code
@@ -48,11 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--markdown", is_flag=True, help="Write Markdown tables (for a pull request), by default to stdout.")
 @click.option("--demangle", is_flag=True, help="Demangle C++ names of kernels.")
-@exclude_option
-@deep_option
-@max_inflated_option
-@limit_option
-@color_option
+@reading_options
 @quiet_option
 def command(
     paths: tuple[str, ...],

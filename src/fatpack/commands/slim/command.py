@@ -8,15 +8,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import (
-    color_option,
-    force_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    quiet_option,
-    schema_option,
-)
+from fatpack.command_line.options import force_option, schema_option, writing_options
 from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType
 from fatpack.text.schemas import SLIM
 
@@ -85,11 +77,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
 @schema_option
-@max_inflated_option
-@max_output_option
-@limit_option
-@color_option
-@quiet_option
+@writing_options
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Remove GPU code for architectures you do not need.
 

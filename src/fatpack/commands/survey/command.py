@@ -10,15 +10,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import StatusLine, format_duration, print_stderr, warn_stale_temp_files
-from fatpack.command_line.options import (
-    check_output_name,
-    color_option,
-    deep_option,
-    exclude_option,
-    limit_option,
-    max_inflated_option,
-    quiet_option,
-)
+from fatpack.command_line.options import check_output_name, quiet_option, reading_options
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType
 from fatpack.commands.survey.engines import ENGINES
 from fatpack.commands.survey.worker import FORMATS
@@ -59,12 +51,8 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 @click.option("--kernels", is_flag=True, help="Add the number of kernels and the most registers.")
 @click.option("--digests", is_flag=True, help="Add the SHA-256 of every image or kernel.")
 @click.option("--inflate", is_flag=True, help="Also decompress large containers.")
-@deep_option
-@exclude_option
+@reading_options
 @click.option("--thorough", is_flag=True, help="Search every file to its last byte.")
-@max_inflated_option
-@limit_option
-@color_option
 @click.option("--engine", type=ChoiceType(ENGINES), default="local", help="Where files are read.", show_default=True)
 @click.option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray.")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for local. Default: one per core.")

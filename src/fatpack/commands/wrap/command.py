@@ -6,16 +6,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import (
-    allow_any_output,
-    check_output_name,
-    color_option,
-    force_option,
-    limit_option,
-    max_inflated_option,
-    max_output_option,
-    quiet_option,
-)
+from fatpack.command_line.options import allow_any_output, check_output_name, force_option, writing_options
 from fatpack.command_line.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, ChoiceType
 from fatpack.commands.wrap.registration import DEFAULT_HOST, DEFAULT_VERSION, EMITS, KINDS, VERSIONS
 from fatpack.errors import UsageError, pluralize
@@ -71,11 +62,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; print what would be registered.")
 @force_option
-@max_inflated_option
-@max_output_option
-@limit_option
-@color_option
-@quiet_option
+@writing_options
 def command(
     files: tuple[str, ...],
     kind: str | None,
