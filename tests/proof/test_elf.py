@@ -100,6 +100,58 @@ def _swapped_pointers() -> bytes:
     return _patched(_addend(0), second)[: _addend(1)] + first + ZEROED[_addend(1) + 8 :]
 
 
+def _header(number: int, field: int, data: bytes) -> bytes:
+    """Return the edited library with other bytes in a program header."""
+    return _patched(64 + 56 * number + field, data)
+
+
+def _shifted() -> bytes:
+    """Return the edited library with its second segment 8 bytes later in the file, at the same addresses.
+
+    No loader can map it: addresses and offsets must be the same but for whole pages.
+    """
+    at, more = LIBRARY.places[".dynamic"][0], 8
+    data = bytearray(ZEROED[:at] + bytes(more) + ZEROED[at:])
+    for number in (1, 2):  # its PT_LOAD, and PT_DYNAMIC in it
+        struct.pack_into("<Q", data, 64 + 56 * number + 8, at + more)
+    struct.pack_into("<Q", data, 40, LIBRARY.table + more)
+    for number in range(len(LIBRARY.places)):
+        place = LIBRARY.table + more + 64 * (number + 1) + 24
+        (offset,) = struct.unpack_from("<Q", data, place)
+        struct.pack_into("<Q", data, place, offset + more * (offset >= at))
+    return bytes(data)
+
+
+def _split(gap: int) -> bytes:
+    """Return the edited library with its first segment as two, the second ``gap`` bytes above a page's start.
+
+    ``PT_GNU_STACK`` makes room for the header, and nothing is said of it here: this is for the rule about pages alone.
+    """
+    at = LIBRARY.places[".nv_fatbin"][0] // linked_elf.PAGE * linked_elf.PAGE + gap
+    rows = [list(struct.unpack_from("<IIQQQQQQ", ZEROED, 64 + 56 * number)) for number in range(5)]
+    first, rest = rows[0], rows[1:4]
+    second = [1, 4, at, at, at, first[5] - at, first[6] - at, first[7]]
+    first[5] = first[6] = at
+    data = bytearray(ZEROED)
+    for number, row in enumerate([first, second, *rest]):
+        struct.pack_into("<IIQQQQQQ", data, 64 + 56 * number, *row)
+    return bytes(data)
+
+
+def _inside() -> tuple[bytes, bytes]:
+    """Return a library before and after: the second container is an image of the first one too, and led to there."""
+    inner = fatbin(SM90)
+    library = linked_elf.build([fatbin(SM80, entry(2, 90, inner)), inner])
+    data = bytearray(library.data)
+    at = library.containers[0] + 16 + len(SM80) + 64
+    start = library.containers[1]
+    data[start : start + len(inner)] = bytes(len(inner))
+    struct.pack_into("<Q", data, library.places[".nvFatBinSegment"][0] + 24 + 8, at)
+    struct.pack_into("<q", data, library.places[".rela.dyn"][0] + 24 + 16, at)
+    struct.pack_into("<Q", data, library.places[".symtab"][0] + 24 * 3 + 8, at)
+    return library.data, bytes(data)
+
+
 WORD = "container that moved or shrank, led to by no record"
 
 LIES: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -116,6 +168,17 @@ LIES: dict[str, tuple[Callable[[], bytes], str]] = {
     "a byte behind the end": (lambda: ZEROED + b"\0", "size of bytes behind the last part"),
     "a byte of data": (lambda: _patched(LIBRARY.places[".data"][0], b"D"), "bytes in memory"),
     "a section's name": (lambda: _patched(LIBRARY.places[".shstrtab"][0] + 2, b"N"), "section header"),
+    "the word in place of a pointer": (
+        lambda: _patched(LIBRARY.places[".nvFatBinSegment"][0] + 8, struct.pack("<Q", LIBRARY.containers[1] + 8)),
+        "word in place of a pointer",
+    ),
+    "a stack that may run": (lambda: _header(4, 4, b"\x07"), "program header PT_GNU_STACK"),
+    "a segment that cannot be mapped": (_shifted, "place of a segment in the file"),
+    "two segments of one page": (lambda: _split(16), "loaded segments share a page"),
+    "bytes between parts": (
+        lambda: _patched(sum(LIBRARY.places[".shstrtab"]), b"\1"),
+        "bytes between parts of the file",
+    ),
     "left-over device code": (
         lambda: _patched(LIBRARY.places[".nv_fatbin"][0] + 700, b"\1"),
         "bytes that are in no container",
@@ -129,6 +192,11 @@ def test_a_lie_is_named(lie: str) -> None:
     found = verdict(make())
     assert not found.is_proved and found.difference_count >= len(found.differences) > 0
     assert what in [difference.what for difference in found.differences]
+
+
+def test_containers_may_not_lie_one_in_the_other() -> None:
+    before, after = _inside()
+    assert "containers overlap" in [difference.what for difference in verdict(after, before).differences]
 
 
 def test_an_uncompressed_image_may_not_state_a_compressed_size() -> None:
