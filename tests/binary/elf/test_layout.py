@@ -12,12 +12,12 @@ from fatpack.binary.elf.layout import elf_layouts
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)
-NAMES = ("header", "section", "program", "symbol", "rel", "rela", "index")
+NAMES = ("header", "section", "program", "symbol", "rel", "rela", "index", "dynamic")
 
 
 @pytest.mark.parametrize("order", ["little", "big"])
 @pytest.mark.parametrize(
-    ("bits", "sizes"), [(32, (52, 40, 32, 16, 8, 12, 4)), (64, (64, 64, 56, 24, 16, 24, 4))], ids=["32", "64"]
+    ("bits", "sizes"), [(32, (52, 40, 32, 16, 8, 12, 4, 8)), (64, (64, 64, 56, 24, 16, 24, 4, 16))], ids=["32", "64"]
 )
 def test_records_have_the_sizes_of_the_gabi(bits: int, sizes: tuple[int, ...], order: str) -> None:
     assert tuple(getattr(elf_layouts(bits, order), name).size for name in NAMES) == sizes

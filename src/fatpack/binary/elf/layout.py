@@ -229,6 +229,11 @@ _RELOCATION = (
 )
 _ADDEND = Field("addend", "signed", "r_addend: what is added to the symbol's value")
 
+_DYNAMIC = (
+    Field("tag", "word", "d_tag: meaning of the value; 0 ends the table"),
+    Field("value", "word", "d_val, d_ptr: a number or an address"),
+)
+
 _INDEX = (Field("section_index", "u32", "index of a section"),)
 
 #: Order of the fields in 64-bit records that differ from the tables above, which show 32 bits.
@@ -252,6 +257,7 @@ class ElfLayouts(Record):
     rel: Layout
     rela: Layout
     index: Layout
+    dynamic: Layout
     symbol_shift: int
 
     @property
@@ -298,5 +304,6 @@ def _build(bits: int, order: ByteOrder) -> ElfLayouts:
         rel=layout("rel", _RELOCATION),
         rela=layout("rela", (*_RELOCATION, _ADDEND)),
         index=layout("index", _INDEX),
+        dynamic=layout("dynamic entry", _DYNAMIC),
         symbol_shift=32 if wide else 8,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.layout import ALLOC, NOBITS, REL, RELA, SECTION_SYMBOL, SYMTAB
 from fatpack.binary.elf.relocations import section_relocations
-from fatpack.binary.elf.symbols import section_budget
+from fatpack.binary.elf.symbols import read_symbols, section_budget
 from fatpack.binary.memory import (
     CALL,
     GOT,
@@ -93,30 +93,27 @@ class ElfObjectMemory(ObjectMemory):
         table = next((elf.section(number) for number, type in enumerate(types) if type == SYMTAB), None)
         if table is None or not 0 < table.link < elf.section_count:
             return [], []
-        layout, data = elf.layouts.symbol, elf.contents(table)
-        name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
         strings = elf.contents(elf.section(table.link)).tobytes()
         addresses: list[int | None] = []
         symbols: list[MemorySymbol] = []
         above += -above % (1 << 20) + (1 << 20)
-        rows = layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size))
         budget = 4 * len(strings) + (1 << 20)  # only names in hostile files overlap that much
-        for number, row in enumerate(rows):
-            place, kind = row[index], row[info] & 15
+        for number, (name, info, _, place, value, size) in enumerate(read_symbols(elf, table)):
+            kind = info & 15
             if place == 0:
                 address: int | None = above + number * _STEP
             else:
                 start = self._addresses.get(place)
-                address = None if start is None else start + row[value]
+                address = None if start is None else start + value
             addresses.append(address)
             if address is None or not number or kind == SECTION_SYMBOL:
                 continue
-            end = strings.find(b"\0", row[name], row[name] + 8192)
-            if row[name] and end > row[name] and budget > 0:
-                budget -= end - row[name]
-                text = strings[row[name] : end].decode("utf-8", "backslashreplace")
-                is_local, is_weak = row[info] >> 4 == _LOCAL, row[info] >> 4 == _WEAK
-                symbols.append(MemorySymbol(text, address, row[size], kind == _FUNCTION, place != 0, is_local, is_weak))
+            end = strings.find(b"\0", name, name + 8192)
+            if name and end > name and budget > 0:
+                budget -= end - name
+                text = strings[name:end].decode("utf-8", "backslashreplace")
+                is_local, is_weak = info >> 4 == _LOCAL, info >> 4 == _WEAK
+                symbols.append(MemorySymbol(text, address, size, kind == _FUNCTION, place != 0, is_local, is_weak))
         return addresses, symbols
 
     def _rows(self, section: MemorySection) -> Iterator[Relocation]:

@@ -6,10 +6,9 @@ headers remain, and the dynamic table leads to relocations. (gABI, "Program Load
 
 from __future__ import annotations
 
-import struct
-
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfSection
+from fatpack.binary.elf.table import read_table_rows
 from fatpack.errors import FormatError
 from fatpack.record import Record
 
@@ -91,15 +90,18 @@ def _names(elf: ElfFile, wanted_tag: int) -> tuple[str, ...]:
 
 def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
     """Return tag and value of the entries in the dynamic table. Raises the errors of :func:`loaded_segments`."""
-    word = "Q" if elf.layouts.word == 8 else "I"
-    row = struct.Struct(("<" if elf.layouts.order == "little" else ">") + 2 * word)
+    tables = _segments(elf, layout.DYNAMIC)[:1]
+    return [entry for table in tables for entry in dynamic_entries(elf, table.offset, table.size)]
+
+
+def dynamic_entries(elf: ElfFile, at: int, size: int) -> list[tuple[int, int]]:
+    """Return tag and value of the entries before the last in a dynamic table of up to 64 KiB."""
+    row = elf.layouts.dynamic.struct
     entries: list[tuple[int, int]] = []
-    for table in _segments(elf, layout.DYNAMIC)[:1]:
-        block = elf.view.head(table.offset, min(table.size, _DYNAMIC_SIZE))
-        for tag, value in row.iter_unpack(block[: len(block) - len(block) % row.size]):
-            if not tag:
-                break
-            entries.append((tag, value))
+    for tag, value in read_table_rows(elf.view, at, min(size, _DYNAMIC_SIZE) // row.size, row):
+        if not tag:
+            break
+        entries.append((tag, value))
     return entries
 
 

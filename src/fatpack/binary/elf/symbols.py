@@ -13,10 +13,14 @@ from fatpack.binary.elf.quick_header import read_quick_header
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from fatpack.binary.elf.file import ElfFile, ElfSection
     from fatpack.binary.elf.quick_header import QuickHeader
     from fatpack.io.source import View
+
+    SymbolRow: TypeAlias = tuple[int, int, int, int, int, int]
+    """st_name, st_info, st_other, st_shndx, st_value, st_size"""
 
 
 # Hosts: all tables with their strings. Sections may share bytes: tens of thousands may refer to the same megabyte, so
@@ -49,6 +53,15 @@ def read_symbol_tables(elf: ElfFile, *kinds: int) -> Iterator[tuple[ElfSection, 
             seen.add(key)
             left = _charged(elf, table, left)
             yield table, elf.section(table.link)
+
+
+def read_symbols(elf: ElfFile, section: ElfSection) -> Iterator[SymbolRow]:
+    """Yield the fields of each symbol in a table, in the order of 64-bit files. Raises BadValue if it is cut short."""
+    layout, data = elf.layouts.symbol, elf.contents(section)
+    rows = table.read_table_rows(data, 0, len(data) // layout.size, layout.struct)
+    if elf.layouts.bits == 64:
+        return rows
+    return ((name, info, other, index, value, size) for name, value, size, info, other, index in rows)
 
 
 def symbol_table_strings(elf: ElfFile, *kinds: int) -> Iterator[bytes]:

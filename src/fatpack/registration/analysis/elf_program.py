@@ -17,7 +17,8 @@ from fatpack.binary.elf.relocations import (
     relocation_shape,
     unpacked_relocations,
 )
-from fatpack.binary.elf.symbols import STRINGS, read_symbol_tables, section_budget
+from fatpack.binary.elf.segments import dynamic_entries
+from fatpack.binary.elf.symbols import STRINGS, read_symbol_tables, read_symbols, section_budget
 from fatpack.binary.memory import Constructor, HostMemory, MemorySection, MemorySymbol
 from fatpack.registration.analysis import entries, model
 from fatpack.registration.analysis.registers import LinkedProgram
@@ -84,8 +85,7 @@ def loaded_sections(elf: ElfFile) -> list[MemorySection]:
 
 def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> Iterator[MemorySymbol]:
     """Yield the symbols of runtime functions, and those with one of ``parts`` in their names."""
-    layout, left = elf.layouts.symbol, _MAX_SYMBOLS
-    name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
+    left = _MAX_SYMBOLS
     searched: dict[tuple[int, int], dict[int, str]] = {}
     for table, strings in read_symbol_tables(elf, SYMTAB, DYNSYM):
         key = strings.offset, strings.size
@@ -94,14 +94,11 @@ def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: b
         places = searched[key]
         if not places:
             continue
-        data = elf.contents(table)
-        for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
-            text = places.get(row[name])
+        for name, info, _, index, value, size in read_symbols(elf, table):
+            text = places.get(name)
             if text and left:
                 left -= 1
-                defined = row[index] != 0
-                kind = row[info] & 15
-                yield MemorySymbol(text, row[value], row[size], kind == _STT_FUNC, defined, row[info] >> 4 == _LOCAL)
+                yield MemorySymbol(text, value, size, info & 15 == _STT_FUNC, index != 0, info >> 4 == _LOCAL)
 
 
 def find_names(strings: bytes, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> dict[int, str]:
@@ -232,9 +229,8 @@ _OF_CODE = ".ctors"
 #: SHT_DYNAMIC; the tags of the address and size of the arrays of constructors: DT_PREINIT_ARRAY, DT_INIT_ARRAY
 _DYNAMIC, _ARRAYS = 6, ((32, 33), (25, 27))
 
-#: LIMIT: bytes of the dynamic table that are read. Real ones have some dozen entries of 16 bytes.
-_TABLE = 1 << 16
-_FUNCTION_TYPE, _OBJECT, _WEAK = 2, 1, 2
+#: STT_OBJECT, STB_WEAK
+_OBJECT, _WEAK = 1, 2
 
 #: LIMIT: names that are searched for in the tables of symbols
 _NAMES = 1024
@@ -277,8 +273,6 @@ class ElfCodeProgram(LinkedProgram):
         return {each.address: each.name for each in found if each.is_function and each.is_defined}
 
     def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
-        layout = self._elf.layouts.symbol
-        place, value, info, index = map(layout.position, ("name_offset", "value", "info", "section_index"))
         wanted = sorted(names)[:_NAMES]
         for table, strings in read_symbol_tables(self._elf, SYMTAB, DYNSYM):
             text = self._elf.contents(strings).head(0, STRINGS)
@@ -286,11 +280,9 @@ class ElfCodeProgram(LinkedProgram):
             places.pop(0, None)
             if not places:
                 continue
-            data = self._elf.contents(table)
-            for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
-                is_one = row[place] in places and row[index] and row[info] & 15 == _OBJECT
-                if is_one and row[info] >> 4 != _WEAK:
-                    yield MemorySymbol(places[row[place]], row[value], 0, False, True, not row[info] >> 4)
+            for place, info, _, index, value, _ in read_symbols(self._elf, table):
+                if place in places and index and info & 15 == _OBJECT and info >> 4 != _WEAK:
+                    yield MemorySymbol(places[place], value, 0, False, True, not info >> 4)
 
     def _relocate(self) -> None:
         elf = self._elf
@@ -331,13 +323,11 @@ class ElfCodeProgram(LinkedProgram):
         # A program has one such table (gABI, "Sections").
         for table, strings in islice(read_symbol_tables(elf, DYNSYM), 1):
             known = find_names(elf.contents(strings).head(0, STRINGS), ())
-            heads, addresses = _columns(elf.contents(table).tobytes())
-            values = {number: address for number, address in enumerate(addresses) if address}
-            if known:
-                for number, head in enumerate(heads):
-                    name = known.get(head & 0xFFFFFFFF)
-                    if name and not head >> 48 and model.is_runtime_function(name):
-                        names[number] = name
+            for number, (place, _, _, index, address, _) in enumerate(read_symbols(elf, table)):
+                if address:
+                    values[number] = address
+                if not index and place in known and model.is_runtime_function(known[place]):
+                    names[number] = known[place]
         return names, values
 
     def _stubs(self) -> None:
@@ -396,20 +386,14 @@ class ElfCodeProgram(LinkedProgram):
         table = next((each for each in self._elf.sections() if each.type == _DYNAMIC and each.size), None)
         if table is None or table.end > len(self._elf.view):
             return None
-        words = array("Q", self._elf.view.head(table.offset, min(table.size - table.size % 16, _TABLE)))
-        values: dict[int, int] = {}
-        for tag, value in zip(words[::2], words[1::2], strict=True):
-            if not tag:
-                break
-            values[tag] = value
+        values = dict(dynamic_entries(self._elf, table.offset, table.size))
         found = [(values.get(start, 0), values.get(size, 0)) for start, size in _ARRAYS]
         return [(start, start + size) for start, size in found if start and size]
 
     def _symbol_starts(self) -> Iterator[int]:
         for table, _ in read_symbol_tables(self._elf, SYMTAB, DYNSYM):
-            heads, addresses = _columns(self._elf.contents(table).tobytes())
-            for head, address in zip(heads, addresses, strict=True):
-                if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
+            for _, info, _, index, address, _ in read_symbols(self._elf, table):
+                if info & 15 == _STT_FUNC and index:
                     yield address
 
     def name_of(self, start: int) -> str:
@@ -430,16 +414,10 @@ def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
     for table, names in read_symbol_tables(elf, SYMTAB, DYNSYM):
         if (names.offset, names.size) != last:
             last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
-        for head, address in zip(*_columns(elf.contents(table).tobytes()), strict=True):
-            if head >> 32 & 15 == _FUNCTION_TYPE and head >> 48:
-                found.setdefault(address, (strings, head & 0xFFFFFFFF))
+        for place, info, _, index, address, _ in read_symbols(elf, table):
+            if info & 15 == _STT_FUNC and index:
+                found.setdefault(address, (strings, place))
     return found
-
-
-def _columns(table: bytes) -> tuple[array[int], array[int]]:
-    """Return a table of symbols as two columns: name, type and section in one word; the address."""
-    words = array("Q", table[: len(table) - len(table) % 24])
-    return words[::3], words[1::3]
 
 
 def _slots(machine: str, base: int, code: bytes) -> Iterator[tuple[int, int]]:
