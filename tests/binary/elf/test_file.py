@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from tests.builders import elf as build
 from tests.laws.rooms import FIXTURES
@@ -9,6 +11,9 @@ from tests.laws.rooms import FIXTURES
 from fatpack import limits
 from fatpack.binary.elf import detect, file, layout
 from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.layout import elf_layouts
+from fatpack.binary.elf.segments import dynamic_entries
+from fatpack.binary.elf.symbols import read_symbols
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 
 
@@ -185,3 +190,27 @@ def test_program_headers_of_the_wrong_size_are_refused() -> None:
 def test_many_program_headers_are_counted_in_section_0() -> None:
     data = build.device_object(type=build.EXECUTABLE, segments=[(0, 64)]).build()
     assert opened(build.with_section(build.with_header(data, "phnum", 0xFFFF), 0, info=1)).program_count == 1
+
+
+@pytest.mark.parametrize(("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")])
+def test_symbols_have_one_order_of_fields(bits: int, order: Literal["little", "big"]) -> None:
+    record = elf_layouts(bits, order).symbol
+    rows = [{"name_offset": n, "info": 18, "other": 2, "section_index": 5, "value": 7 * n, "size": n} for n in range(9)]
+    data = b"".join(record.pack(*(row[field.name] for field in record.fields)) for row in rows)
+    built = build.Elf(bits=bits, order=order)
+    index = built.add(".symtab", data + b"cut", type=build.SYMTAB, entsize=record.size)
+    elf = ElfFile(build.as_view(built.build()))
+    assert list(read_symbols(elf, elf.section(index))) == [tuple(row.values()) for row in rows]
+
+
+@pytest.mark.parametrize(("bits", "order"), [(32, "big"), (64, "little")])
+def test_a_dynamic_table_ends_at_its_null_entry(bits: int, order: Literal["little", "big"]) -> None:
+    record = elf_layouts(bits, order).dynamic
+    entries = [(1, 0x10), (14, 0x20), (0, 0), (5, 0x30)]
+    built = build.Elf(bits=bits, order=order)
+    index = built.add(".dynamic", b"".join(record.pack(*entry) for entry in entries), type=6)
+    elf = ElfFile(build.as_view(built.build()))
+    section = elf.section(index)
+    assert dynamic_entries(elf, section.offset, section.size) == entries[:2]
+    assert dynamic_entries(elf, section.offset, record.size + 1) == entries[:1]
+    assert dynamic_entries(elf, 1 << 40, 1 << 40) == []
