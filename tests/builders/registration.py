@@ -76,14 +76,20 @@ def image(folder: Path, model: str, source: str = SOURCE, name: str = "image", v
 
 
 def host_ir(
-    folder: Path, model: str, target: str, *options: str, embedded: Path | None = None, version: str = "22"
+    folder: Path,
+    model: str,
+    target: str,
+    *options: str,
+    embedded: Path | None = None,
+    version: str = "22",
+    source: str = SOURCE,
 ) -> str:
     """Return the IR of the host side for a target; ``embedded`` is the container in it."""
-    source, out = folder / f"host.{model}", folder / "host.ll"
-    source.write_text(SOURCE)
+    path, out = folder / f"host.{model}", folder / "host.ll"
+    path.write_text(source)
     embed = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(embedded)] if embedded else []
     host = ["--offload-host-only", f"--target={target}", "-S", "-emit-llvm", *embed, *options]
-    reference.run(reference.llvm_tool("clang", version), *OPTIONS[model], *host, source, "-o", out)
+    reference.run(reference.llvm_tool("clang", version), *OPTIONS[model], *host, path, "-o", out)
     return out.read_text()
 
 
