@@ -62,8 +62,8 @@ _NAMES = [
         ("", "LaunchKernel GetSymbolAddress"),
         (
             "__",
-            "PushCallConfiguration PopCallConfiguration RegisterFunction RegisterVar RegisterManagedVar RegisterTexture "
-            "RegisterSurface RegisterFatBinary RegisterFatBinaryEnd UnregisterFatBinary InitModule",
+            "PushCallConfiguration PopCallConfiguration RegisterFunction RegisterVar RegisterManagedVar "
+            "RegisterTexture RegisterSurface RegisterFatBinary RegisterFatBinaryEnd UnregisterFatBinary InitModule",
         ),
     )
     for name in names.split()
@@ -277,7 +277,6 @@ def clang_windows(folder: Path) -> Iterator[Case]:
             yield from of_clang(folder, "clang, Windows", model, target, "-O2", links)
 
 
-
 # nvcc: its objects are broken by changing their bytes, because its host code goes through a compiler of its own.
 
 _NVCC_SOURCE = """
@@ -469,7 +468,7 @@ _WRAPPER_KINDS: dict[str, Edit] = {
     WHOLE: str,
     **{kind: KINDS[kind] for kind in ("constructor dropped", "call of RegisterFatBinary dropped")},
     "all calls of RegisterFunction dropped": _replaced(
-        r"%\d+ = call i32 @__(cuda|hip)RegisterFunction\(.*", "%dropped = add i32 0, 0"
+        r"%\w+ = call i32 @__(cuda|hip)RegisterFunction\(.*", "%dropped = add i32 0, 0"
     ),
     **{kind: KINDS[kind] for kind in ("record's magic damaged", "record's pointer null", "record registered twice")},
 }
@@ -510,16 +509,7 @@ def fatpack_wrap(folder: Path) -> Iterator[Case]:
         whole = made.read_bytes()
         links = {title: [*command, "w.o"] for title, command in ELF_LINKS.items()}
         registration.compiled(folder, host, LINUX, "unit", "-O2", "-fPIC")
-        register, segment = f"__{model}Register", _SEGMENTS[model]
-        kinds: dict[str, ObjectEdit] = {
-            WHOLE: lambda unit: unit,
-            "constructor dropped": lambda unit: unit.without_relocations(".init_array"),
-            "call of RegisterFatBinary dropped": lambda unit: unit.without_calls(f"{register}FatBinary"),
-            "all calls of RegisterFunction dropped": lambda unit: unit.without_calls(f"{register}Function"),
-            "record's magic damaged": lambda unit: unit.put(segment, b"\7\0\0\0"),
-            "record's pointer null": lambda unit: unit.without_relocations(segment),
-        }
-        for kind, edit in kinds.items():
+        for kind, edit in _wrap_kinds(model).items():
             made.write_bytes(edit(ObjectBytes(whole)).data)
             yield Case(name, kind, "object", made)
             for form, path in linked(folder, links):
@@ -527,6 +517,18 @@ def fatpack_wrap(folder: Path) -> Iterator[Case]:
                     yield Case(name, kind, form, path)
         made.write_bytes(whole)
         yield from _with_entries(folder, name, model, host, links)
+
+
+def _wrap_kinds(model: str) -> dict[str, ObjectEdit]:
+    register, segment = f"__{model}Register", _SEGMENTS[model]
+    return {
+        WHOLE: lambda unit: unit,
+        "constructor dropped": lambda unit: unit.without_relocations(".init_array"),
+        "call of RegisterFatBinary dropped": lambda unit: unit.without_calls(f"{register}FatBinary"),
+        "all calls of RegisterFunction dropped": lambda unit: unit.without_calls(f"{register}Function"),
+        "record's magic damaged": lambda unit: unit.put(segment, b"\7\0\0\0"),
+        "record's pointer null": lambda unit: unit.without_relocations(segment),
+    }
 
 
 def _host_of_entries(folder: Path, model: str) -> tuple[str, Path]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LONGEST = 8192
 
 #: sections of writable data, and prefixes of the names of constant ones
-_WRITTEN, _CONSTANT = (".data", ".bss", ".ldata", ".lbss"), (".data.rel.ro",)
+_WRITTEN, _CONSTANT = (".data", ".bss", ".ldata", ".lbss", "__nv_managed_data__"), (".data.rel.ro",)
 
 _X86_64, _AARCH64 = "x86-64", "aarch64"
 
@@ -205,6 +205,11 @@ class HostMemory:
         """Return the functions that run before main."""
         raise NotImplementedError
 
+    @property
+    def has_variables(self) -> bool:
+        """True if a table of symbols names the variables of the file."""
+        return True
+
     def shadows(self, names: Set[str]) -> dict[str, int]:
         """Return name → address of host variables that represent device variables.
 
@@ -223,6 +228,15 @@ class HostMemory:
     def _variables(self, names: Set[str]) -> Iterable[MemorySymbol]:
         """Yield the symbols of data that have one of some names and are not weak."""
         return ()
+
+
+def itanium_name(name: str) -> str:
+    """Return a global variable's name as device code has it: Microsoft's ``?a@space@@3HA`` is ``_ZN5space1aE``."""
+    parts, is_variable, _ = name.removeprefix("?").partition("@@3")
+    if not name.startswith("?") or not is_variable or "?" in parts:
+        return name
+    scopes = parts.split("@")[::-1]
+    return scopes[0] if len(scopes) == 1 else f"_ZN{''.join(f'{len(part)}{part}' for part in scopes)}E"
 
 
 def _functions(symbols: Iterable[MemorySymbol], memory: HostMemory) -> list[MemoryFunction]:
@@ -322,11 +336,10 @@ class ObjectMemory(HostMemory):
         return self._pointers[section.number]
 
     def _variables(self, names: Set[str]) -> Iterable[MemorySymbol]:
-        return (
-            each
-            for each in self.symbols
-            if each.name in names and each.is_defined and not each.is_function and not each.is_weak
-        )
+        for each in self.symbols:
+            name = itanium_name(each.name)
+            if name in names and each.is_defined and not each.is_function and not each.is_weak:
+                yield each.replace(name=name)
 
     def _stored(self, section: MemorySection, at: int) -> int:
         return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from fatpack import binary, limits
 from fatpack.binary.known_sections import is_host_data_section, section_name_stem
-from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.errors import FormatError, HostError, Unsupported, pluralize
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.registration.analysis import analyze
+from fatpack.registration.analysis.findings import name_list, unregistered_variables
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.scanner.results import (
     defined_variables,
@@ -29,7 +30,7 @@ from fatpack.scanner.results import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
     from fatpack.registration.analysis.findings import KernelsByArch
@@ -39,6 +40,9 @@ AGREES, FINDINGS, NOT_JUDGED, NO_VERDICT = "agrees", "findings", "not judged", "
 
 #: prefix of the codes of findings about registration and launches
 CODES = "FP30"
+
+#: the prefix of the mangled names of variables in functions
+_OF_FUNCTIONS = "_ZZ"
 
 #: LIMIT: bytes of images that are decompressed and read for the names of their kernels. If there are more, the names
 #: that a program registers are not compared.
@@ -188,9 +192,23 @@ def _part(
     why_not = analyze.not_judged_reason(evidence, way) if is_own else ""
     if is_own and not why_not and evidence.kernels and not any(each.symbol for each in evidence.wrappers):
         why_not = unknown
+    if is_own and not why_not and not evidence.memory.has_variables and not findings:
+        why_not = _unknown_variables(unregistered_variables(evidence, defined_variables(found, IMAGES)))
     return RegisteringFile(
         member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
     )
+
+
+def _unknown_variables(lost: Collection[str]) -> str:
+    """Return the reason in words that variables of images were not judged; "" if all are registered.
+
+    Those of functions are for the device alone.
+    """
+    lost = [name for name in lost if not name.startswith(_OF_FUNCTIONS)]
+    if not lost:
+        return ""
+    text = f"{pluralize(len(lost), 'variable')} of the images not registered"
+    return f"{text}, and no table of symbols shows if host code uses them: {name_list(lost)}"
 
 
 def _is_in_data(found: FoundContainer) -> bool:

@@ -352,17 +352,18 @@ def finding_from_error(error: FormatError | Unsupported | HostError, span: Span)
 #: forms with names of kernels that a runtime loads
 _NAMING = ("cubin", "ptx", "code-object")
 
-#: st_info of global variables: STB_GLOBAL with STT_OBJECT
-_GLOBAL_OBJECTS = (0x11,)
+#: form → st_info of its variables: STT_OBJECT with STB_GLOBAL, in cubins with STB_LOCAL too, which nvcc gives to all
+_VARIABLES = {"cubin": (0x11, 0x01), "code-object": (0x11,)}
 
 #: suffixes of symbols that are not variables in the source: kernel descriptors, and initial values
 _NO_VARIABLES = (b".kd", b".managed")
 
-#: prefix of names reserved for compilers: __hip_cuid_… is in host and device code, and never registered (CGCUDANV.cpp)
-_RESERVED = "__"
+#: prefixes of names reserved for compilers: __hip_cuid_… is in host and device code, and never registered
+#: (CGCUDANV.cpp); $str is a literal of nvcc
+_RESERVED = ("__", "$")
 
 #: definition of a variable in PTX, at the start of a line: state space, alignment, type, name
-_DECLARED = rb"(?m)^(?:\.visible )?\.(?:global|const)(?: \.\w+| \d+)* (\w+)[\[;= ]"
+_DECLARED = rb"(?m)^(?:\.visible )?\.(?:global|const)(?: \.\w+(?:\(\.\w+\))?| \d+)* (\w+)[\[;= ]"
 
 #: LIMIT: bytes of PTX that are searched for variables, which precede the functions
 _TEXT = 1 << 20
@@ -468,10 +469,10 @@ def _variables(image: FoundImage) -> set[str]:
 
             text = image.data.head(0, _TEXT)
             return {name.decode("utf-8", "backslashreplace") for name in re.findall(_DECLARED, text)}
-        if form not in _NAMING:
+        if form not in _VARIABLES:
             return set()
         symbols = ElfSymbolTable(image.data, (SYMTAB, DYNSYM))
-        names = {symbols.name(at) for at, info, _, section in symbols if section and info in _GLOBAL_OBJECTS}
+        names = {symbols.name(at) for at, info, _, section in symbols if section and info in _VARIABLES[form]}
         return {name.decode("utf-8", "backslashreplace") for name in names if not name.endswith(_NO_VARIABLES)}
     except (FormatError, LimitExceeded, Unsupported):
         return set()

@@ -327,7 +327,7 @@ class ElfPointers:
         low, high = min(places, default=0), max(places, default=-1)
         for section in self._relocation_sections(target):
             for place, type, symbol, addend in self._rows(section, low, high):
-                if place in places:
+                if place in places and type:  # 0 is no relocation
                     found[place] = _PointerRelocation(type, symbol, addend, section.link)
         return found
 

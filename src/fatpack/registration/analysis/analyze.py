@@ -163,9 +163,24 @@ def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
         return f"{pluralize(evidence.unfollowed, 'function')} that may launch or register could not be followed"
     if evidence.reached is None:
         return "code for its processor is not read"
+    return _unfollowed_program(evidence) if evidence.is_linked else ""
+
+
+def _unfollowed_program(evidence: RegistrationEvidence) -> str:
+    """Return the reason that parts of a program were not recognized, although its functions were followed; or ""."""
     is_complete = evidence.kernels or evidence.registered or evidence.links or evidence.skipped
-    if evidence.is_linked and evidence.wrappers and not is_complete:
+    registering = {each.model for each in evidence.binaries}
+    is_followed = {each.model for each in evidence.wrappers} <= registering
+    if evidence.wrappers and not (is_complete and is_followed):
         return "the code that registers its kernels could not be followed"
+    models = {each.model for each in evidence.descriptors} | {each.kind for each in evidence.entries}
+    if not models.intersection(_WITH_DESCRIPTORS) <= registering:
+        return "the code that registers its images could not be followed"
+    nameless = "the functions of the runtime in it have no names"
+    if evidence.is_by_shape and not registering.isdisjoint(each.kind for each in evidence.entries):
+        return f"{nameless}, and the loop over its offload entries could not be recognized"
+    if evidence.is_by_shape and evidence.registered and not evidence.launches:
+        return f"{nameless}, and the code that launches kernels could not be recognized"
     return ""
 
 

@@ -272,6 +272,11 @@ class ElfCodeProgram(LinkedProgram):
         found = find_symbols(self._elf, [STUBS], wholes=False)
         return {each.address: each.name for each in found if each.is_function and each.is_defined}
 
+    @property
+    def has_variables(self) -> bool:
+        """True if the program has its table of symbols: that of dynamic ones names no local variables."""
+        return any(each.type == elf_layout.SYMTAB and each.size for each in self._elf.sections())
+
     def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
         wanted = sorted(names)[:_NAMES]
         for table, strings in read_symbol_tables(self._elf, SYMTAB, DYNSYM):

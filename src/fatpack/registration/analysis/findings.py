@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fatpack.errors import cli_or_api, pluralize
 from fatpack.findings import finding
+from fatpack.registration.analysis.counts import registers_entries
 from fatpack.registration.analysis.elf_program import count_entry_kinds
 from fatpack.registration.analysis.entries import NEW
 from fatpack.registration.analysis.model import (
@@ -116,19 +117,23 @@ def _of_model(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
             at = next(iter(stubs), launches[0].at if launches else 0)
             yield make_finding(evidence, "FP3041", at, text, sure, hint)
         return
-    is_known = evidence.reached is not None and bool(pop or stubs or launches)
+    loops = [each for each in evidence.registered if each.model == model and not each.is_read]
+    is_known = evidence.reached is not None and bool(pop or stubs or launches or loops)
+    # The device link of nvcc registers its records itself; an object has only the names of its units.
+    is_of_link = bool(links) and not evidence.is_linked
     # A program may call its imports in ways that are not seen: through a pointer that it passes on.
     sure = LIKELY if register in called else CERTAIN
-    if wrappers and not registers and not links and is_known:
+    if wrappers and not registers and not is_of_link and is_known:
         text = f"{pluralize(len(wrappers), 'record')} of {title} device code, and nothing registers them"
         text += f": {register} is not called"
         hint = f"{HOST_STEP}: its constructor is missing; compile it again"
         yield make_finding(evidence, "FP3053", wrappers[0].at, text, sure, hint)
-    elif kernels and not registers and not links and evidence.reached is not None:
-        text = f"{pluralize(len(kernels), 'kernel')} of {title} registered by calls, but no device code with them"
+    elif (kernels or loops) and not registers and not is_of_link and evidence.reached is not None:
+        count = pluralize(len(kernels), "kernel") if kernels else "offload entries"
+        text = f"{count} of {title} registered by calls, but no device code with them"
         text += f": {register} is not called"
         hint = f"{HOST_STEP}: the call of {register} is missing; compile it again"
-        yield make_finding(evidence, "FP3053", kernels[0].at, text, sure, hint)
+        yield make_finding(evidence, "FP3053", (kernels or loops)[0].at, text, sure, hint)
     yield from _records(evidence, model)
     yield from _constructors(evidence, model, has_launches=bool(stubs or launches), has_entries=bool(entries))
 
@@ -166,7 +171,10 @@ def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
             text = f"{name} registers {title} device code by a record at {address:#x}, {where}, but there is no record"
             hint = "likely step: a change to the file after its link, such as a removed section; link again"
             yield make_finding(evidence, "FP3057", first.at, text, confidence(evidence), hint)
-        times = max(len({each.at for each in binaries}), starts.count(first.caller))
+        # An object shows what a call passes by a relocation before it: the next call with the same may have none.
+        unread = [each for each in evidence.binaries if each.wrapper is None and each.caller == first.caller]
+        count = len({each.at for each in binaries}) + (0 if evidence.is_linked else len(unread))
+        times = max(count, starts.count(first.caller))
         # With nvcc's device link each unit has the call, and the last unit that starts executes it.
         if times > 1 and known.get(address) == 1:
             text = f"the record at {memory.place(address):#x} is registered {times} times, and so are its kernels"
@@ -217,8 +225,13 @@ def _constructors(
         hint = f"{HOST_STEP}: the call of {name_list(callers)} is missing; compile it again"
         yield make_finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
     register = _function(REGISTER_FUNCTION, model)
-    is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or is_called(evidence, register)
-    if (mine or has_link) and has_launches and not is_complete:
+    is_complete = bool(kernels) or is_called(evidence, register)
+    if not evidence.is_linked or evidence.is_by_shape:
+        is_complete = is_complete or has_entries or bool(evidence.links and not has_link)
+    # The linker wrapper's loop registers variables and kernels, of the same entries.
+    loops = [each for each in evidence.registered if each.model == model and not each.is_kernel and not each.is_read]
+    is_lost_of_loop = bool(loops) and not evidence.is_by_shape and not is_called(evidence, register)
+    if (mine or has_link) and ((has_launches and not is_complete) or is_lost_of_loop):
         text = f"the constructor registers {title} device code, but none of its kernels: "
         text += "the offload entries are gone" if evidence.skipped else f"{register} is not called"
         hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
@@ -405,16 +418,23 @@ def lost_variables(evidence: RegistrationEvidence, variables: Set[str]) -> Itera
 
     A variable without registration is two variables: copies to its symbol fail, and kernels see the image's value.
     """
-    calls = [each for each in evidence.registered if each.model in MODELS]
-    is_read = not (evidence.unread or evidence.unfollowed) and all(each.name for each in calls)
-    if not is_read or not any(each.is_kernel for each in calls):
-        return
-    known = {each.name for each in calls} | {entry.name for entry in evidence.entries}
-    lost = evidence.memory.shadows(variables - known)
+    lost = evidence.memory.shadows(unregistered_variables(evidence, variables))
     if lost:
         text = f"{pluralize(len(lost), 'variable')} in both host and images, but not registered: {name_list(lost)}"
         hint = f"{HOST_STEP}; compile it again"
         yield make_finding(evidence, "FP3059", min(lost.values()), text, LIKELY, hint)
+
+
+def unregistered_variables(evidence: RegistrationEvidence, variables: Set[str]) -> Set[str]:
+    """Return the variables of images that no call and no entry registers; none if some calls could not be read."""
+    calls = [each for each in evidence.registered if each.model in MODELS]
+    is_loop = registers_entries(evidence)
+    is_read = is_loop or not (evidence.unread or any(not each.name for each in calls))
+    entries = [entry for entry in evidence.entries if entry.kind in MODELS]
+    is_ours = bool(entries) if is_loop else any(each.is_kernel for each in calls)
+    if evidence.unfollowed or not is_read or not is_ours:
+        return frozenset()
+    return variables - {each.name for each in calls} - {entry.name for entry in entries}
 
 
 def _idle(evidence: RegistrationEvidence) -> dict[str, tuple[list[OffloadEntry], str, str]]:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 
 from fatpack.binary.coff.layout import SYMBOL
 from fatpack.binary.coff.tables import symbol_name_offset, symbol_rows
-from fatpack.binary.memory import LONGEST, Constructor, MemorySection
+from fatpack.binary.memory import LONGEST, Constructor, MemorySection, MemorySymbol, itanium_name
 from fatpack.binary.pe.reader import IMPORTS, UNWINDING, PeFile
 from fatpack.errors import Truncated
 from fatpack.registration.analysis import model, references
@@ -21,7 +21,7 @@ from fatpack.registration.analysis.registers import LinkedProgram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Set
 
     from fatpack.io.source import View
 
@@ -128,8 +128,19 @@ class PeCodeProgram(LinkedProgram):
                 if index < 0 or value - self._base >= self._ranges[index][1]:
                     yield value
 
-    def _symbols(self) -> Iterator[tuple[int, str]]:
-        """Yield the address and the name of the functions in the table of symbols."""
+    @property
+    def has_variables(self) -> bool:
+        """True if the image has a table of symbols, as those of MinGW have before they are stripped."""
+        return bool(self._pe.symbol_offset and self._pe.symbol_count)
+
+    def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
+        for address, symbol in self._symbols(is_function=False):
+            name = itanium_name(symbol)
+            if name in names:
+                yield MemorySymbol(name, address, 0, False, True, True)
+
+    def _symbols(self, *, is_function: bool = True) -> Iterator[tuple[int, str]]:
+        """Yield the address and the name of the functions, or of all else, that the table of symbols has."""
         pe = self._pe
         size = min(pe.symbol_count * SYMBOL.size, _SYMBOLS)
         if not pe.symbol_offset or pe.symbol_offset + size > len(self.view):
@@ -138,7 +149,7 @@ class PeCodeProgram(LinkedProgram):
         addresses = {section.number: section.address for section in self.sections}
         for _, row, _ in symbol_rows(self.view.slice(pe.symbol_offset, size), SYMBOL):
             stored, value, number, type, _, _ = row
-            if type == _FUNCTION and number in addresses:
+            if (type == _FUNCTION) is is_function and number in addresses:
                 start = symbol_name_offset(stored)
                 name = stored.rstrip(b"\0") if start is None else strings[start : start + LONGEST].partition(b"\0")[0]
                 yield addresses[number] + value, name.decode("utf-8", "backslashreplace")

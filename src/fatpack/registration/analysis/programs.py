@@ -95,41 +95,56 @@ class _FunctionShapes:
         for start in sorted(callers | next_ones):
             for call in self._of(start):
                 to, arguments = call.target, call.arguments
-                if to is None or to in program.imports or len(arguments) < 4 or arguments[2] != arguments[3]:
+                if to is None or to in program.imports or len(arguments) < 4 or not arguments[1]:
                     continue
-                if not arguments[1] or not arguments[2] or not program.string_at(arguments[2]):
+                # A managed variable has its initial value where the others have the name twice.
+                if not arguments[2] or not program.string_at(arguments[3] or 0):
                     continue
-                if self._is_code(arguments[1]) or self._is_code(program.pointer_at(arguments[1])):
+                is_code = self._is_code(arguments[1]) or self._is_code(program.pointer_at(arguments[1]))
+                if is_code and arguments[2] == arguments[3]:
                     kernels[to] = kernels.get(to, 0) + 1
                     handles.add(arguments[1])
-                else:
+                elif not is_code:
                     variables[to] = variables.get(to, 0) + 1
-        for names, counts in (
-            (REGISTER_FUNCTION, kernels),
-            (REGISTER_VARIABLE, variables),
-        ):
-            others = variables if counts is kernels else kernels
-            target = _most({to: count for to, count in counts.items() if count >= others.get(to, 0)})
-            if target is not None:
-                program.imports.setdefault(target, next(each for each, its in names.items() if its == self._model))
+        target = _most({to: count for to, count in kernels.items() if count >= variables.get(to, 0)})
+        if target is not None:
+            name = next(each for each, its in REGISTER_FUNCTION.items() if its == self._model)
+            program.imports.setdefault(target, name)
+        # Variables, textures and surfaces have functions of their own.
+        name = next(each for each, its in REGISTER_VARIABLE.items() if its == self._model)
+        for to, count in variables.items():
+            if count >= kernels.get(to, 0):
+                program.imports.setdefault(to, name)
         return handles
 
     def _name_launch(self, handles: set[int]) -> None:
-        """Name the launching function: stubs pass it their own handle as the first argument."""
+        """Name the launching function: stubs pass it their own handle as the first or the second argument."""
         program = self._program
-        counts: dict[int, int] = {}
+        counts: dict[tuple[int, int], int] = {}
         for handle in sorted(handles):
             start = handle if self._is_code(handle) else program.pointer_at(handle) or 0
-            for call in self._of(start):
-                if call.target is not None and call.target not in program.imports and call.arguments[0] == handle:
-                    counts[call.target] = counts.get(call.target, 0) + 1
-                    break
+            found = self._launching(start, handle)
+            if found is None:  # code that was not optimized: the handle's function calls the stub
+                nested = (call.target for call in self._of(start) if call.target is not None)
+                found = next((each for to in nested if (each := self._launching(to, handle)) is not None), None)
+            if found is not None:
+                counts[found] = counts.get(found, 0) + 1
         if not handles:
-            counts = {to: count for to, count in self._own_addresses().items() if count >= _VOTES}
-        target = _most(counts)
-        if target is not None and (handles or len(counts) == 1):
-            launch = {"cuda": "cudaLaunchKernel", "hip": "hipLaunchKernel"}[self._model]
-            program.imports.setdefault(target, launch)
+            counts = {(to, 0): count for to, count in self._own_addresses().items() if count >= _VOTES}
+        best = max(counts, key=lambda each: (counts[each], each), default=None)
+        if best is not None and (handles or len(counts) == 1):
+            names = {("cuda", 0): "cudaLaunchKernel", ("cuda", 1): "__cudaGetKernel", ("hip", 0): "hipLaunchKernel"}
+            if (self._model, best[1]) in names:
+                program.imports.setdefault(best[0], names[self._model, best[1]])
+
+    def _launching(self, start: int, handle: int) -> tuple[int, int] | None:
+        """Return the first function that the one at an address hands a handle, and the number of the argument."""
+        for call in self._of(start):
+            if call.target is not None and call.target not in self._program.imports and call.target != start:
+                for number in (0, 1):
+                    if call.arguments[number] == handle:
+                        return call.target, number
+        return None
 
     def _own_addresses(self) -> dict[int, int]:
         """Return the number of calls of each function with the address of its caller, or of a pointer to that."""
