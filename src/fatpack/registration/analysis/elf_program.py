@@ -346,8 +346,8 @@ class ElfCodeProgram(LinkedProgram):
                     self.imports[start] = self.imports[slot]
 
     def _defined(self) -> None:
-        """Name the runtime functions that the program defines itself, if it does not import them."""
-        is_dynamic = any("Register" in name for name in self.dynamic)
+        """Name the functions of a runtime that the program has itself, if it does not import them."""
+        is_dynamic = not model.REGISTER_BINARY.keys().isdisjoint(self.dynamic)
         for symbol in find_symbols(self._elf, [LINKS], wholes=not is_dynamic):
             if symbol.is_defined and symbol.is_function and model.is_runtime_function(symbol.name):
                 self.imports.setdefault(symbol.address, symbol.name)
