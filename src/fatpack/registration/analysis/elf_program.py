@@ -275,7 +275,7 @@ class ElfCodeProgram(LinkedProgram):
     @property
     def has_variables(self) -> bool:
         """True if the program has its table of symbols: that of dynamic ones names no local variables."""
-        return any(each.type == elf_layout.SYMTAB and each.size for each in self._elf.sections())
+        return any(each.type == SYMTAB and each.size for each in self._elf.sections())
 
     def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
         wanted = sorted(names)[:_NAMES]
