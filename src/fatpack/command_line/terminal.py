@@ -57,7 +57,7 @@ def write_text(lines: Iterable[str], *, verbose: int = 0, wraps: bool = False) -
 
 
 def write_document(document: Mapping[str, object]) -> None:
-    """Write a document to stdout, with a line break behind it."""
+    """Write a document to stdout, with a line break after it."""
     from fatpack.text.json import json_pieces
 
     sys.stdout.writelines(json_pieces(dict(document)))

@@ -82,7 +82,7 @@ def _end(code: int) -> NoReturn:
 
 
 def _called_as(argv: Sequence[str]) -> Sequence[str]:
-    """Return the arguments of a process: behind ``tool NAME`` if it was called by the name of a stand-in."""
+    """Return the arguments of a process: after ``tool NAME`` if it was called by the name of a stand-in."""
     path = argv[0]
     if os.name == "nt":
         path = os.path.basename(path)  # a stand-in's messages begin with what stands here; launchers take .exe off

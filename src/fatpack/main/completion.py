@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def parse_bash_line(line: str, words: Sequence[str]) -> tuple[list[str], str]:
-    """Return the words behind the program without quotes, and what of the last one, as it was typed, bash replaces.
+    """Return the words after the program without quotes, and what of the last one, as it was typed, bash replaces.
 
     Bash breaks words at ``=``, ``:`` and ``@`` (COMP_WORDBREAKS), also into words of their own, and replaces the last
     one: of ``--arch=sm_9`` only ``sm_9``, but of ``=@a`` all of ``@a`` (rl_special_prefixes). Where no blank stands
@@ -234,7 +234,7 @@ COMMANDS_COMPLETION_SHELLS = ChoiceType(SCRIPTS)
 #: shell → the file that it starts with, and the line that goes there
 LINES = {
     "bash": ("~/.bashrc", 'eval "$(fatpack completion bash)"'),
-    "zsh": ("~/.zshrc, behind compinit", 'eval "$(fatpack completion zsh)"'),
+    "zsh": ("~/.zshrc, after compinit", 'eval "$(fatpack completion zsh)"'),
     "fish": ("~/.config/fish/config.fish", "fatpack completion fish | source"),
 }
 

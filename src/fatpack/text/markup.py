@@ -56,6 +56,6 @@ def join_markup(content: Iterable[str]) -> Markup:
 
 
 def format_coordinate(value: float) -> str:
-    """Return a coordinate with one digit behind the point at most."""
+    """Return a coordinate with one digit after the point at most."""
     text = f"{value:.1f}"
     return text.removesuffix(".0")

@@ -107,7 +107,7 @@ def name_hint(name: str) -> str:
 
 
 def _version(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
-    """Return what ``--as`` in front of the name gives, None without it, and the arguments behind it."""
+    """Return what ``--as`` in front of the name gives, None without it, and the arguments after it."""
     first = arguments[0] if arguments else ""
     if first.startswith("--as="):
         return first[len("--as=") :], arguments[1:]

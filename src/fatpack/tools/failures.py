@@ -102,5 +102,5 @@ def is_script(path: str) -> bool:
 
 
 def program_stem(name: str) -> str:
-    """Return the name of a program without the ``.exe`` that Windows has behind it."""
+    """Return the name of a program without the ``.exe`` that Windows has after it."""
     return name[:-4] if name.lower().endswith(".exe") else name

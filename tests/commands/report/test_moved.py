@@ -109,7 +109,7 @@ def test_no_more_paths_are_followed_than_the_limit(site: Site) -> None:
     assert len(beside["problems"]) == 65
     assert beside["problems"][-1] == {
         "path": paths[64],
-        "problem": "this path and those behind it: only 64 are followed",
+        "problem": "this path and those after it: only 64 are followed",
     }
 
 

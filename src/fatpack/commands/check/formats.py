@@ -31,7 +31,7 @@ _ROWS = 500
 
 
 def workflow_commands(checked: CheckResult) -> Iterator[str]:
-    """Yield the workflow commands, and behind them the first line of the text."""
+    """Yield the workflow commands, and after them the first line of the text."""
     for item in checked.violations[:_MOST]:
         title = _property(f"fatpack {item.code}")
         where = f"{item.path}: " if item.path else ""

@@ -461,7 +461,7 @@ def find_siblings(path: str, markers: Sequence[KpackMarker]) -> SiblingArchives:
             if problem:
                 problems[text] = problem
         if len(given) > MAX_SEARCH_PATHS:
-            problems[given[MAX_SEARCH_PATHS]] = f"this path and those behind it: only {MAX_SEARCH_PATHS} are followed"
+            problems[given[MAX_SEARCH_PATHS]] = f"this path and those after it: only {MAX_SEARCH_PATHS} are followed"
         where[given] = tuple(found)
     outcomes = []
     for device in devices_in_archives(tuple(archives.values())):

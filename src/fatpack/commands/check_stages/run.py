@@ -337,7 +337,7 @@ def _told(item: LostCode) -> tuple[str, str]:
 
 
 def first_names(names: Sequence[str]) -> str:
-    """Return the first of some names behind a colon, and how many there are besides."""
+    """Return the first of some names after a colon, and how many there are besides."""
     more = f" and {len(names) - _MAX_KERNELS_SHOWN} more" if len(names) > _MAX_KERNELS_SHOWN else ""
     return f": {', '.join(names[:_MAX_KERNELS_SHOWN])}{more}" if names else ""
 

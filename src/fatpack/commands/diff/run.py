@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: name-1.2.3+local.dist-info, name-1.2.3.data
 _FOLDER = re.compile(r"^(.+?)-\d[^/]*\.(dist-info|data)$")
 
-#: digits of versions behind the extension, and before it
+#: digits of versions after the extension, and before it
 _BEHIND = re.compile(r"(\.so|\.dylib)(?:\.\d+)+$")
 _BEFORE = re.compile(r"[-_.]v?\d+(?:\.\d+)*(?=\.(?:dll|so|dylib|pyd|lib|a)$)|(?<=\D)\d+(?=\.dll$)")
 _COPIED = re.compile(r"-[0-9a-f]{8}(?:[0-9a-f]{24})?(?=\.)")

@@ -96,7 +96,7 @@ _DEVICE = (".fatbin", ".cubin", ".hipfb", ".hsaco", ".kpack", ".syclbin")
 _ARCHIVES = (".whl", ".conda", ".zip")
 _PACKAGES = (*_ARCHIVES, ".deb", ".rpm", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
-#: bytes of the record that ends a zip archive, and of a comment behind it
+#: bytes of the record that ends a zip archive, and of a comment after it
 _END, _COMMENT = 22, 0xFFFF
 
 

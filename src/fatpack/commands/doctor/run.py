@@ -75,7 +75,7 @@ _NAMED = 5
 
 
 class FileResult(Record):
-    """A leaf that was examined, or a package behind the files in it (``package``).
+    """A leaf that was examined, or a package after the files in it (``package``).
 
     ``content`` is what a file in a package has, or why that cannot be read, ``record`` the bytes of a file that is
     RECORD of a wheel; ``error`` is why a file could not be read, ``exit_code`` what that exits with.

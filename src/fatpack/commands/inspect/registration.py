@@ -400,7 +400,7 @@ class _ShownRegistrations:
         self.code = worst_exit_code((self.code, self._trees.code))
 
     def tail(self) -> dict[str, object]:
-        """Return what JSON says of the trees behind their files: how much was met in each."""
+        """Return what JSON says of the trees after their files: how much was met in each."""
         return {"trees": [item.record() for item in self._trees.summaries]} if self._trees is not None else {}
 
     def end(self) -> None:

@@ -78,7 +78,7 @@ def rows(  # noqa: F811
     The last row of a file is that of the file itself (``row`` is ``file``): it says what was found and searched, and in
     ``error`` why a file could not be read, or not to its end; nothing is raised for that. ``docs/rows.md`` says what
     the columns mean, and ``to_dict()`` makes plain data of a row. Of a folder, a pattern or a package these are the
-    rows of each file in it (:func:`fatpack.files`), and behind them one of the package.
+    rows of each file in it (:func:`fatpack.files`), and after them one of the package.
 
     ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``: both read every image whole,
     as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers state is read.

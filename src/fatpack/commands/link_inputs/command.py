@@ -189,7 +189,7 @@ def command(
 
 
 def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of the command, and those of a linker behind ``--``."""
+    """Return the words of the command, and those of a linker after ``--``."""
     if "--" not in words:
         return words, ()
     at = words.index("--")

@@ -205,7 +205,7 @@ class _InputReader:
         try:
             while at < len(view):
                 if _is_padding(view, at):
-                    text = "zero bytes behind the last container; LLVM refuses the whole section because of them"
+                    text = "zero bytes after the last container; LLVM refuses the whole section because of them"
                     self.findings.append(finding("FP1003", view.span(at), text))
                     return
                 container = offload_binary.parse(view, at)
@@ -219,7 +219,7 @@ class _InputReader:
             self.findings.append(_damage(error, view))
 
 
-#: bytes behind the last binary that are looked at: more of them are no padding
+#: bytes after the last binary that are looked at: more of them are no padding
 _PADDING = 4096
 
 

@@ -1,7 +1,7 @@
 """Link lines: files, libraries and where they are looked for, in the order in which a linker is given them.
 
 What clang-linker-wrapper reads of a line is read here, in the same way: every ``-L`` counts for every ``-l``, wherever
-it stands; ``--whole-archive`` counts for what stands behind it, until ``--no-whole-archive``. Of all else on a line it
+it stands; ``--whole-archive`` counts for what stands after it, until ``--no-whole-archive``. Of all else on a line it
 knows nothing: the value of an option that it does not know is a file for it, which is passed by where there is none.
 
 QUIRK(LLVM 22, 23): ``--library=NAME`` and ``--library NAME``, which linkers take for ``-l``, are passed by.
@@ -69,7 +69,7 @@ class LinkLine(Record):
 def parse_link_line(words: Sequence[str], linker_words: Sequence[str] = ()) -> LinkLine:
     """Return the line that words make. Raises UsageError for an option that is none of a link line.
 
-    ``linker_words`` are a linker's own, behind the others: options that are not known there are passed by, and so are
+    ``linker_words`` are a linker's own, after the others: options that are not known there are passed by, and so are
     files that are missing, as clang-linker-wrapper does it.
     """
     line = _LinkLineParser()
@@ -127,7 +127,7 @@ class _LinkLineParser:
 def _next(word: str, rest: Iterator[str]) -> str:
     text = next(rest, None)
     if text is None:
-        raise UsageError(f"{word} is the last word of the line, and needs another one behind it")
+        raise UsageError(f"{word} is the last word of the line, and needs another one after it")
     return text
 
 

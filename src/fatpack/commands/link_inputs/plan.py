@@ -205,7 +205,7 @@ class _LazyImageJoin:
                     self._joined[number].add(key)
                     self._groups.put(self._lazy[number], [key])
                     for name in self._learn(key, self._symbols[number]):
-                        # Those behind this one are asked in this round, those before it when the next one starts.
+                        # Those after this one are asked in this round, those before it when the next one starts.
                         for other in self._definers.get(name, ()):
                             (again if other > number else next_round).add(other)
             if is_last_joined:

@@ -103,7 +103,7 @@ def parse_template(words: Sequence[str], *, wants_output: bool) -> CommandTempla
     Raises UsageError for an unknown placeholder, and for one that is missing or goes nowhere.
     """
     if not words or not words[0]:
-        raise UsageError("there is no command", hint="write it behind --, such as: -- ptxas -arch=sm_90 {in} -o {out}")
+        raise UsageError("there is no command", hint="write it after --, such as: -- ptxas -arch=sm_90 {in} -o {out}")
     for word in words:
         if "\0" in word:
             raise UsageError("an argument cannot contain a NUL character")
@@ -167,7 +167,7 @@ def plan_put_back(
     accept_damage: bool = False,
     accept_mismatch: bool = False,
 ) -> ImageSubstitution:
-    """Return the plan that puts what was made of images into their places, or behind them in the same containers.
+    """Return the plan that puts what was made of images into their places, or after them in the same containers.
 
     Raises UsageError for what contradicts its target, for a target that is there already, and for bytes whose target is
     not known, unless ``accept_mismatch``; FormatError for damaged ones, unless ``accept_damage``.

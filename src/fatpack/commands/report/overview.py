@@ -120,7 +120,7 @@ class _OverviewBuilder:
 
     def _file(self, row: AnyRow) -> None:
         self._note(row)
-        # The row of a package, behind the files in it, says of nothing where it was searched.
+        # The row of a package, after the files in it, says of nothing where it was searched.
         self._read += row.searched is not None or row.error is not None
         code = row.exit_code or 0
         self._exit_code = worst_exit_code((self._exit_code, code))

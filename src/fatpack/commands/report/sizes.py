@@ -108,7 +108,7 @@ class FileBytes:
         self.empty_hosts = 0
 
     def image(self, row: ImageRow) -> None:
-        """Take an image; its kernels come behind it."""
+        """Take an image; its kernels come after it."""
         self._finish()
         stored = self._stored(row)
         is_shared = self._is_shared(row, stored)

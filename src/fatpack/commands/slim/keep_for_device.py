@@ -303,7 +303,7 @@ _SHOWN, _WIDTH = 3, 60
 class UnsupportedContainer(Record):
     """A container that would be of no use: to a device, or to any (``device`` is "").
 
-    ``kernels`` are the names of some that are lost, ``kernel_count`` how many there are; of containers behind the
+    ``kernels`` are the names of some that are lost, ``kernel_count`` how many there are; of containers after the
     first ones they are not read.
     """
 

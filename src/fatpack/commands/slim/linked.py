@@ -155,7 +155,7 @@ def zero_patches(view: View, host: str, going: Collection[ZeroableImage]) -> lis
     return contents
 
 
-# A section of device code laid down again: smaller containers, one behind the other from its start.
+# A section of device code laid down again: smaller containers, one after the other from its start.
 #
 # ::
 #
@@ -419,7 +419,7 @@ def _fixed(
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Return the ``id()`` of the containers of a section that must keep their addresses, and of the unchangeable ones.
 
-    Bytes stay where something else than a record leads behind the first of them: it must find there what was there.
+    Bytes stay where something else than a record leads after the first of them: it must find there what was there.
     """
     starts = {id(found): address + found.view.start - site.data.start for found in inside}
     ends = {id(found): starts[id(found)] + len(found.view) for found in inside}

@@ -293,7 +293,7 @@ def count_by_arch(rows: Iterable[SlimImage]) -> dict[str, int]:
     return {name: counts[name] for name in sorted(counts, key=arch_sort_key)}
 
 
-#: the number of an architecture: gfx90c has hexadecimal digits, sm_90a a letter behind decimal ones
+#: the number of an architecture: gfx90c has hexadecimal digits, sm_90a a letter after decimal ones
 _NUMBER = r"gfx([0-9a-f]+)|[a-z]+_(\d+)"
 
 

@@ -107,7 +107,7 @@ def _is_same(image: Image, after: View, old: Image, before: View, *, padding: in
     return size <= len(here) <= size + padding and here.is_zero(size) and has_same_bytes(here.slice(0, size), there)
 
 
-#: bytes of zeros that a fat binary may put behind an image, at most
+#: bytes of zeros that a fat binary may put after an image, at most
 _PADDING = 16
 
 

@@ -195,7 +195,7 @@ def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
         new = new.replace(version=_with_label(old.version, naming.local_version))
     if naming.build_tag:
         if _BUILD_TAG.fullmatch(naming.build_tag) is None:
-            text = f"build tag {naming.build_tag!r}: it starts with a digit, and has letters, digits, _ and . behind it"
+            text = f"build tag {naming.build_tag!r}: it starts with a digit, and has letters, digits, _ and . after it"
             raise UsageError(text, hint="for example 1sm90")
         new = new.replace(build_tag=naming.build_tag)
     if new == old:
@@ -204,7 +204,7 @@ def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
 
 
 def _with_label(version: str, label: str) -> str:
-    """Return a version with a label behind what it has locally already (PEP 440, "Local version identifiers")."""
+    """Return a version with a label after what it has locally already (PEP 440, "Local version identifiers")."""
     versions = _packaging("version")
     try:
         local = versions.Version(f"0+{label}").local

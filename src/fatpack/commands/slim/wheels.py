@@ -266,7 +266,7 @@ class _Work:
         if not self._changes:
             notes = tuple(f"RECORD is wrong: {wrong}" for wrong in self._wrong)
             return SlimmedWheel(wheel.name.file_name, [wheel.view], libraries, notes, wheel.view, {})
-        self._check()  # what came behind the first change counts too
+        self._check()  # what came after the first change counts too
         assert self._new is not None
         self._describe(self._new)
         pieces = exchange_entries(wheel.view, self._changes)

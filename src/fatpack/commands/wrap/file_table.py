@@ -149,7 +149,7 @@ def _lines(view: View) -> Iterator[tuple[int, int, str]]:
 
 
 def _blocks(view: View) -> Iterator[bytes]:
-    """Yield all bytes in parts, and no byte behind the last."""
+    """Yield all bytes in parts, and no byte after the last."""
     yield from map(bytes, view.pieces())
     yield b""
 

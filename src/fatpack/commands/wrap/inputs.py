@@ -4,7 +4,7 @@
 kind       container                made of images as clang-linker-wrapper makes it
 ========  =======================  =====================================================================
 cuda       CUDA fat binary          one, of cubins and PTX
-hip        clang offload bundle     one, images at multiples of 4096 bytes behind an empty one for the host
+hip        clang offload bundle     one, images at multiples of 4096 bytes after an empty one for the host
 openmp     LLVM offload binaries    one for each image
 sycl       LLVM offload binary      one for each image (LLVM 22), or one for all of them (23)
 ========  =======================  =====================================================================
@@ -67,7 +67,7 @@ class DpcppImage(Record):
     """An image: what it is for, its file and bytes, and what its record says of it.
 
     ``entries`` are names of kernels, None where no file lists them; so are ``property_sets``, by their names: numbers,
-    or bytes behind the eight that say how many bits they are.
+    or bytes after the eight that say how many bits they are.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class DpcppImage(Record):
 
 
 class DpcppOutput(Record):
-    """LLVM IR in pieces; ``added`` has each image, with the names of the globals that were added for it behind it."""
+    """LLVM IR in pieces; ``added`` has each image, followed by the names of its globals."""
 
     pieces: tuple[Piece, ...]
     added: tuple[str | DpcppImage, ...]

@@ -78,7 +78,7 @@ class UniqueNames:
         self._count = 0
 
     def __call__(self, name: str) -> str:
-        """Return the name, with a number behind it if it is taken."""
+        """Return the name, with a number after it if it is taken."""
         fresh = name
         if name in self._taken:
             self._count += 1
@@ -110,7 +110,7 @@ class FatbinRegistration(Record):
 class OpenmpDescriptor(Record):
     """OpenMP: all images of some contents in one descriptor, each with all entries of the program.
 
-    ``is_relocatable`` tells that they are for a link with ``-r``, behind which another link follows.
+    ``is_relocatable`` tells that they are for a link with ``-r``, after which another link follows.
     """
 
     contents: tuple[RegisteredContent, ...]

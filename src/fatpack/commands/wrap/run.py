@@ -301,7 +301,7 @@ def wrap(
     not say it. ``host_triple`` is the host that is linked for: ELF x86-64 or AArch64, COFF x86-64, or with ``emit`` of
     ``llvm-ir`` any. ``llvm`` is the version that the other objects are of: 19 (for all up to 20, which have other
     offload entries), 22, or 23, whose SYCL runtime is another.
-    ``relocatable`` is for a link with ``-r``, behind which another one follows (OpenMP).
+    ``relocatable`` is for a link with ``-r``, after which another one follows (OpenMP).
 
     ``output`` is a path, refused if it exists unless ``overwrite``, or a binary file open for writing.
     ``max_output`` is as for :func:`fatpack.extract`. A likely mistake is a Python warning. Raises UsageError,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def print_stderr(line: str) -> None:
-    """Print a line on stderr, behind what stdout has."""
+    """Print a line on stderr, after what stdout has."""
     from fatpack.printable import printable
 
     sys.stdout.flush()
@@ -47,7 +47,7 @@ def encode_path(path: str) -> str:
 
 
 def decode_path(text: str) -> str:
-    """Return the path that a URI spells; a ``%`` without two digits behind it stays."""
+    """Return the path that a URI spells; a ``%`` without two digits after it stays."""
     first, *parts = text.encode("utf-8", "surrogateescape").split(b"%")
     data = bytearray(first)
     for part in parts:
@@ -73,7 +73,7 @@ def parse_number(text: str) -> int:
     return int(text, 8 if is_octal else 16 if text[:2] in ("0x", "0X") else 10)
 
 
-# Option parsing as Perl's Getopt::Std does it: letters behind one dash, several at once, a value behind its letter.
+# Option parsing as Perl's Getopt::Std does it: letters after one dash, several at once, a value after its letter.
 #
 # The first word that is no option ends them, as ``--`` does. An unknown letter is reported and ignored. Source:
 # Perl 5.36 beside this (``tests/tools/amd/test_roc_obj_reference.py``).

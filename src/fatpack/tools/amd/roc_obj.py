@@ -16,7 +16,7 @@ Usage: roc-obj [-h] [-t REGEXP] [-o OUTDIR] [-I REPLACE-STRING|-i] [-d]
                EXECUTABLE... [: [SUFFIX COMMAND [ARGS...] ;]...]
 
 Write the code objects in each EXECUTABLE to files named EXECUTABLE:BUNDLE.TARGET-ID, and run each COMMAND with each
-of them as standard input. Standard output goes to the file's name with SUFFIX behind it, nowhere for SUFFIX "!",
+of them as standard input. Standard output goes to the file's name with SUFFIX after it, nowhere for SUFFIX "!",
 and where it went for SUFFIX "-".
 
 Options:
@@ -66,7 +66,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def _parse(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the options by their letters, and the words behind them. Raises _Failed."""
+    """Return the options by their letters, and the words after them. Raises _Failed."""
     options: dict[str, str] = {}
     while words and len(words[0]) > 1 and words[0].startswith("-"):
         word = words.pop(0)
@@ -168,7 +168,7 @@ def _commands(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             group.append(word)
             continue
         if len(group) == 1:
-            raise _ToolError(f"no command behind the suffix {group[0]!r}")
+            raise _ToolError(f"no command after the suffix {group[0]!r}")
         if group:
             yield group[0], group[1:]
         group = []

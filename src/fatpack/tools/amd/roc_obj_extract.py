@@ -24,7 +24,7 @@ Options:
   -v        \tPrint the files that are read and written.
   -h        \tShow this help.
 
-A URI is file://PATH with characters of the path as %XX where they mean something else, and behind # or ? what
+A URI is file://PATH with characters of the path as %XX where they mean something else, and after # or ? what
 to write of the file: offset=NUMBER and size=NUMBER with & between them. Numbers are decimal, 0x and hexadecimal,
 or 0 and octal. Without an offset it is 0, without a size all that follows.
 """

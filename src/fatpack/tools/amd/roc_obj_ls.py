@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HELP = """\
 Usage: roc-obj-ls [-v|h] executable...
 List the code objects in programs, libraries and objects as URIs, which roc-obj-extract takes.
--v \tPrint the names of the columns, and an empty line behind each bundle
+-v \tPrint the names of the columns, and an empty line after each bundle
 -h \tShow this help
 """
 

@@ -91,7 +91,7 @@ def strerror(error: OSError) -> str:
 #
 # Beside the program as it was typed, then on PATH; with the version in its name, too. What is fatpack itself, or a
 # script that calls it, is passed over. Other files can lead back here: a variable of the environment has the paths that
-# were handed a command line on the way, and the search goes on behind them. So each is called once at most, and the
+# were handed a command line on the way, and the search goes on after them. So each is called once at most, and the
 # search ends.
 
 #: Has the paths that command lines were handed to on the way here, as PATH has folders.

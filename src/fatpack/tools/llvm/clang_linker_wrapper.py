@@ -115,7 +115,7 @@ def _files(group: ImageGroup, made: LinkPlan) -> Iterator[str]:
 
 
 def _host_link(words: Sequence[str], made: LinkPlan, output: str) -> list[str]:
-    """Return the words of the host's link, with the objects that register images behind the output or at the end."""
+    """Return the words of the host's link, with the objects that register images after the output or at the end."""
     kinds = dict.fromkeys(kind for group in made.groups for kind in _KINDS if kind in group.offloads)
     words = list(_spelled_as_llvm_does(words))
     stem = output.rpartition("/")[2]

@@ -43,7 +43,7 @@ Takes offload target binaries and optional manifest files as input
 and produces bitcode file containing target binaries packaged as data
 and initialization code which registers target binaries in the offload
 runtime. Here it is LLVM IR as text. An image file may be followed by its
-manifest. Options that say something of images count for all files behind
+manifest. Options that say something of images count for all files after
 them, until they are given again.
 
 For example:
@@ -107,7 +107,7 @@ _DPCPP_TOOL = cl_tool.ClTool(
     least=1,
 )
 
-#: Options that say something of the images behind them.
+#: Options that say something of the images after them.
 _STATED = ("kind", "format", "target", "compile-opts", "link-opts", "entries", "properties")
 
 #: Refused options, and the reasons.

@@ -72,7 +72,7 @@ def expand_response_files(arguments: Sequence[str], within: tuple[str, ...] = ()
     """Return the arguments with every ``@FILE`` replaced by the words in it; it stays if there is no such file.
 
     ``within`` are the files that are being read. Raises ClError for one that names itself, and for one that
-    cannot be read: LLVM prints the same of the first, and crashes behind it.
+    cannot be read: LLVM prints the same of the first, and crashes after it.
     """
     expanded: list[str] = []
     for argument in arguments:

@@ -46,7 +46,7 @@ def read_bundles(item: ObjectFile) -> Iterator[FoundContainer]:
         raise ToolError(f"{what}{error}") from error
 
 
-#: e_machine → what formats and triples call it; big-endian files have the names behind the bar
+#: e_machine → what formats and triples call it; big-endian files have the names after the bar
 _ELF = {
     2: ("sparc", "sparc"),
     3: ("i386", "i386"),

@@ -206,7 +206,7 @@ def split_list(value: str, *, has_brackets: bool = False) -> list[str]:
 def split_options_file(text: str) -> list[str]:
     """Return the words of an options file: split at white space outside of double quotes.
 
-    A backslash keeps the next character from meaning anything, in quotes or not. QUIRK(fatbinary 13): a quote behind
+    A backslash keeps the next character from meaning anything, in quotes or not. QUIRK(fatbinary 13): a quote after
     one is dropped, and a NUL ends the text. Raises NvidiaCommandLineError for a quote that is not closed.
     """
     words: list[str] = []
@@ -233,12 +233,12 @@ def split_options_file(text: str) -> list[str]:
 
 
 def print_message(name: str, kind: str, text: str) -> None:
-    """Print a message of a tool on stderr, behind what stdout has; ``kind`` is ``warning``, ``fatal`` or ``info``."""
+    """Print a message of a tool on stderr, after what stdout has; ``kind`` is ``warning``, ``fatal`` or ``info``."""
     print_stderr(f"{name} {kind:<8}: {text}")
 
 
 def print_stderr(line: str) -> None:
-    """Print a line on stderr, behind what stdout has."""
+    """Print a line on stderr, after what stdout has."""
     from fatpack.printable import printable
 
     sys.stdout.flush()
@@ -249,7 +249,7 @@ def print_stderr(line: str) -> None:
 
 
 def help_page(usage: str, options: Iterable[NvidiaOption], width: int) -> str:
-    """Return the help: options that have a text, in the original's layout. Short names begin behind ``width``."""
+    """Return the help: options that have a text, in the original's layout. Short names begin after ``width``."""
     lines = ["", f"Usage  : {usage}", "", "Options", "=======", ""]
     for option in options:
         if option.help:

@@ -10,7 +10,7 @@ The left column is what the object holds, the right one is its documentation: a 
 compares every byte. ``<…>`` is a place that is filled in: with a number that is known now
 (:data:`_VALUES`), with the distance to a place in the listing (:data:`_LOCAL`), or by the linker
 (:data:`RELOCATED`: kind of relocation → bytes that the listing leaves to it). Places of AArch64 are bits inside the
-instruction that they stand behind.
+instruction that they follow.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ModuleText:
         self._pieces.append(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def types(self, *lines: str) -> None:
-        """Add types, and an empty line behind them."""
+        """Add types, and an empty line after them."""
         self.line("\n".join((*lines, "")))
 
     def data(self, symbol: str, pieces: Iterable[Piece], size: int, suffix: str = "", attribute: str = "") -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    header │ sections, each behind zeros up to its alignment │ relocations │ notes │ symbols │ names │ section table
+    header │ sections, each after zeros up to its alignment │ relocations │ notes │ symbols │ names │ section table
 
 The object says that it needs no executable stack (``.note.GNU-stack``), and that its code is made for processors that
 check where branches go (``.note.gnu.property``). The relocations are valid in programs and libraries of any kind.
@@ -184,7 +184,7 @@ class _ElfWriter:
         info: int = 0,
         entry_size: int = 0,
     ) -> None:
-        """Add a section behind what is there."""
+        """Add a section after what is there."""
         self._align(align)
         size = sum(map(len, pieces))
         row = (self._names.add(name), kind, flags, 0, self._size, size + reserved, link, info, align, entry_size)

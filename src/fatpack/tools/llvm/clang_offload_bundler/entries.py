@@ -130,7 +130,7 @@ def _in_coff(view: View, carrier: str) -> list[FatObjectImage]:
     for section in coff.sections():
         name = coff.name(section.stored_name, strings) if section.stored_name.startswith(b"/") else b""
         if name.startswith(PREFIX.encode()):
-            # Of images, what lies behind the size in memory is padding.
+            # Of images, what lies after the size in memory is padding.
             size = min(section.raw_size, section.virtual_size) if carrier == "pe" else section.raw_size
             data = view.slice(section.raw_offset if size else 0, size)
             spelling = name.decode("utf-8", "surrogateescape").removeprefix(PREFIX)
@@ -221,7 +221,7 @@ def read_inflated(view: View, settings: BundlerSettings, what: str) -> tuple[Vie
     if settings.type in TEXT or found.carrier:
         return first, found
     bundles = [found]
-    # LLVM 23 finds the first bundle behind anything, such as the headers of an archive.
+    # LLVM 23 finds the first bundle after anything, such as the headers of an archive.
     is_bundle = reached is not None or view.head(0, len(MAGIC)) == MAGIC
     is_walked = is_bundle or settings.llvm == "23"
     at = _next_bundle(view, _end(view, reached), compressed=reached is not None) if is_walked else None
@@ -253,7 +253,7 @@ def _end(view: View, reached: int | None) -> int:
 
 
 def _next_bundle(view: View, at: int, *, compressed: bool) -> int | None:
-    """Return where the next bundle starts: behind zeros, or one of the same kind behind anything. None for no more."""
+    """Return where the next bundle starts: after zeros, or one of the same kind after anything. None for no more."""
     at = view.skip_zeros(at, len(view))
     if view.head(at, len(MAGIC)) == MAGIC:
         return at

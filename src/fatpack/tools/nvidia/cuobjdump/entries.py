@@ -3,7 +3,7 @@
 Of an object it looks at ``.nv_fatbin``, or if there is none at ``__nv_relfatbin``; with ``-all`` at both, in this
 order, whatever their places. Of an archive it names every member that is an object. A file may be a cubin, too.
 
-The original stops at the first thing that is wrong. Here reading goes on behind it: what is wrong is noted, and the
+The original stops at the first thing that is wrong. Here reading goes on after it: what is wrong is noted, and the
 exit code tells in the end. Read beyond what the original reads: objects and programs of Windows, archives of BSD's
 kind, and members of archives that are cubins or fat binaries themselves.
 """
@@ -71,7 +71,7 @@ _FIRST = 90
 #: sh_type of ``.nv.compat``, its attribute for code that runs on one SM only, and a LIMIT: bytes looked at.
 _COMPAT, _ACCELERATOR, _COMPAT_SIZE = 0x70000086, 9, 4096
 
-#: ptxas puts ``.nv.compat`` ahead of the code, behind the tables of names and symbols.
+#: ptxas puts ``.nv.compat`` ahead of the code, after the tables of names and symbols.
 _FRONT = 32 << 10
 
 #: Below this many bytes to inflate threads cost more than they save.
@@ -335,7 +335,7 @@ def _is_named(site: CodeSection, names: tuple[str, ...]) -> bool:
 def _fatbins(view: View, *, is_file: bool = False) -> Iterator[DumpItem]:
     """Yield the entries of the fat binaries that follow each other, with zeros between them.
 
-    QUIRK(cuobjdump 13): behind the last one a section may have zeros, too, and a file may not.
+    QUIRK(cuobjdump 13): after the last one a section may have zeros, too, and a file may not.
     """
     at = 0
     while at < len(view):
@@ -364,7 +364,7 @@ def _fatbins(view: View, *, is_file: bool = False) -> Iterator[DumpItem]:
 
 
 def _end(view: View, stored: View, unknown: Sequence[Span]) -> int:
-    """Return where the walk goes on: behind a fat binary, or at one that a too large size of it has swallowed."""
+    """Return where the walk goes on: after a fat binary, or at one that a too large size of it has swallowed."""
     end = stored.end - view.start
     if unknown and unknown[-1].end == stored.end:
         start = max(unknown[-1].start, stored.start + len(MAGIC)) - view.start

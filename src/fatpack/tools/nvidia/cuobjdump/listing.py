@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ExtractedFile(Record):
-    """A file to write, and the line that says so, before and behind its name; or only a line (no ``data``)."""
+    """A file to write, and the line that says so, before and after its name; or only a line (no ``data``)."""
 
     name: str
     data: View | None

@@ -198,7 +198,7 @@ class ToolOutput:
             sys.stdout.buffer.write(piece)
 
     def flush(self) -> None:
-        """Print what was held back, so that messages come behind it; in UTF-8, in any locale, as names are."""
+        """Print what was held back, so that messages come after it; in UTF-8, in any locale, as names are."""
         if self._held:
             self._held.append("")
             sys.stdout.flush()
