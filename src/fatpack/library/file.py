@@ -164,7 +164,7 @@ class File:
         return ", ".join(f"{count or 'no'} {word}{'s' if count != 1 else ''}" for count, word in counts)
 
     def close(self) -> None:
-        """Close the file: nothing more is read from it. What was read or inflated before may still be in memory."""
+        """Close the file: nothing more is read from it. Bytes read or inflated before may stay in memory."""
         self._is_closed = True
         self._source.close()
 

@@ -161,7 +161,7 @@ def _narrowed(line: str, width: int) -> str:
 def wrap_lines(lines: Iterable[str], width: int) -> Iterator[str]:
     """Yield lines, those wider than ``width`` (0: any) in pieces cut at blanks: what is to be typed stays whole.
 
-    What follows stands below the last column where that begins in the left half, else a little further in.
+    Wrapped lines begin below the last column if that is in the left half, else a little further in.
     """
     for line in lines:
         yield from _wrapped(line, width) if 0 < width < len(line) else (line,)

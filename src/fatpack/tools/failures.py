@@ -90,7 +90,7 @@ def is_command(path: str) -> bool:
 
 
 def is_script(path: str) -> bool:
-    """Return whether a file is a script that calls ``fatpack tool``. What is no regular file is not opened."""
+    """Return whether a file is a script that calls ``fatpack tool``. Only regular files are opened."""
     if not os.path.isfile(path):
         return False  # a pipe would be waited for
     try:

@@ -78,7 +78,7 @@ def test_compressed_bundles_are_extracted(tool: Fatpack) -> None:
         (["-x", "a.o"], 1, "invalid option -- 'x'"),
         (["--bogus", "a.o"], 1, "unrecognized option '--bogus'"),
         (["-t"], 1, "option requires an argument -- 't'"),
-        (["a.o", ":", "-"], 1, "no command behind the suffix '-'"),
+        (["a.o", ":", "-"], 1, "no command after the suffix '-'"),
         (["a.o", ":", "-", "no-such-program"], 127, "no-such-program: No such file"),
         (["a.o", ":", "-", "sh", "-c", "exit 3"], 3, ""),
     ],

@@ -6,7 +6,7 @@
 ``stages/`` what a later stage of one unit's pipeline lost of what an earlier one has
 ==========  ==================================================================================
 
-Facts come from formats, hosts and runtimes, rules from :mod:`fatpack.targets`. What is wrong is a finding; a report
+Facts come from formats, hosts and runtimes, rules from :mod:`fatpack.targets`. A violation is a finding; a report
 renders the rest.
 """
 

@@ -9,7 +9,7 @@ data of a library           all in it: nothing registers these containers, and t
 loose images                all that lie in one folder, or are members of one archive
 ==========================  ======================================================================================
 
-What an image of several containers holds is counted by those, not by the image. Code in ``__nv_relfatbin`` of a linked
+An image of several containers is counted by these. Code in ``__nv_relfatbin`` of a linked
 file was input of its device link, and no driver looks at it.
 """
 

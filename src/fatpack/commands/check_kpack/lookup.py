@@ -268,7 +268,7 @@ def _cannot_run(claims: str, device: str) -> str:
     return "" if any(verdict.answer for verdict in verdicts) else verdicts[0].reason
 
 
-# Bytes → facts: one archive, program or manifest. What is damaged becomes a finding, and the rest is read.
+# Bytes → facts: one archive, program or manifest. Damage becomes a finding, and the rest is read.
 
 #: Bytes at the start of a code object that are read: its header says what it is for.
 _HEADER = 256

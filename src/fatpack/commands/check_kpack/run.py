@@ -165,7 +165,7 @@ class FolderReader:
 
 
 class LoaderSettings(Record):
-    """What is asked for: devices (none: all for which there are archives), and archives that replace those of the
+    """The request: devices (none: all for which there are archives), and archives that replace the archives of the
     programs' search paths (``ROCM_KPACK_PATH``). With ``newer_only`` loaders before rocm-systems#9874 do not count.
     """
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         archs: list[str]
 
     class KpackFolderRecord(TypedDict):
-        """What was found in a folder."""
+        """The result for a folder."""
 
         folder: str
         devices: list[str]

@@ -3,7 +3,7 @@
 A stage without device code of its own (a host's module, an object whose code comes with the link) is passed over; what
 is lost is lost once, in the first stage that lacks it. Each stage is compared by itself: a later one that has what it
 lacks may be older. Images alone may be some of several, each in a file of its own: what they lack and the next stage
-has was not lost. What cannot be compared is said, and not guessed.
+has was not lost. Stages that cannot be compared are reported, not guessed.
 """
 
 from __future__ import annotations

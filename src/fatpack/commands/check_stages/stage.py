@@ -268,9 +268,9 @@ _REGISTRATION = ("FP304", "FP305")
 
 
 def read_stage_file(view: View, path: str) -> StageFile:
-    """Return what a file shows. What is damaged is in its findings, as errors; nothing is raised for it.
+    """Return the stage of a file. Damage is in its findings, as errors; nothing is raised for it.
 
-    What is wrong with what it registers is there, too, as ``inspect --runtime`` has it.
+    The findings about its registration are there, too, as in ``inspect --runtime``.
     """
     scanned = registration_verdict.ScannedContainers()
     found: list[FoundContainer] = []

@@ -289,7 +289,7 @@ def convert_images(
     Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
     together, UsageError for options that mean nothing, FormatError for an image that cannot be taken out; with
     ``leaves_out`` it is left out instead, and the others are converted. Images of the containers with the numbers of
-    ``distrusted`` are left out too. What shows only when all of an image is read, ``read`` finds out before.
+    ``distrusted`` are left out too. ``read`` finds damage first that shows only when all of an image is read.
     """
     copies = isinstance(options, FatbinOptions)
     chosen, losses, unreadable = _chosen(items, selector, distrusted, leaves_out=leaves_out, read=read, copies=copies)

@@ -3,7 +3,7 @@
 Images of a library are compared within their architecture, form and programming model. Images with the same stored
 bytes are the same, and are not read. Images that differ in stored bytes but inflate to the same bytes were repacked.
 With kernels, images that have the same kernels and variables by their digests were built anew, and of what is left
-kernels are compared by name. What is left on one side alone is lost or added; both directions say the same.
+kernels are compared by name. Unmatched images are lost or added; both directions give the same pairs.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def read_record(source: Source) -> bytes | None:
     return source.read(0, source.size) if source.size <= min(MAX_RECORD_SIZE, limits.INFLATED) else None
 
 
-# Packages against what they state of their files: Debian's, RPM, conda's. What each kind states, its room knows.
+# Comparing Debian, RPM and conda packages with their own checksums of files. The module of each kind reads these.
 
 
 def verify_package(path: str, kind: str, notes: DoctorNotes, budget: Budget) -> bool:

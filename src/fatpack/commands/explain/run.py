@@ -408,7 +408,7 @@ def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_DeviceE
 
 
 def _ask_all(asking: Sequence[_DeviceExplainer], units: Sequence[ImageSet], cuda_runtime: int | None = None) -> None:
-    """Ask about the units of one file. What waits for a link does not count beside what was linked.
+    """Add the units of one file. Relocatable units do not count beside linked ones.
 
     ``cuda_runtime`` is the major version of the CUDA runtime library that the file loads, None if it is not known.
     """

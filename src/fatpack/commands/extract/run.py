@@ -136,7 +136,7 @@ def _says(item: Finding, error: FormatError) -> bool:
 
 
 def plan_extract(request: ExtractRequest, items: tuple[FoundContainer | Finding, ...], name: str) -> ExtractPlan:
-    """Return what to write; files are named after ``name``. What the bundle IDs of the request mean is printed."""
+    """Return what to write; files are named after ``name``. The choice for each bundle ID of the request is printed."""
     for text in unmatched_patterns(items, request.selector):
         print_stderr(f"fatpack: warning: {text}", quiet=request.quiet)
     missing_ids = _choose(request, items) if request.selector.id else []

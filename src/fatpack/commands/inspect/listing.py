@@ -335,7 +335,7 @@ class OffloadEntryRecord(TypedDict):
 
 
 class RegisteredCalls(TypedDict, total=False):
-    """What calls register and launch."""
+    """Kernels and variables that calls register, and launches."""
 
     kernels: list[RegisteredKernel]
     variables: list[RegisteredVariable]
@@ -343,7 +343,7 @@ class RegisteredCalls(TypedDict, total=False):
 
 
 class RegistrationFacts(RegisteredCalls, total=False):
-    """What was read of the code of an object or program: all keys, or none if its code was not read.
+    """Facts from the code of an object or program: all keys, or none if its code was not read.
 
     ``lacking`` are the architectures without a registered kernel, absent if images were not compared. ``likely`` are
     names of kernels in the data of a program whose code cannot be read, absent for others.

@@ -48,7 +48,7 @@ def link_inputs(
     ``max_output`` is as for :func:`fatpack.extract`.
 
     Raises FormatError or Unsupported for a damaged file, since the program would lack kernels, UsageError for a word or
-    a library that means nothing, OSError for a missing file. What is unusual is a warning.
+    a library that means nothing, OSError for a missing file. Unusual input gives a warning.
     """
     from fatpack.commands.link_inputs import link_line as lines
     from fatpack.commands.link_inputs.input_files import LinkInputFiles, is_bitcode

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 # The command that is run for images: words in which ``{in}``, ``{arch}`` and so on are replaced for each image.
 #
-# Nothing is given to a shell, and an argument stays one argument. What comes from a file goes in only as a plain word:
+# Nothing is given to a shell, and an argument stays one argument. Values from a file go in only as plain words:
 # the name of an architecture cannot become an option or a path.
 
 #: name → its meaning, as the help says it

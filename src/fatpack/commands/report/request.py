@@ -44,7 +44,7 @@ def write_report(
 
     ``kind`` is ``html`` (a page that loads nothing), ``markdown`` (tables for a pull request), or a picture as SVG:
     ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``overwrite``, or a
-    binary file. What cannot be read is in the report, and in ``exit_code`` of the result; nothing is raised for it.
+    binary file. Unreadable files are in the report, and in ``exit_code`` of the result; nothing is raised for them.
     ``exclude`` are patterns of files that are left out; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`.
     ``demangle`` lists kernels by the names that people write (the package cxxfilt, or ``c++filt`` on PATH). All images
     are inflated and read, one after the other. Raises UsageError for arguments, for a pattern that matches no file, and

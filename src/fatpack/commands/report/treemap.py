@@ -50,7 +50,7 @@ class Rectangle(Record):
 
 
 def squarify(box: Rectangle, sizes: Sequence[float]) -> list[Rectangle]:
-    """Return a tile for each size, in their order: together they are the box. What is not above 0 has no area."""
+    """Return a tile for each size, in their order: together they are the box. A size of 0 has no area."""
     order = sorted((number for number, size in enumerate(sizes) if size > 0), key=lambda number: -sizes[number])
     found = [Rectangle(box.x, box.y, 0.0, 0.0)] * len(sizes)
     whole = sum(sizes[number] for number in order)

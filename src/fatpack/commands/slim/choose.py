@@ -300,7 +300,7 @@ def _served_vendors(units: Sequence[Sequence[SlimImage]], devices: Sequence[Devi
 
 
 def _has_any(unit: Sequence[SlimImage], device: Device) -> bool:
-    """Return whether a device takes something of a unit, linked first or not. What it may take does not count."""
+    """Return whether a device takes something of a unit, linked first or not. Images that it may take do not count."""
     takes, _, _ = _for_device(unit, device, all_minors=False)
     return bool(takes or _for_linkers(unit, [device]))
 

@@ -30,7 +30,7 @@ def slim_package(
 ) -> SlimmedWheel | SlimmedConda | None:
     """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
 
-    What was inflated for the result stays until ``stack`` closes it.
+    The inflated files of the result stay open until ``stack`` closes them.
     Raises Unsupported for a refused one with device code, UsageError for a name that does not fit the kind, and what
     slimming the package raises.
     """

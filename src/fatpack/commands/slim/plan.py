@@ -387,7 +387,7 @@ def _unchanged(
 
 
 def _zeros(relayed: ShrinkResult) -> str:
-    """Return which of the freed bytes are zeros. What was cut of a file that did not shrink are certificates."""
+    """Return which of the freed bytes are zeros. Only certificates are cut from a file that did not shrink."""
     if relayed.mode == "shrink":
         return "some of the freed bytes were zeroed"
     return "the freed bytes were zeroed" if relayed.cuts else "file size unchanged, the freed bytes were zeroed"

@@ -299,7 +299,7 @@ def _write_sbom(target: str, made: SlimmedWheel | SlimmedConda, request: SlimReq
 
 
 def slim_all(request: SlimRequest) -> list[SlimOutcome]:
-    """Slim the files of a request, and return what became of each. What fails is an outcome, too."""
+    """Slim the files of a request, and return the outcome of each. A failure is an outcome, too."""
     found: list[SlimOutcome] = []
     for file in request.files:
         try:

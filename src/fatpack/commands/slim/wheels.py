@@ -193,7 +193,7 @@ class SlimmedWheel(Record):
 def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: NameChange) -> SlimmedWheel:
     """Return a wheel in which ``slimming`` was applied to every file that may hold device code.
 
-    ``file_name`` is the wheel's own, without folder. What changes is compressed with deflate. Every file
+    ``file_name`` is the wheel's own, without folder. Changed files are compressed with deflate. Every file
     is compared with RECORD, which must be right before anything is changed. Raises UsageError for a name that is none,
     and for a changed wheel whose ``naming`` says nothing; HostError for a signed one; FormatError where RECORD and the
     files disagree; Unsupported; and what ``slimming`` raises.

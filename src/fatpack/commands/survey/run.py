@@ -66,7 +66,7 @@ def run_survey(
 ) -> SurveySummary:
     """Write the rows of all files that some names mean into a folder, and return what it came to.
 
-    What is done in the folder is not done again; a file that changed since has new rows in the place of the old ones.
+    Finished files of the folder are not read again; new rows replace the rows of a file that changed since.
     Files in folders whose names say that no device code is in them are passed over, unless everything is searched.
     ``exclude`` are patterns of files and folders that are left out.
     Raises UsageError, FormatError and ``OSError`` for the folder, never for a file in the survey.

@@ -42,7 +42,7 @@ class FolderTransaction:
             changes.make(path, lambda to: os.symlink(target, to))
 
     Else they are taken back, newest first, and the error says so: ``OSError``, UsageError for a file that came
-    meanwhile, ``KeyboardInterrupt``. What cannot be taken back is named.
+    meanwhile, ``KeyboardInterrupt``. A message names files that cannot be restored.
     """
 
     def __init__(self, done: str) -> None:
