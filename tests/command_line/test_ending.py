@@ -29,7 +29,7 @@ COMMANDS = {
     "refused": ["cuobjdump", "--nothing"],
     "missing": ["roc-obj-ls", "missing.o"],
     "inspect": ["inspect", OBJECT, "--kernels"],
-    "inspect-json": ["inspect", OBJECT, "--json"],
+    "inspect-json": ["inspect", "hip.o", "--json"],
     "inspect-missing": ["inspect", "missing.o"],
     "check": ["check", OBJECT, "--require", "sm_80"],
     "help": ["slim", "--help"],
@@ -99,8 +99,8 @@ def test_with_a_library_of_others_the_interpreter_is_taken_down(here: Path) -> N
         "os._exit = lambda code: (os.write(2, b'ended\\n'), end(code))\n"
         "sys.path.insert(0, '')\n"
     )
-    assert run(program + ENDING, "inspect", OBJECT).stderr == "ended\n"
-    assert run(f"{program}import other; {ENDING}", "inspect", OBJECT).stderr == ""
+    assert run(program + ENDING, "inspect", "hip.o").stderr == "ended\n"
+    assert run(f"{program}import other; {ENDING}", "inspect", "hip.o").stderr == ""
 
 
 @pytest.mark.parametrize("code", [0, 3])

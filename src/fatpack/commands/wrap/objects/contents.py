@@ -5,6 +5,7 @@ Records and names are those of clang-linker-wrapper; ``llvm-dis`` shows them in 
 
 from __future__ import annotations
 
+from fatpack import magic_numbers
 from fatpack.commands.wrap.code.template import LinkerFixup, binary_program, descriptor_program, fatbin_program
 from fatpack.commands.wrap.code.unwinding import eh_frame, windows_unwind
 from fatpack.commands.wrap.registration import (
@@ -17,7 +18,6 @@ from fatpack.commands.wrap.registration import (
 )
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.record import Record
-from fatpack.registration import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _fatbin(registration: FatbinRegistration, parts: _ObjectBuilder) -> None:
     runtime = registration.runtime
     names = FATBIN_NAMES[runtime]
     entries = registration.entries
-    magic = records.CUDA_MAGIC if runtime == "cuda" else records.HIP_MAGIC
+    magic = int.from_bytes(magic_numbers.CUDA_WRAPPER if runtime == "cuda" else magic_numbers.HIP_WRAPPER, "little")
     parts.bounds(entries)
     parts.image(".fatbin_image", names.image, "image", names.align, registration.content)
     wrapper = _RecordBuilder().number(magic, 4).number(1, 4).pointer(".fatbin_image").number(0, _POINTER)
