@@ -17,7 +17,6 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 from fatpack.selectors.no_match import unmatched_patterns, unread_findings
-from fatpack.selectors.select import describe_image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ def replace_image(
     """
     meant = select_for_edit(host, selector, "replace")
     if len(meant.images) > 1 and not every:
-        rows = [meant.titles[id(found)] + describe_image(where, image) for where, found, image in meant.images]
+        rows = [meant.words(where, image) for where, _, image in meant.images]
         more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
         one = cli_or_api("--container and --index", "Selector(container=…, index=…)")
         raise UsageError(
@@ -235,7 +234,7 @@ def replace_image(
         )
     changes, changed = {}, []
     for where, found, image in meant.images:
-        words = meant.titles[id(found)] + describe_image(where, image)
+        words = meant.words(where, image)
         refuse_marker(words, image, host)
         new = replacement_image(image.as_stored, found.format, content)
         check_replacement(words, image, new, accept_damage=accept_damage, accept_mismatch=accept_mismatch)

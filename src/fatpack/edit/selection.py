@@ -239,15 +239,25 @@ class FilePart(Record):
 class EditSelection(Record):
     """The images that a selector matches, each with its position and its container, and all other contents of the file.
 
-    ``titles`` are the names of members, by the ``id()`` of the containers in them, with a colon. ``damaged`` is the
+    ``titles`` are the names of members with a colon, one for each container, "" outside of members. ``damaged`` is the
     damage of members in which nothing is selected: they stay unchanged.
     """
 
     whole: FilePart
     items: tuple[FoundContainer | Finding, ...]
     images: tuple[tuple[str, FoundContainer, FoundImage], ...]
-    titles: dict[int, str]
+    titles: tuple[str, ...]
     damaged: tuple[Finding, ...] = ()
+
+    def words(self, position: str, image: FoundImage) -> str:
+        """Return an image in a few words, with the member that it is in."""
+        from fatpack.selectors.select import describe_image
+
+        return self.title(position) + describe_image(position, image)
+
+    def title(self, position: str) -> str:
+        """Return the name of the member that a position is in, with a colon; "" outside of members."""
+        return self.titles[int(position.partition(".")[0])]
 
 
 def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart | None = None) -> EditSelection:
@@ -288,13 +298,17 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
         # Reasons that the archive cannot be written come first: members of a thin archive are separate files to edit.
         archive.rewrite(host, {})
     # A container that keeps images is written again with a new hash, which would hide the damage of its code.
-    kept = [
-        found for found in {id(found): found for _, found, _ in chosen}.values() if found.container.format in _HASHED
-    ]
+    containers = {position.rpartition(".")[0]: found for position, found, _ in chosen}
+    kept = [found for found in containers.values() if found.container.format in _HASHED]
     for wrong in content_findings(kept):
         raise _refusal(wrong, host, verb)
-    titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
-    return EditSelection(whole, tuple(items), images, titles, damaged)
+    titles = [
+        f"{part.title}: " if part.title else ""
+        for part in parts
+        for item in part.items
+        if isinstance(item, FoundContainer)
+    ]
+    return EditSelection(whole, tuple(items), images, tuple(titles), damaged)
 
 
 #: verb of an edit → its infinitive in messages, and the sentence that it was not done

@@ -60,16 +60,13 @@ def match_libraries(
     if len(old) == len(new) == 1 and len(old[0].parts) == len(new[0].parts) == 1:
         return [(old[0], new[0])]
     pairs: list[tuple[LibraryFacts | None, LibraryFacts | None]] = []
-    left, right = list(old), list(new)
+    left, right = dict(enumerate(old)), dict(enumerate(new))
     for key in (library_path, _content, _stem, _last):
         there, again = _by(left, key), _by(right, key)
-        found = [pair for name in there.keys() & again.keys() for pair in _paired(there[name], again[name])]
-        pairs += found
-        taken = {id(library) for pair in found for library in pair}
-        left = [library for library in left if id(library) not in taken]
-        right = [library for library in right if id(library) not in taken]
-    pairs += [(library, None) for library in left]
-    pairs += [(None, library) for library in right]
+        for name in there.keys() & again.keys():
+            pairs += [(left.pop(one), right.pop(other)) for one, other in _paired(there[name], again[name])]
+    pairs += [(library, None) for library in left.values()]
+    pairs += [(None, library) for library in right.values()]
     return sorted(pairs, key=_order)
 
 
@@ -87,39 +84,43 @@ def _order(pair: tuple[LibraryFacts | None, LibraryFacts | None]) -> tuple[str, 
 
 
 def _by(
-    libraries: Sequence[LibraryFacts], key: Callable[[LibraryFacts], Hashable]
-) -> dict[Hashable, list[LibraryFacts]]:
-    found: dict[Hashable, list[LibraryFacts]] = {}
-    for library in libraries:
+    libraries: Mapping[int, LibraryFacts], key: Callable[[LibraryFacts], Hashable]
+) -> dict[Hashable, dict[int, LibraryFacts]]:
+    """Return numbered libraries by a key; those without one are left out."""
+    found: dict[Hashable, dict[int, LibraryFacts]] = {}
+    for number, library in libraries.items():
         if (name := key(library)) is not None:
-            found.setdefault(name, []).append(library)
+            found.setdefault(name, {})[number] = library
     return found
 
 
-def _paired(old: Sequence[LibraryFacts], new: Sequence[LibraryFacts]) -> list[tuple[LibraryFacts, LibraryFacts]]:
-    """Return pairs of libraries that have a key in common: the most alike first, none where two are alike as much."""
+def _paired(old: Mapping[int, LibraryFacts], new: Mapping[int, LibraryFacts]) -> list[tuple[int, int]]:
+    """Return pairs of libraries with a key in common, by number: the most alike first, none that is ambiguous."""
     if len(old) == len(new) == 1:
-        return [(old[0], new[0])]
+        return [(next(iter(old)), next(iter(new)))]
     if len(old) * len(new) > _COMPARED:
         return []
-    ranks: dict[tuple[int, int], list[tuple[LibraryFacts, LibraryFacts]]] = {}
-    for one in sorted(old, key=library_path):
-        for other in sorted(new, key=library_path):
-            ranks.setdefault((_shared(one, other), _common(one.parts, other.parts)), []).append((one, other))
-    pairs: list[tuple[LibraryFacts, LibraryFacts]] = []
+    ranks: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for one in sorted(old, key=lambda number: library_path(old[number])):
+        for other in sorted(new, key=lambda number: library_path(new[number])):
+            rank = _shared(old[one], new[other]), _common(old[one].parts, new[other].parts)
+            ranks.setdefault(rank, []).append((one, other))
+    pairs: dict[int, int] = {}
     taken: set[int] = set()
     for rank in sorted(ranks, reverse=True):
-        left = [pair for pair in ranks[rank] if taken.isdisjoint(map(id, pair))]
-        choices: dict[int, set[Hashable]] = {}
+        left = [(one, other) for one, other in ranks[rank] if one not in pairs and other not in taken]
+        choices_in_new: dict[int, set[Hashable]] = {}
+        choices_in_old: dict[int, set[Hashable]] = {}
         for one, other in left:
-            choices.setdefault(id(one), set()).add(_content(other) or id(other))
-            choices.setdefault(id(other), set()).add(_content(one) or id(one))
-        for pair in left:
+            choices_in_new.setdefault(one, set()).add(_content(new[other]) or other)
+            choices_in_old.setdefault(other, set()).add(_content(old[one]) or one)
+        for one, other in left:
             # Copies of the same content are as good as each other.
-            if taken.isdisjoint(map(id, pair)) and all(len(choices[id(library)]) == 1 for library in pair):
-                pairs.append(pair)
-                taken.update(map(id, pair))
-    return pairs
+            is_clear = len(choices_in_new[one]) == len(choices_in_old[other]) == 1
+            if is_clear and one not in pairs and other not in taken:
+                pairs[one] = other
+                taken.add(other)
+    return list(pairs.items())
 
 
 def _shared(old: LibraryFacts, new: LibraryFacts) -> int:

@@ -48,7 +48,7 @@ class LinkImage(Record):
     """One device image of an input: what is stored, what its bytes are, and the number of the input on the line.
 
     ``is_lazy``: it is in an archive of which only what others need is linked. ``member`` is the file it lies in, the
-    innermost of archives; "" outside of any.
+    innermost of archives; "" outside of any. ``number`` counts the images of the whole line.
     """
 
     image: Image
@@ -56,6 +56,7 @@ class LinkImage(Record):
     input: int
     member: str
     is_lazy: bool
+    number: int = 0
 
 
 class LinkInput(Record):
@@ -128,7 +129,8 @@ class LinkInputFiles:
         except (FormatError, HostError, Unsupported) as error:
             self.inputs.append(LinkInput(path, "other", why="it cannot be read"))
             reader.findings.append(_damage(error, view))
-        self.devices += reader.devices
+        numbered = enumerate(reader.devices, len(self.devices))
+        self.devices += [each.replace(number=number) for number, each in numbered]
         self.findings += reader.findings
 
 

@@ -305,11 +305,11 @@ def plan_link(
             hint=f"leave out {cli_or_api('--should-extract', 'should_extract')}, or follow the rules of LLVM 22 or 23",
         )
     groups, left = group_images(opened.devices, llvm, frozenset((*asked, *line.asked)))
-    linked = {id(device) for each in groups for device in each.devices}
+    linked = {device.number for each in groups for device in each.devices}
     files = [
-        LinkFile(_name(device, opened.inputs[device.input].path, number), device)
-        for number, device in enumerate(opened.devices)
-        if id(device) in linked
+        LinkFile(_name(device, opened.inputs[device.input].path, device.number), device)
+        for device in opened.devices
+        if device.number in linked
     ]
     return LinkPlan(
         llvm=llvm,

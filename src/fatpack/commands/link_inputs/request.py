@@ -74,12 +74,12 @@ def link_inputs(
         paths = write_link_plan(
             made, folder, manifest, force=overwrite, inputs=opened.views, any_size=max_output is not None
         )
-        by_device = {id(each.device): path for each, path in zip(made.files, paths[:-1], strict=True)}
+        by_device = {each.device.number: path for each, path in zip(made.files, paths[:-1], strict=True)}
         return [
             LinkGroup(
                 Target(each.target.triple, each.target.arch),
                 each.offloads,
-                tuple(by_device[id(device)] for device in each.devices),
+                tuple(by_device[device.number] for device in each.devices),
                 all(is_bitcode(device.image.data) for device in each.devices),
             )
             for each in made.groups

@@ -29,7 +29,7 @@ def link_record(plan: LinkPlan) -> dict[str, Any]:
     found = FindingList()
     found.extend(plan.findings)
     unlisted = unlisted_records(found)
-    names = {id(each.device): each.name for each in plan.files}
+    names = {each.device.number: each.name for each in plan.files}
     return {
         "schema": SCHEMA,
         "llvm": plan.llvm,
@@ -51,7 +51,7 @@ def _group(group: ImageGroup, names: Mapping[int, str]) -> dict[str, Any]:
         "arch": group.target.arch,
         "offloads": list(group.offloads),
         "bitcode_only": all(is_bitcode(each.image.data) for each in group.devices),
-        "files": [names[id(each)] for each in group.devices],
+        "files": [names[each.number] for each in group.devices],
         **({"refusal": group.refusal} if group.refusal else {}),
     }
 

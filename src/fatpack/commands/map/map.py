@@ -224,7 +224,8 @@ def _refuse_twice(
     meant: EditSelection, made: Sequence[MappedImage], changes: dict[int, tuple[Image, ...]], *, accept_mismatch: bool
 ) -> None:
     """Raise UsageError for two images of one target in a container, where there are more of them than before."""
-    for found in {id(item.job.found): item.job.found for item in made}.values():
+    containers = {item.job.position.partition(".")[0]: item.job.found for item in made}
+    for number, found in containers.items():
         if accept_mismatch and found.format not in _BY_TARGET:
             continue
         before = Counter(_key(found.format, image.as_stored) for image in found.images)
@@ -236,7 +237,7 @@ def _refuse_twice(
                 name = image.target.spelling or image.target.canonical
                 given = cli_or_api("--set-arch and --set-triple", "ImageFile(…, triple=…, arch=…)")
                 raise UsageError(
-                    f"{meant.titles.get(id(found), '')}there would be {now[key]} images for {name} in one container",
+                    f"{meant.titles[int(number)]}there would be {now[key]} images for {name} in one container",
                     hint=f"say what the new ones are for with {given}, or put them in the place of the old ones",
                     chain=meant.whole.view.chain,
                 )
@@ -419,7 +420,7 @@ def list_jobs(
     rows: Sequence[tuple[str, FoundContainer, FoundImage]],
     items: Sequence[FoundContainer | Finding],
     selector: Selector,
-    titles: dict[int, str],
+    titles: Sequence[str],
     path: str,
 ) -> list[MapJob]:
     """Return a job for each selected image of the ``items`` of a file.
@@ -430,7 +431,13 @@ def list_jobs(
     is_said = bool(selector.offload or selector.id) or None not in (selector.container, selector.index)
     numbers = {position: number for number, (position, _, _) in enumerate(with_positions(items))}
     jobs = [
-        MapJob(numbers[position], position, found, image, titles.get(id(found), "") + describe_image(position, image))
+        MapJob(
+            numbers[position],
+            position,
+            found,
+            image,
+            (titles[int(position.partition(".")[0])] if titles else "") + describe_image(position, image),
+        )
         for position, found, image in rows
         if is_said or image.target.offload != "host"
     ]

@@ -274,7 +274,7 @@ def _keep(request: MapRequest, words: CommandTemplate, place: Location) -> int:
         there = available_values(items, request.selector)
         print_stderr(f"fatpack: {request.path}: no image{asked}{'; ' if there else ''}{there}", quiet=request.quiet)
         return worst_exit_code((FINDINGS, code))
-    jobs = list_jobs(rows, items, request.selector, {}, request.path)
+    jobs = list_jobs(rows, items, request.selector, (), request.path)
     with MapRun(jobs, words, count=request.jobs) as mapping:
         made = _run(request, words, mapping, jobs)
         if request.directory is not None:

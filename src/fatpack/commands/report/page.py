@@ -535,9 +535,10 @@ class _ListedNames:
     def __init__(self, libraries: Sequence[KernelCoverage]) -> None:
         self._room = _MOST_CHARACTERS
         self.shown = 0
-        self._of: dict[int, list[str]] = {}
-        rows = [row for item in libraries for row in item.patterns]
-        for row in sorted(rows, key=lambda row: (not row.holes, row.count)):
+        # A pattern is known by its library and its cells: no two of a library have the same.
+        self._of: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        rows = [(item, row) for item in libraries for row in item.patterns]
+        for item, row in sorted(rows, key=lambda pair: (not pair[1].holes, pair[1].count)):
             taken = []
             for whole in row.names:
                 text = whole if len(whole) <= _MAX_NAME_LENGTH else f"{whole[:_MAX_NAME_LENGTH]}…"
@@ -546,10 +547,10 @@ class _ListedNames:
                     break
                 taken.append(text)
             self.shown += len(taken)
-            self._of[id(row)] = taken
+            self._of[item.path, row.cells] = taken
 
-    def of(self, row: CoveragePattern) -> list[str]:
-        return self._of[id(row)]
+    def of(self, item: KernelCoverage, row: CoveragePattern) -> list[str]:
+        return self._of[item.path, row.cells]
 
 
 def coverage_section(overview: ReportResult) -> Markup | None:
@@ -622,7 +623,7 @@ def _rows(row: CoveragePattern, item: KernelCoverage, names: _ListedNames) -> li
         return [
             element("tr", element("td", name_element(text), colspan=2), *cells, class_=class_) for text in row.names
         ]
-    listed = names.of(row)
+    listed = names.of(item, row)
     more = f"\n… and {row.count - len(listed):,} more" if len(listed) < row.count else ""
     # One text, not an element for each name: a browser lays out 20,000 lines only when they are opened.
     lines = Markup("\n".join(map(escape_markup, listed))) if listed else Markup("")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fatpack.edit.selection import EditSelection
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
-    from fatpack.scanner import FoundContainer, FoundImage
+    from fatpack.scanner import FoundImage
     from fatpack.selectors.select import Selector
 
 
@@ -54,8 +54,8 @@ def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) 
     if is_linked_program(host):
         return _of_linked(host, selector, allow_empty)
     meant = select_for_edit(host, selector, "remove")
-    removed = [meant.titles[id(found)] + _words(where, image) for where, found, image in meant.images]
-    notes = [meant.titles[id(found)] + text for found, text in _hosts_alone(meant)]
+    removed = [meant.title(where) + _words(where, image) for where, _, image in meant.images]
+    notes = list(_hosts_alone(meant))
     left = rewrite(meant, {id(image): () for _, _, image in meant.images}, allow_empty=allow_empty)
     return ImageRemoval(
         tuple(left),
@@ -73,7 +73,7 @@ def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemova
     from fatpack.commands.slim.result import verifier_for
 
     slimmed = plan_slim(host, SlimOptions(selector=selector, allow_empty=allow_empty))
-    items = list({id(row.found): row.found for row in (*slimmed.kept, *slimmed.dropped)}.values())
+    items = list({row.number: row.found for row in (*slimmed.kept, *slimmed.dropped)}.values())
     return ImageRemoval(
         slimmed.pieces,
         tuple(describe_image(row.position, row.image) for row in slimmed.dropped),
@@ -91,12 +91,12 @@ def _words(position: str, image: FoundImage) -> str:
     return f"{position} the marker of the host, which stays" if is_marker else describe_image(position, image)
 
 
-def _hosts_alone(meant: EditSelection) -> Iterator[tuple[FoundContainer, str]]:
-    """Yield the containers that keep an image for their host and nothing else, each once, with words about it."""
-    gone = {id(image) for _, _, image in meant.images}
-    for position, found in {id(found): (position, found) for position, found, _ in meant.images}.values():
-        left = [image.as_stored for image in found.images if id(image) not in gone]
+def _hosts_alone(meant: EditSelection) -> Iterator[str]:
+    """Yield a note about each container that keeps an image for its host and nothing else."""
+    gone = {position for position, _, _ in meant.images}
+    for number, found in {position.partition(".")[0]: found for position, found, _ in meant.images}.items():
+        left = [image.as_stored for index, image in enumerate(found.images) if f"{number}.{index}" not in gone]
         if left and all(image.target.offload == "host" for image in left):
-            number = position.partition(".")[0]
             ids = ", ".join(image.attrs.get("id") or image.target.triple for image in left)
-            yield found, f"container {number} has no device code left, only the image for its host ({ids})"
+            title = meant.titles[int(number)]
+            yield f"{title}container {number} has no device code left, only the image for its host ({ids})"
