@@ -1,4 +1,4 @@
-"""Files put together from parts of an old one."""
+"""Files assembled from parts of an old one."""
 
 from __future__ import annotations
 

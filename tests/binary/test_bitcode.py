@@ -1,4 +1,4 @@
-"""Which symbols of bitcode an archive lists: from LLVM's table, and from the modules where there is none."""
+"""Symbols of bitcode in archives: from LLVM's table, and from the modules if there is none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def blob(stream: Stream, block: int, data: bytes) -> None:
 
 
 class Names:
-    """A string table in the making."""
+    """Builds a string table."""
 
     def __init__(self) -> None:
         self.text = b""

@@ -1,4 +1,4 @@
-"""Which symbols of COFF files an archive lists."""
+"""Symbols of COFF files in archives."""
 
 from __future__ import annotations
 

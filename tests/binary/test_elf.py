@@ -1,4 +1,4 @@
-"""Which symbols of ELF files an archive lists."""
+"""Symbols of ELF files in archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merged tables of strings: their order, what is stored once, and what overlapping names may cost."""
+"""Merged tables of strings: their order, shared tails, and the cost of overlapping names."""
 
 from __future__ import annotations
 

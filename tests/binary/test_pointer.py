@@ -1,4 +1,4 @@
-"""What pointers lead to: through relocations of objects and libraries, and in place."""
+"""Targets of pointers: through relocations of objects and libraries, and in place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def view_of(data: bytes) -> View:
 
 
 def followed(data: bytes, host: str, index: int, offsets: list[int]) -> list[Pointer]:
-    """Return what pointers in the section of that number lead to."""
+    """Return the targets of pointers in the section of that number."""
     view = view_of(data)
     start, end, name, _ = next(row for row in binary.sections(host, view) if row[3] == index)
     return open_pointers(view, host).pointers(CodeSection(view.slice(start, end - start, name), name, index), offsets)

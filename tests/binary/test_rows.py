@@ -1,4 +1,4 @@
-"""Names for the places in rows agree with the layouts that the rows come from."""
+"""Names for the columns of rows agree with the layouts of the rows."""
 
 from __future__ import annotations
 

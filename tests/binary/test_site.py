@@ -1,4 +1,4 @@
-"""Places in hosts: what edits name them by."""
+"""Code sections: the numbers by which edits address them."""
 
 from __future__ import annotations
 

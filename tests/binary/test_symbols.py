@@ -1,4 +1,4 @@
-"""Files that an archive lists nothing of, and files whose symbols are not read."""
+"""Files without symbols in archives, and files whose symbols are not supported."""
 
 from __future__ import annotations
 

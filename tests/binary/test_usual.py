@@ -1,4 +1,4 @@
-"""Which sections hosts have anyway, and which are searched because their names say nothing."""
+"""Known sections of hosts, and unknown sections, which are searched."""
 
 from __future__ import annotations
 

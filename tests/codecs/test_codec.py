@@ -1,4 +1,4 @@
-"""Codecs: what comes out is exactly what was promised, or an error says why."""
+"""Codecs: the output has exactly the expected size, or an error gives the reason."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_lz4_frame_is_one_stream() -> None:
 
 
 def test_an_lz4_block_cannot_hold_more_than_255_times_its_size() -> None:
-    """Its decoder allocates what the caller says: the block itself is the only witness."""
+    """Its decoder allocates the size that the caller passes: only the block itself limits it."""
     with pytest.raises(BadValue, match="its 12 bytes cannot hold 4000000"):
         inflate(bytes(12), "lz4", 4_000_000)
 

@@ -1,4 +1,4 @@
-"""The beginning of an LZ4 block, by its own rules, against what the library inflates whole."""
+"""The beginning of an LZ4 block, decoded here, compared with the whole block from the library."""
 
 from __future__ import annotations
 

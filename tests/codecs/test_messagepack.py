@@ -1,4 +1,4 @@
-"""MessagePack: every type of the specification, and bytes that are none."""
+"""MessagePack: every type of the specification, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START = 0x40
 
 
 def reader(data: bytes) -> MessagePackReader:
-    """Return a reader of bytes that lie somewhere in a file, with others after them."""
+    """Return a reader of bytes inside a file, with others after them."""
     return MessagePackReader(BytesSource(bytes(START) + data + b"\x01" * 64).view().slice(START, len(data)), "note")
 
 
@@ -149,7 +149,7 @@ def test_a_claimed_count_costs_nothing() -> None:
             found.skip()
 
 
-#: a value of every kind, with others inside where it has any
+#: a value of every kind, with nested values if it can have any
 VALUES = [
     *(bytes((first,)) for first in (0x00, 0x7F, 0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xC3, 0xE0, 0xFF)),
     b"\x82\xa1a\x05\x92\xc0\xc3\xca1234",

@@ -157,7 +157,7 @@ def test_closing_ends_the_thread() -> None:
 
 
 def test_the_thread_that_reads_ahead_may_close_what_it_reads_for() -> None:
-    """As its garbage collection does with a source that nobody uses any more."""
+    """Its garbage collection may close an unused source."""
     taken, closed = threading.Event(), threading.Event()
 
     def items() -> Iterator[int]:

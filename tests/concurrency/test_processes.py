@@ -1,6 +1,6 @@
-"""Workers that are forks: results in order, and what they cannot give is left to the caller.
+"""Forked workers: results in order, and missing results are left to the caller.
 
-Forks are not made beside threads, which pytest may have: each test is a program of its own.
+A process with threads is not forked, and pytest may have some: each test is a program of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_alone():
 
 
 def answer(program: str) -> Any:
-    """Return what a program prints, as JSON."""
+    """Return the JSON that a program prints."""
     done = subprocess.run(
         [sys.executable, "-c", START + program], env=ENVIRONMENT, capture_output=True, text=True, timeout=60
     )
@@ -212,6 +212,6 @@ def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     assert process.stdout.read(1) == b"+"
     time.sleep(0.1)
     process.send_signal(number)
-    # The pipe ends when nobody has it any more: no worker is left.
+    # The pipe ends when all its writers are gone: no worker is left.
     process.communicate(timeout=30)
     assert process.returncode == 128 + number

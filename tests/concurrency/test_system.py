@@ -1,6 +1,6 @@
-"""What systems differ in, without the system: POSIX's calls are taken away, and what is read and written is the same.
+"""Windows without Windows: POSIX's calls are removed, and files are read and written the same.
 
-What a real Windows does with it: ``tests/repository_tools/test_windows.py``.
+``tests/repository_tools/test_windows.py`` runs on a real Windows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fatpack.io.atomic_write import read_file_metadata, write_file
 from fatpack.io.open import open_source
 from fatpack.main import main
 
-#: What Windows' os has not, of all that is called below src/fatpack.
+#: Functions called below src/fatpack that Windows' ``os`` does not have.
 MISSING = ("copy_file_range", "fchmod", "pread", "preadv", "pwrite", "posix_spawn", "statvfs", "listxattr", "killpg")
 
 
@@ -38,7 +38,7 @@ def without_posix(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse to rename over files that this process has open, and to take their names away, as Windows does."""
+    """Refuse to rename over files that this process has open, and to remove their names, like Windows."""
 
     def is_open(path: str) -> bool:
         return any(os.path.realpath(entry) == os.path.realpath(path) for entry in Path("/proc/self/fd").iterdir())

@@ -1,4 +1,4 @@
-"""The errors that formats share, and what their doors say of containers that nobody read."""
+"""The errors that formats share, and their refusals of containers that were not read."""
 
 from __future__ import annotations
 

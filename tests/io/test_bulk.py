@@ -1,4 +1,4 @@
-"""Many files at once: the same files as one by one, errors in their places, memory bounded."""
+"""Writing many files at once: the same files as one by one, errors in their places, memory bounded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Peak:
     def __init__(self) -> None:
         self.now = self.most = self.running = self.most_running = 0
         self.lock = threading.Lock()
-        #: set once two were inflated at the same time
+        #: set when two were inflated at the same time
         self.met = threading.Event()
 
     def change(self, size: int) -> None:
@@ -37,7 +37,7 @@ class Peak:
 
 
 def inflated(content: bytes, peak: Peak, delay: float = 0.002) -> View:
-    """An image that takes its size in memory from when it is inflated until it is written.
+    """An image that uses its size in memory from inflation until it is written.
 
     That takes ``delay`` seconds, unless two of them have been in memory at once.
     """

@@ -1,4 +1,4 @@
-"""Every system call of a command fails, is cut short, or is its last: the old file or the new one is there, whole."""
+"""Every system call of a command fails, is cut short, or is its last: then the old or the new file is there, whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fatpack.errors import FormatError
 from fatpack.io.open import open_source
 from fatpack.main import main
 
-#: The command line; every host is taken for a large one, so that an edit in place grows it.
+#: The command line; every host counts as a large one, so that an edit in place grows it.
 MAIN = """
 import sys
 from fatpack.edit import editor
@@ -30,7 +30,7 @@ sys.exit(main())
 WRITING = ("write", "pwrite", "pwrite64", "copy_file_range")
 READING = ("read", "pread", "pread64", "preadv", "preadv64")
 
-#: call → what it may fail with
+#: call → its possible errors
 ERRORS = {
     **dict.fromkeys(WRITING, (errno.ENOSPC, errno.EIO, errno.EINTR)),
     **dict.fromkeys(READING, (errno.EIO, errno.EINTR)),
@@ -114,7 +114,7 @@ def run(folder: Path, case: Case, preload: Path, **fault: object) -> subprocess.
 
 
 def faults(calls: list[str]) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the number of a call with what happens to it."""
+    """Yield the number of a call with its fault."""
     for number, name in enumerate(calls):
         for error in ERRORS.get(name, (errno.EIO,)):
             yield number, {"errno": error}
@@ -159,7 +159,7 @@ def test_whatever_a_call_does_the_old_file_or_the_new_one_is_there(tmp_path: Pat
         failures += done.returncode != 0
         if done.returncode == 0:
             assert contents(folder, case) == new, what
-        elif name != "batch":  # which says what its original says
+        elif name != "batch":  # with the words of its original
             assert done.returncode == 5, what
             assert done.stderr.count("\n") == 1, what
     assert failures > 5
@@ -198,7 +198,7 @@ def test_a_file_that_is_replaced_is_read_as_it_was_opened(tmp_path: Path) -> Non
     with open_source(path) as source:
         os.replace(other, path)
         assert source.view().tobytes() == b"x" * 100_000
-    # One that is closed between uses would be another file when it is opened again.
+    # A file that is closed between uses would be another one when it is opened again.
     other.write_bytes(b"z" * 100_000)
     with open_source(path, may_close=True) as source:
         assert source.view().read(0, 1) == b"y"

@@ -1,4 +1,4 @@
-"""File objects: those with a descriptor of their own, those that seek, those that only read, and those that inflate."""
+"""File objects: with a descriptor, seekable, read-only, and decompressing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that nobody else can enter, and what counts as the output of a program."""
+"""A folder that no other user can enter, and the rules for the output of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that are read by ranges: how much is asked for, and what happens where the source does not keep its word."""
+"""Sources that are read by ranges: the number and size of requests, and sources that return wrong bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = bytes(range(251)) * 4000
 
 
 class Counted:
-    """Bytes that note what is asked for."""
+    """Bytes that record the requests."""
 
     name = "counted"
 
@@ -33,7 +33,7 @@ class Counted:
         return self.data[offset : offset + size]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a failure
 @given(st.lists(st.tuples(st.integers(0, len(DATA)), st.integers(0, BULK + PAGE)), max_size=30))
 def test_pages_never_show(places: list[tuple[int, int]]) -> None:
     view = open_source(Counted(DATA)).view()
@@ -99,7 +99,7 @@ def test_images_come_in_bounded_pieces_and_are_not_kept() -> None:
 
 
 def test_listing_half_a_gigabyte_reads_a_twentieth_of_it_in_two_hundred_requests(tmp_path: Path) -> None:
-    """These are bounds for the shape: each container that lies alone takes a request, and a page."""
+    """These are bounds for this layout: each isolated container takes a request, and a page."""
     write_large_library(tmp_path / "x.so")
     asked: list[int] = []
     with (tmp_path / "x.so").open("rb", buffering=0) as file:
@@ -122,7 +122,7 @@ def test_listing_half_a_gigabyte_reads_a_twentieth_of_it_in_two_hundred_requests
 
 
 class Lying:
-    """A source that gives something else than what it was asked for, from some offset on."""
+    """A source that returns wrong results from some offset on."""
 
     name = "lying"
 

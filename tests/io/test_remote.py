@@ -1,4 +1,4 @@
-"""URLs: what servers and stores answer, and what is said where that is no file with ranges."""
+"""URLs: answers of servers and stores, and the errors if there is no file with ranges."""
 
 from __future__ import annotations
 

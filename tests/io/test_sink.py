@@ -1,4 +1,4 @@
-"""Output is whole or absent, and nothing else is touched."""
+"""Output is whole or absent, and no other file is changed."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_inflated_bytes_are_dropped_when_others_need_the_room_and_come_back(monk
     assert calls == [60, 40]  # both fit
     third.view().tobytes()
     second.view().tobytes()
-    assert calls == [60, 40, 41]  # only the oldest had to go
+    assert calls == [60, 40, 41]  # only the oldest was dropped
     assert first.view().tobytes() == bytes(60)
     assert calls == [60, 40, 41, 60]
 
@@ -234,7 +234,7 @@ def test_reading_once_inflates_without_keeping_anything() -> None:
         assert b"".join(source.view().read_once()) == b"0123456789"
         assert (calls, source.is_at_hand, origin._inflated) == ([name], False, None)
         assert source.read_once_size(0, 10) == 10
-        assert b"".join(source.view().slice(2, 3).read_once()) == b"234"  # a part: the whole is kept for the others
+        assert b"".join(source.view().slice(2, 3).read_once()) == b"234"  # a part: all is kept for other parts
         assert (calls, source.is_at_hand) == ([name, "whole"], True)
         assert b"".join(source.view().read_once()) == b"0123456789"
         assert len(calls) == 2

@@ -1,4 +1,4 @@
-"""Sources that inflate as they are read: a window is kept, going back starts again, damage stays where it is."""
+"""Sources that inflate while they are read: a window is kept, going back starts again, damage keeps its position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = random.Random(2).randbytes(1000)
 
 
 class Stream:
-    """A stream of pieces of 10 bytes that counts how often it was started and how much was taken."""
+    """A stream of pieces of 10 bytes that counts its starts and the bytes taken."""
 
     def __init__(self, data: bytes = DATA, damage: BadValue | None = None) -> None:
         self.data, self.damage = data, damage
@@ -40,7 +40,7 @@ def streamed(stream: Stream, size: int = len(DATA), origin: BytesSource | None =
 
 @pytest.fixture
 def _in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inflate ahead after three pieces, however many cores there are."""
+    """Inflate ahead after three pieces, with any number of cores."""
     monkeypatch.setattr("fatpack.io.inflated_buffer.thread_count", lambda: 2)
     monkeypatch.setattr("fatpack.io.inflated_buffer._ALONE", 30)
     monkeypatch.setattr("fatpack.io.inflated_buffer._AHEAD", 4)
@@ -128,7 +128,7 @@ def test_damage_is_met_where_it_is_and_not_inflated_again() -> None:
         source.release_buffers()
         with pytest.raises(BadValue, match="damaged"):
             source.read(499, 2)
-    assert stream.starts == 2  # once to read, once to meet the damage
+    assert stream.starts == 2  # once to read, once to reach the damage
     assert source.read(490, 10) == DATA[490:500]
 
 

@@ -1,4 +1,4 @@
-"""Files that have no name before they are complete: what ends a run leaves nothing, with or without such files."""
+"""Files without a name until they are complete: a run that is ended leaves nothing, with or without such files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fatpack.io.atomic_write import write_file
 
 @pytest.fixture(autouse=True)
 def at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test see what another one found out about the system."""
+    """Reset what another test has found out about the system."""
     monkeypatch.setattr(atomic_write, "_works", bool(atomic_write._TMPFILE))
 
 
@@ -31,7 +31,7 @@ def needed(tmp_path: Path) -> None:
 
 
 def seen(folder: Path, found: list[list[str]]) -> Iterator[bytes]:
-    """Yield a file in two pieces, and note what is in the folder meanwhile."""
+    """Yield a file in two pieces, and record the contents of the folder meanwhile."""
     yield b"one, "
     found.append(os.listdir(folder))
     yield b"two"
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_named_later_goes_by_a_temporary_name(
         assert (tmp_path / name).read_bytes() == b"content"
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
-    # What the first file showed holds for the second.
+    # The result for the first file applies to the second.
     assert len(refused) <= 1
 
 

@@ -1,4 +1,4 @@
-"""Pieces of every kind come out in order, however they are copied."""
+"""Pieces of every kind are written in order, by every way of copying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single files that are compressed: what they are called, and what may stand around them."""
+"""Single compressed files: their names, and the bytes around them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_damage_is_an_error_with_a_place(method: str) -> None:
     packed = bytearray(build.COMPRESSORS[method](CONTENT))
     packed[len(packed) // 2] ^= 0x55
     if method == "lz4":
-        return  # without a checksum of the content nobody can tell
+        return  # without a checksum of the content damage cannot be detected
     with pytest.raises(FormatError) as caught:
         source(bytes(packed)).view()
     assert caught.value.offset is not None

@@ -1,4 +1,4 @@
-"""A member that is inflated as far as somebody reads, where that fails."""
+"""Errors of members that are inflated on demand."""
 
 from __future__ import annotations
 

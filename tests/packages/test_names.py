@@ -1,4 +1,4 @@
-"""Which names of files go through links that lead out, and what remembering the links costs."""
+"""Names of files through links that lead out, and the memory for such links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages of distributions: what rpmbuild and dpkg-deb write is what rpm and dpkg-deb list."""
+"""Packages of rpmbuild and dpkg-deb: the same listing as from rpm and dpkg-deb."""
 
 from __future__ import annotations
 

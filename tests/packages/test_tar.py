@@ -1,4 +1,4 @@
-"""What a tar archive may do to its readers, and what is said about it."""
+"""Hostile and damaged tar archives, and the findings about them."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_sizes_that_no_file_has_end_the_archive(size: bytes) -> None:
 @pytest.mark.parametrize("size", [-512, -1, 1 << 63, 1 << 64])
 @pytest.mark.parametrize("before", [0, 1])
 def test_sizes_that_no_file_can_have_are_damage(before: int, size: int, pack: build.Compressor) -> None:
-    """tarfile ends an archive there, or passes over the file, in versions that check sizes."""
+    """tarfile ends an archive there, or skips the file, in versions that check sizes."""
     header = tarfile.TarInfo("x.so")
     header.pax_headers = {"size": str(size)}
     data = header.tobuf(tarfile.PAX_FORMAT) + CONTENT + bytes(-len(CONTENT) % BLOCK)
@@ -225,7 +225,7 @@ def test_sizes_that_no_file_can_have_are_damage(before: int, size: int, pack: bu
 
 
 def test_a_header_that_adds_up_and_is_none_to_tarfile_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions of tarfile differ in what they refuse."""
+    """Versions of tarfile differ in their refusals."""
 
     def refused(*_: object) -> None:
         raise tarfile.InvalidHeaderError("invalid offset")

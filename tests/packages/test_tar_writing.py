@@ -1,4 +1,4 @@
-"""Tar archives with files exchanged: tarfile, GNU tar and bsdtar find the rest as it was."""
+"""Tar archives with replaced files: tarfile, GNU tar and bsdtar find the others unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a zip archive may do to its readers, and what is said about it."""
+"""Hostile and damaged zip archives, and the findings about them."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_names_are_read_as_they_were_written() -> None:
 
 
 def many(count: int) -> bytes:
-    """Return an archive of empty files, put together without zipfile, which needs minutes and gigabytes for them."""
+    """Return an archive of empty files, made without zipfile, which needs minutes and gigabytes for them."""
     local = LOCAL.pack(b"PK\3\4", 20, 0, 0, 0, 0, 0, 0, 0, 8, 0)
     head = b"".join(local + b"%08x" % number for number in range(count))
     entries = [
@@ -251,14 +251,14 @@ def test_a_large_directory_takes_little_memory(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", program, tmp_path / "x.zip"], capture_output=True, check=True)
         found, taken[count] = map(int, done.stdout.split())
         assert found == count
-    # eight bytes for each place, and for each name in a table that is at least half empty
+    # eight bytes for each offset, and for each name in a table that is at least half empty
     assert taken[100_000] - taken[1000] < 8 << 10
 
 
 def test_a_listing_reads_the_end_only() -> None:
     data = build.zipped({f"pkg/{number}.py": b"x" * 100 for number in range(100)} | {"large": bytes(100)})
     large = build.zipped({"large": b"\1" * (4 << 20)}, zipfile.ZIP_STORED)
-    large = large[: directory_at(large)] + data  # as if it was one archive: offsets count from its directory
+    large = large[: directory_at(large)] + data  # as one archive: offsets count from its directory
     asked = []
 
     class Watched:
@@ -321,7 +321,7 @@ def test_what_fills_a_piece_when_the_input_is_used_up_goes_on(size: int) -> None
 
 
 def wide(name: str, size: int, at: int) -> bytes:
-    """Return an archive of one file, whose size and place are those of Zip64."""
+    """Return an archive of one file, whose size and offset are in Zip64's extra field."""
     into = io.BytesIO()
     with zipfile.ZipFile(into, "w") as archive:
         archive.writestr(name, CONTENT)

@@ -1,4 +1,4 @@
-"""Zip archives with files exchanged: other readers find the rest as it was, and a wrong writer would be found out."""
+"""Zip archives with replaced files: other readers find the others unchanged, and a wrong writer would be detected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new(content: bytes = NEW, *, deflates: bool = True) -> ZipChange:
 
 
 def rewritten(data: bytes, changes: dict[int, ZipChange]) -> bytes:
-    """Return an archive with changes, after the proof that goes with it."""
+    """Return an archive with changes, after the check that belongs to it."""
     before = build.view_of(data)
     pieces = exchange_entries(before, changes)
     verify_zip_change(before, PiecesSource(pieces).view(), changes)
@@ -139,7 +139,7 @@ def test_what_lies_between_files_is_kept() -> None:
     at = data.index(b"PK\3\4", 4)
     gap = b"nobody's"
     data = data[:at] + gap + data[at:]
-    # Offsets after the gap, by hand: that of b in the directory, and of the directory.
+    # Offsets after the gap, set by hand: that of b in the directory, and of the directory.
     edited = bytearray(data)
     second = data.rindex(b"PK\1\2")
     struct.pack_into("<I", edited, second + 42, at + len(gap))
@@ -180,7 +180,7 @@ def test_sizes_behind_the_data_that_are_none_are_named() -> None:
 
 
 def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    # What is full at 4 GiB is full at 64 KiB here: the same branches without files of that size.
+    # The limit of 4 GiB is 64 KiB here: the same branches without files of that size.
     data = build.zipped({"a": b"x", "b": b"y"})
     change = {0: ZipChange(pack_content([os.urandom(70000)], deflates=False))}
     for module in (writer,):

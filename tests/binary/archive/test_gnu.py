@@ -1,4 +1,4 @@
-"""Archives made of files: names, tables and padding, from the documents."""
+"""Archives made of files: names, tables and padding, by the documentation."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_far_members_need_a_table_of_64_bit_offsets(monkeypatch: pytest.MonkeyPa
 
 
 class _Endless(BytesSource):
-    """Claims to be large, and fails when anything but its head is read."""
+    """Claims to be large, and fails if anything except its head is read."""
 
     def __init__(self, size: int) -> None:
         super().__init__(bytes(64))

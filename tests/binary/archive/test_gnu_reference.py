@@ -1,4 +1,4 @@
-"""Archives that we build against those that llvm-ar 22 builds of the same files, byte for byte."""
+"""Our archives compared byte for byte with llvm-ar 22's archives of the same files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fatpack.testing.helpers import join_pieces
 
 pytestmark = pytest.mark.reference
 
-#: Everything that may or may not be a symbol: common, weak, hidden, local, undefined, aliased, in a section of its own
+#: Definitions and references of all kinds: common, weak, hidden, local, undefined, aliased, in a section of its own
 C = """
 int global = 1; static int local; int common; extern int elsewhere; int *uses = &local;
 __attribute__((weak)) int weak(void) { return elsewhere; }
@@ -85,7 +85,7 @@ def _compile(folder: Path, name: str) -> None:
 
 
 def _bitcode(folder: Path) -> None:
-    """Write bitcode that LLVM's tools leave without a table of symbols, in wrappers, padded, and damaged."""
+    """Write bitcode for which LLVM's tools make no table of symbols, in wrappers, padded, and damaged."""
     for number, names in enumerate([("cxx.bc", "thin.bc", "alias.bc"), ("i686-pc-windows-msvc.bc",), ("darwin.bc",)]):
         run("llvm-cat", "-b", "-o", f"joined{number}.bc", *names, cwd=folder)
     data = (folder / f"{DEVICE}.bc").read_bytes()
@@ -141,7 +141,7 @@ def theirs(folder: Path, names: Sequence[str], **environment: str) -> bytes:
 
 
 def ours(folder: Path, names: Sequence[str]) -> bytes:
-    """Return what we build of the files; members are called by their base names, as llvm-ar does."""
+    """Return our archive of the files; members have their base names, as with llvm-ar."""
     sources = [open_source(folder / name, may_close=True) for name in names]
     pieces = archive.build_archive(
         [(os.path.basename(name).encode(), source.view()) for name, source in zip(names, sources, strict=True)]
@@ -219,7 +219,7 @@ def test_what_llvm_refuses_is_refused(files: Path, tmp_path: Path, name: str, da
 
 
 def test_symbols_of_assembly_that_no_table_lists_are_left_out(files: Path) -> None:
-    """The documented difference: what llvm-as writes has no table, and we read no assembly."""
+    """The documented difference: llvm-as writes no table, and we read no assembly."""
     run("llvm-dis", "assembly.bc", "-o", "assembly.ll", cwd=files)
     run("llvm-as", "assembly.ll", "-o", "without-table", cwd=files)
     data = ours(files, ["without-table"])

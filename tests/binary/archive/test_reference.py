@@ -1,4 +1,4 @@
-"""Archives made by llvm-ar and GNU ar, and archives that they make of what we changed."""
+"""Archives made by llvm-ar and GNU ar, before and after our changes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_members_of_a_flattened_regular_archive_are_found_through_gnu_ars_thin_o
 
 
 # llvm-ar pads every member of a Darwin archive to a multiple of 8, fatpack only Mach-O files: a tail of padding would
-# be rubbish after an ELF file. So Darwin archives are compared where nothing needs padding.
+# be rubbish after an ELF file. So Darwin archives are compared for files that need no padding.
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("flavour", "grow"),

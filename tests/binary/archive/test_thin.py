@@ -1,4 +1,4 @@
-"""Thin archives: their files are opened beside them, and nothing else is."""
+"""Thin archives: only files in the archive's folder are opened."""
 
 from __future__ import annotations
 

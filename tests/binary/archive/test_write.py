@@ -1,4 +1,4 @@
-"""Rewriting archives: contents exchanged, offsets in symbol tables carried along, everything else kept."""
+"""Rewriting archives: contents replaced, offsets in symbol tables updated, everything else kept."""
 
 from __future__ import annotations
 

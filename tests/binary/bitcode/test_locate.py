@@ -1,4 +1,4 @@
-"""Finding device code in bitcode: whatever bit it starts at, however it is packed, and whatever is damaged."""
+"""Finding device code in bitcode: at every bit, in every packing, and in damaged files."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_padding_behind_the_stream_is_fine() -> None:
 def test_a_damaged_module_does_not_hide_the_next() -> None:
     out = Stream()
     out.enter(MODULE, 3)
-    out.fixed(7, 3)  # an abbreviation that nobody defined
+    out.fixed(7, 3)  # an undefined abbreviation
     out.align()
     out.leave()
     data = module([Global(1, 0)], [(STRING, CONTAINER)], stream=out).bytes()
@@ -296,7 +296,7 @@ def test_device_code_before_the_damage_is_listed() -> None:
     out.record(7, [0, 0, 0, 3, 4, 9, 4, 1])
     out.enter(CONSTANTS, 4)
     out.record(STRING, list(CONTAINER))
-    out.fixed(9, 4)  # an abbreviation that nobody defined
+    out.fixed(9, 4)  # an undefined abbreviation
     out.align()
     out.leave()
     out.leave()

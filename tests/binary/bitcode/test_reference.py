@@ -1,4 +1,4 @@
-"""Bitcode of clang, and the device code that LLVM's own tool takes out of it."""
+"""Bitcode of clang, and the device code that LLVM's own tool extracts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def found(path: Path) -> list[bytes]:
 
 
 def extracted(path: Path, number: int) -> bytes:
-    """Return what LLVM's tool extracts for the architecture of a container."""
+    """Return the image that LLVM's tool extracts for the architecture of a container."""
     out = path.with_name("extracted")
     out.unlink(missing_ok=True)
     run("llvm-offload-binary", path, f"--image=file={out},arch=sm_{80 + number}")

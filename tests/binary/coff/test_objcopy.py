@@ -1,6 +1,6 @@
-"""Sections added to and taken out of COFF files as llvm-objcopy does it: what changes, and what is refused.
+"""Sections added to and removed from COFF files like with llvm-objcopy: changes and refusals.
 
-``test_objcopy_reference`` compares every byte with the tool; here is what must hold without it.
+``test_objcopy_reference`` compares every byte with the tool; these tests do without it.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def test_every_cut_and_every_flipped_byte_gives_a_result_or_an_error(data: bytes
             except FatpackError as error:
                 assert str(error)
                 continue
-            # Uninitialised data may be as large as it says, but not in memory.
+            # Uninitialised data may have any stated size, but not in memory.
             assert sum(map(len, pieces)) < 1 << 32
 
 
@@ -221,7 +221,7 @@ def test_contents_are_passed_on_unread() -> None:
 
 
 def test_a_large_host_takes_little_memory(tmp_path: Path) -> None:
-    """A sparse file of half a gigabyte: its one large section is passed on as a range of the file."""
+    """A sparse file of half a gigabyte: its one large section is copied as a range of the file."""
     size = 1 << 29
     data = build([DATA, Section(b".large", b"x")], None)
     data = data[:76] + struct.pack("<II", size, 4096) + data[84:]

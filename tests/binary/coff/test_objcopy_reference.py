@@ -1,4 +1,4 @@
-"""COFF files with sections added and removed, against llvm-objcopy: every byte, and every refusal in its words."""
+"""COFF files with sections added and removed, compared with llvm-objcopy: every byte, and every message."""
 
 from __future__ import annotations
 
@@ -113,7 +113,8 @@ def _objects_of_clang(target: str, cases: Iterable[tuple[str, str]], tmp_path: P
             continue  # clang 22 does not compile exceptions for them
         path = compiled(tmp_path, target, options, language, f"{number}.obj")
         fat_and_slim(path)
-        # What others refer to is refused; removing from the middle changes the numbers of sections and symbols.
+        # Removing a section with references is refused; removing from the middle changes the numbers of sections and
+        # symbols.
         every_name(path, itertools.islice(names(path), number % 2, None, 2))
 
 
@@ -156,7 +157,7 @@ def test_classic_objects_become_big_when_they_do_not_fit(count: int, tmp_path: P
 
 
 def _high(folder: Path, sections: list[Section]) -> Path:
-    """Return an object whose symbol is in its last section, of a number that looks negative in 16 bits."""
+    """Return an object whose symbol is in its last section, whose number looks negative in 16 bits."""
     symbols = [Symbol(b".file", -2, 0, 103, [b"a.c"]), Symbol(b"high", len(sections) - 0x10000, 0, 3, [b"definition"])]
     symbols.append(Symbol(b"absolute", -1))
     sections = [*sections[:-1], sections[-1]._replace(relocations=[(0, 2, 1)])]
@@ -270,7 +271,7 @@ def test_an_object_without_symbols(tmp_path: Path) -> None:
 
 
 def test_headers_and_symbols_that_lie(tmp_path: Path) -> None:
-    """Small lies, one after the other: the same file, or a refusal on both sides."""
+    """Wrong fields, one after the other: the same file, or a refusal on both sides."""
     data = compiled(tmp_path, "x86_64-pc-windows-msvc", "-g -gcodeview").read_bytes()
     coff = header(data)
     lies = [(coff.table_offset + 40 * n + at, lie) for n in range(coff.section_count) for at, lie in SECTION_LIES]

@@ -1,4 +1,4 @@
-"""Recognising COFF objects, finding device code in them, and labelling their bytes."""
+"""Detecting COFF objects, finding device code in them, and labelling their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""COFF objects of real compilers, and what LLVM's tools and lief say about our edits of them."""
+"""COFF objects of real compilers, and our edits of them as read by LLVM's tools and lief."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def linked(path: Path) -> bytes:
 
 
 def edited(path: Path, pieces: Iterable[Piece], host: View) -> Path:
-    """Write an edit the way commands do: verified before it gets its name."""
+    """Write an edit like commands do: verified before it gets its name."""
     output = path.with_name("edited.obj")
     write_file(output, pieces, force=True, inputs=[host], verify=lambda after: coff.verify(host, after))
     return output
@@ -146,7 +146,7 @@ def test_replacing_what_clang_embedded(folder: Path, target: str) -> None:
         result = edited(path, coff.replace(host, site.index, [container(folder, 1)]), host)
     assert_accepted(result, [image(folder, 1)])
     assert linked(result) == linked(compiled(folder, target))
-    # A compiler that embeds the other container writes the very same object.
+    # A compiler that embeds the other container writes the same object.
     assert result.read_bytes() == compiled(folder, target, container=1).read_bytes()
 
 
@@ -267,7 +267,7 @@ def test_lief_reads_the_same_sections_before_and_behind_the_new_one(folder: Path
     import lief
 
     def content(path: Path) -> tuple[list[tuple[str, bytes, int]], list[str]]:
-        # lief's sections die with the binary they belong to, so it is held here.
+        # lief's sections die with their binary, so it is kept here.
         binary = lief.COFF.parse(str(path))
         sections = [
             # lief takes the contents of uninitialised sections from the start of the file.

@@ -1,4 +1,4 @@
-"""Editing COFF objects: what moves, what stays, and what is refused with which reason."""
+"""Editing COFF objects: moved and unchanged parts, and refusals with their reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The byte map: every byte has one label, in order, whatever the tables claim."""
+"""The byte map: every byte has one label, in order, even if tables are wrong."""
 
 from __future__ import annotations
 

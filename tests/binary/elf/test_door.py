@@ -1,4 +1,4 @@
-"""The face of the room: the whole door of an editable host, and nothing loaded before it is used."""
+"""The interface of an editable host is complete, and its modules are loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading headers and tables: every number that could lead outside the file is checked first."""
+"""Reading headers and tables: every number that could point outside the file is checked first."""
 
 from __future__ import annotations
 

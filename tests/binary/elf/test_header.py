@@ -1,4 +1,4 @@
-"""What all device ELFs share: how large the image is, and symbol tables that lie."""
+"""Device ELFs of all kinds: the size of the image, and wrong symbol tables."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def row(data: bytes, from_end: int) -> int:
     return len(data) - 64 * from_end
 
 
-#: what is damaged → (section header counted from the last, offset in it, struct code, value), error, words
+#: damaged field → (section header counted from the last, offset in it, struct code, value), error, words
 DAMAGES = {
     "table far away": ((2, 24, "<Q", 1 << 63), Truncated, "symbol table"),
     "huge table": ((2, 32, "<Q", 24 << 57), Truncated, "symbol table"),

@@ -1,4 +1,4 @@
-"""Damaged and lying files: every door gives a result or one of our errors, in bounded time and memory."""
+"""Damaged and hostile files: every function gives a result or one of our errors, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = int(os.environ.get("FATPACK_FUZZ", "1"))
 
 
 def small(bits: int, order: str) -> bytes:
-    """Return an object with everything the editors look at: symbols, relocations, a group, a wide index table."""
+    """Return an object with everything that the editors read: symbols, relocations, a group, a wide index table."""
     file = build.Elf(bits=bits, order=order, machine=build.AARCH64, segments=[(0, 40)])
     device = file.add(".llvm.offloading", b"D" * 12, type=build.OFFLOADING, flags=build.EXCLUDE, align=8)
     data = file.add(".data", bytes(12), flags=build.ALLOC, align=4)
@@ -38,7 +38,7 @@ def small(bits: int, order: str) -> bytes:
 
 
 def drop(data: bytes) -> None:
-    """Push a file through every door; anything but a result or a FatpackError fails the test."""
+    """Call every function with a file; anything except a result or a FatpackError fails the test."""
     view = build.as_view(data)
     elf.detect(view)
     for door in DOORS:
@@ -76,7 +76,7 @@ def _edit(edit: Callable[[build.View], list[object]]) -> Callable[[bytes], None]
 
 
 def _rewrite(edit: Callable[[build.View], list[object]]) -> Callable[[bytes], None]:
-    """Return the door of an edit that takes the file apart: nothing else checks what comes of it."""
+    """Return a rewrite, whose result is parsed; nothing else checks it."""
 
     def run(data: bytes) -> None:
         pieces = edit(build.as_view(data))
@@ -115,7 +115,7 @@ def test_every_truncation_gives_a_result_or_an_error(bits: int, order: str) -> N
 
 @each_kind
 def test_flipped_bytes_give_a_result_or_an_error(bits: int, order: str) -> None:
-    """Each kind of file with other bytes changed; the sweep tries all of them in all kinds."""
+    """Each kind of file has other bytes changed; the sweep tries all bytes in all kinds."""
     data = small(bits, order)
     for at in some(range(KINDS.index((bits, order)), len(data), len(KINDS))):
         drop(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
@@ -164,7 +164,7 @@ def test_rubbish_behind_the_identification_gives_a_result_or_an_error() -> None:
 
 
 class _Counting(BytesSource):
-    """A source that counts the bytes read from it: work that grows too fast shows there, on any machine."""
+    """A source that counts the bytes read from it: this shows too much work on any machine."""
 
     count = 0
 
@@ -174,7 +174,7 @@ class _Counting(BytesSource):
 
 
 def _bounded(work: Callable[[View], object], data: bytes, size: int) -> int:
-    """Do something with hostile bytes; check the peak of memory, and return how many bytes were read."""
+    """Run ``work`` on hostile bytes; check the peak of memory, and return how many bytes were read."""
     source = _Counting(data, "hostile.o")
     with TracedMemory() as memory, suppress(FatpackError):
         work(source.view())

@@ -1,4 +1,4 @@
-"""The byte layouts, held against the sizes of the gABI and against construct and pyelftools as second readers."""
+"""The byte layouts, compared with the sizes of the gABI and with construct and pyelftools as second readers."""
 
 from __future__ import annotations
 

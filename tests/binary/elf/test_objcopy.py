@@ -1,6 +1,6 @@
-"""Sections added to and taken out of ELF files as llvm-objcopy does it: what changes, and what is refused.
+"""Sections added to and removed from ELF files like with llvm-objcopy: changes and refusals.
 
-``test_objcopy_reference`` compares every byte with the tool; here is what must hold without it.
+``test_objcopy_reference`` compares every byte with the tool; these tests do without it.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ NUMBERS = st.integers(0, (1 << 64) - 1)
 ENTRIES = st.lists(st.tuples(NUMBERS, st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 32) - 1), NUMBERS))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine generates examples slowly
 @given(ENTRIES)
 def test_crel_is_read_as_it_is_written(entries: list[relocations.CrelEntry]) -> None:
     assert relocations.decode_crel(relocations.encode_crel(entries, 64), 64) == entries
@@ -295,7 +295,7 @@ def test_contents_are_passed_on_unread() -> None:
 
 
 def test_a_large_host_takes_little_memory(tmp_path: Path) -> None:
-    """A sparse file of a gigabyte: its one large section is passed on as a range of the file."""
+    """A sparse file of a gigabyte: its one large section is copied as a range of the file."""
     size = 1 << 30
     file = build.Elf()
     file.add(".text", b"\x90" * 64, flags=build.ALLOC | 4)

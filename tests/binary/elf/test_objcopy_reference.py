@@ -1,4 +1,4 @@
-"""ELF files with sections added and removed, against llvm-objcopy: every byte, and every refusal in its words."""
+"""ELF files with sections added and removed, compared with llvm-objcopy: every byte, and every message."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TARGETS = ["x86_64-linux-gnu", "i386-linux-gnu", "aarch64-linux-gnu", "riscv64-l
 TARGETS += ["s390x-linux-gnu", "mips64el-linux-gnuabi64"]
 MORE_TARGETS = ["aarch64_be-linux-gnu", "armv7-linux-gnueabi", "hexagon-unknown-elf", "loongarch64-linux-gnu"]
 MORE_TARGETS += ["mips-linux-gnu", "powerpc64le-linux-gnu", "riscv32-linux-gnu", "sparcv9-linux-gnu"]
-#: options → languages they are tried with
+#: options → languages to test them with
 OPTIONS = {
     "": "c c++",
     "-g -ffunction-sections -fdata-sections": "c c++",
@@ -77,7 +77,7 @@ def assembled(folder: Path, name: str, source: str, *options: str) -> Path:
 
 
 def described(folder: Path, name: str, yaml: str) -> Path:
-    """Return a file of a description in YAML; ``FileHeader`` and ``Sections`` come of themselves."""
+    """Return a file from a description in YAML; ``FileHeader`` and ``Sections`` are added."""
     path = folder / name
     command = [tool("yaml2obj"), "-", "-o", str(path)]
     text = "--- !ELF\nFileHeader: {Class: ELFCLASS64, Data: ELFDATA2LSB, Type: ET_REL, Machine: EM_X86_64}\n" + yaml
@@ -99,7 +99,7 @@ def _combinations(options: dict[str, str]) -> list[tuple[str, str]]:
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize(("number", "target"), list(enumerate(TARGETS)))
 def test_objects_of_clang(number: int, target: str, tmp_path: Path) -> None:
-    """Each target with every third of the options, from another one on: the sweep tries all."""
+    """Each target has every third of the options, from a different start: the sweep tries all."""
     _objects_of_clang(target, _combinations(OPTIONS)[number % 3 :: 3], tmp_path)
 
 
@@ -113,7 +113,7 @@ def _objects_of_clang(target: str, cases: Iterable[tuple[str, str]], tmp_path: P
     for number, (options, language) in enumerate(cases):
         path = compiled(tmp_path, f"--target={target} -fexceptions {options}", language, name=f"{number}.o")
         fat_and_slim(path)
-        # Removing what others refer to is refused, what nobody needs is not; from the middle, numbers change.
+        # Removing a section with references is refused, others are removed; from the middle, numbers change.
         every_name(path, itertools.islice(names(path), number % 3, None, 3))
 
 
@@ -311,7 +311,7 @@ def test_programs_with_an_empty_symbol_table_lose_it(tmp_path: Path) -> None:
 @pytest.mark.sweep(99)
 @pytest.mark.parametrize(("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")])
 def test_headers_that_lie(bits: int, order: str, tmp_path: Path) -> None:
-    """Fields of small objects, one after the other: the same file, or a refusal on both sides."""
+    """Wrong fields of small objects, one after the other: the same file, or a refusal on both sides."""
     file = build.device_object(bits=bits, order=order, machine=build.AARCH64)
     file.add(".group", file.pack("2I", 1, 3), type=build.GROUP, align=4, link=-1, info=2, entsize=4)
     data = file.build()
@@ -333,7 +333,7 @@ def test_headers_that_lie(bits: int, order: str, tmp_path: Path) -> None:
         try:
             added(path, [("__x", b"content")])
             removed(path, ".d")
-        except Exception as error:  # noqa: BLE001  (what else it may be is the point)
+        except Exception as error:  # noqa: BLE001  (any other exception is the failure)
             assert type(error).__module__ == "fatpack.errors", error
             refused += 1
     assert 0 < refused < count * len(lies)

@@ -1,7 +1,7 @@
-"""Edited objects in the hands of others: three linkers, two readelfs, LLVM's offloading tools, LIEF and pyelftools.
+"""Edited objects read by other tools: three linkers, two readelfs, LLVM's offloading tools, LIEF and pyelftools.
 
-The strongest statement is made by linkers: from an edited object they make, byte for byte, what they make from the
-object that never was edited.
+The strongest check is with linkers: an edited object must give the same output, byte for byte, as the object that was
+never edited.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def compiled(folder: Path, name: str, source: str, *options: str, compiler: str 
 
 
 def edited(path: Path, name: str, changes: dict[int, list[bytes] | None] | None = None, embed: bytes = b"") -> Path:
-    """Write an edit of an object beside it, verified, and return its path."""
+    """Write a verified edit of an object next to it, and return its path."""
     result = path.with_name(name)
     with open_source(path) as source:
         before = source.view()
@@ -311,7 +311,7 @@ def test_objects_with_very_many_sections_still_link(count: int, container: Path,
     path = compiled(tmp_path, "many.o", source, "--target=x86_64-linux-gnu", language="assembler")
     with open_source(path) as opened:
         sections = ElfFile(opened.view()).section_count
-    # One pass across the step from 65279 to 65280, where the count leaves the header.
+    # One pass across the step from 65279 to 65280, from which the count is not in the header.
     blob = container.read_bytes()
     fat = tmp_path / "fat.o"
     with open_source(path) as opened:
@@ -388,7 +388,7 @@ def _lief(path: Path) -> list[tuple[object, ...]]:
 
 
 def test_a_hip_object_links_with_its_device_code_replaced(tmp_path: Path) -> None:
-    """The wrapper of a HIP object finds the new device code: the linked program holds it where the pointer leads."""
+    """The wrapper of a HIP object finds the new device code: the linked program has it at the target of the pointer."""
     source = """
     .section .hip_fatbin,"a",@progbits
     .p2align 12

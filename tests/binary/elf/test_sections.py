@@ -1,4 +1,4 @@
-"""Sections of images in bulk: what is read at once is what is read one by one, and malice costs no more."""
+"""Sections of images in bulk: the same as read one by one, and hostile files cost no more."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_places_of_symbols_are_those_of_each() -> None:
 
 @pytest.mark.parametrize("way", ["bulk", "other order", "large"])
 def test_defined_symbols_are_those_of_a_walk(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By columns, as for nearly all images, and row by row where that cannot be."""
+    """By columns, as for nearly all images, and row by row for the others."""
     monkeypatch.setattr("fatpack.binary.elf.symbols._FEW", 0)
     if way == "other order":
         monkeypatch.setattr("sys.byteorder", "big")

@@ -1,4 +1,4 @@
-"""What the dynamic table of programs says, against pyelftools: this interpreter, and a module of its own."""
+"""The dynamic table of programs, compared with pyelftools: this interpreter, and one of its extension modules."""
 
 from __future__ import annotations
 

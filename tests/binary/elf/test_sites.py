@@ -1,4 +1,4 @@
-"""Where device code is looked for: by section type, then by name; what cannot be read is said, not skipped."""
+"""Locating device code by section type, then by name; unreadable parts are reported, not skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mach-O files: sections of device code by name, damage with its place, bounded work."""
+"""Mach-O files: sections of device code by name, damage with its position, bounded work."""
 
 from __future__ import annotations
 

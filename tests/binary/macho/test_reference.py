@@ -1,4 +1,4 @@
-"""What clang and lld of LLVM write, read by LIEF, llvm-readobj and llvm-objcopy too."""
+"""Files of clang and lld, also read by LIEF, llvm-readobj and llvm-objcopy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def our_sections(path: Path) -> list[tuple[str, int, int]]:
 
 
 def llvm_sections(path: Path) -> list[tuple[str, int, int]]:
-    """Return name, offset and size of the sections that have bytes, as llvm-readobj reads them."""
+    """Return name, offset and size of the sections that have bytes, from llvm-readobj."""
     text = run("llvm-readobj", "--sections", path).stdout.decode()
     rows = []
     for block in text.split("  Section {")[1:]:
@@ -115,7 +115,7 @@ def test_an_archive_of_objects_lists_its_members_as_one_of_elf_does(tmp_path: Pa
 
 @pytest.mark.parametrize("version", ["22", "23"])
 def test_compilers_put_no_offload_binary_into_mach_o(tmp_path: Path, version: str) -> None:
-    """The card says so: when this fails, its names of sections are to be looked at again."""
+    """The format's description says so: if this fails, check its names of sections again."""
     (tmp_path / "x.c").write_text(SOURCE)
     command = [llvm_tool("clang", version), "--target=arm64-apple-macos13", "-c", str(tmp_path / "x.c")]
     command += [

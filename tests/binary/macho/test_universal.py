@@ -1,4 +1,4 @@
-"""Universal files: slices are members by the name of their architecture; damage has its place."""
+"""Universal files: slices are members named by their architecture; damage is reported with its position."""
 
 from __future__ import annotations
 

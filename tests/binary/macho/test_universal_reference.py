@@ -1,4 +1,4 @@
-"""Universal files of llvm-lipo, read by LIEF, llvm-lipo and llvm-objdump too."""
+"""Universal files of llvm-lipo, also read by LIEF, llvm-lipo and llvm-objdump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PE images: device code is found by what is in sections, and editing is refused."""
+"""PE images: device code is found by the contents of sections, and editing is refused."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_blocks_of_base_relocations_end_at_one_that_is_not_whole() -> None:
 
 @pytest.mark.parametrize("pe_offset", [4, 64, 128])
 def test_the_headers_may_overlap(pe_offset: int) -> None:
-    # Tiny programs put the PE header into the DOS header; the position then lies in a field of the former.
+    # Tiny programs put the PE header into the DOS header; a field of the former then has the position.
     data = bytearray(build([Section(b".nv_fatb", FATBIN)], pe_offset=pe_offset))
     data[60:64] = struct.pack("<I", pe_offset)
     assert pe.detect(view(bytes(data)))

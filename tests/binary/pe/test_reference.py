@@ -53,7 +53,7 @@ def sites(path: Path) -> dict[str | None, bytes]:
     with open_source(path) as source:
         assert pe.detect(source.view())
         located = [site for site in pe.locate(source.view()) if isinstance(site, CodeSection)]
-        # Tables say something about device code elsewhere, and are no place of it.
+        # Tables describe device code in other sections, and contain none.
         return {site.section: site.data.tobytes() for site in located if site.content != "table"}
 
 
@@ -103,7 +103,7 @@ def test_lief_sees_the_same_sections(folder: Path, target: str) -> None:
 
 
 def test_llvms_own_tool_finds_nothing(folder: Path) -> None:
-    """The reason why editing an image is refused, and why the stand-in for that tool must not look into one."""
+    """The reason why editing an image is refused, and why the replacement of that tool must not read one."""
     image = folder / "image.dll"
     run("lld-link", "/dll", "/noentry", f"/out:{image}", assembled(folder, "x86_64-pc-windows-msvc"))
     done = run("llvm-offload-binary", image, f"--image=file={folder / 'out'},triple=t", check=False)

@@ -1,4 +1,4 @@
-"""Device code taken out of PE images that are built in code: what changes, what stays, and what is refused."""
+"""Device code removed from synthetic PE images: changes, unchanged parts, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def view(data: bytes) -> View:
 
 
 def change(image: Image, containers: list[bytes] = REDUCED, **facts: Any) -> ShrinkRequest:
-    """Return the change by which an image gets other containers."""
+    """Return the change that gives an image other containers."""
     start, new, moves, pointers = image.base + image.places[".nv_fatb"][0], b"", [], {}
     for number, (old, container) in enumerate(zip(image.containers, containers, strict=True)):
         place = start + len(new)

@@ -110,7 +110,7 @@ def slimmed(path: Path, mode: str) -> Path:
 
 
 def _words(records: CodeSection, start: int, word: int) -> dict[int, int]:
-    """Return what records point to, with the addresses of the pointers."""
+    """Return the targets of records, with the addresses of the pointers."""
     data, found = records.data.tobytes(), {}
     for at in range(0, len(data) - 8 - word + 1, 8):
         if struct.unpack_from("<I", data, at) == (0x466243B1,):

@@ -1,4 +1,4 @@
-"""Small files are read step by step, larger ones by expressions that step over much at once: both find the same."""
+"""Small files are parsed step by step, larger ones by expressions that skip much at once: both give the same result."""
 
 from __future__ import annotations
 

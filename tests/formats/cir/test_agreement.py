@@ -22,7 +22,7 @@ def options(model: str = "cuda", *, is_device: bool, has_rdc: bool = False) -> s
     return OPTIONS.format(words)
 
 
-#: attributes of the host, of the device, the device's ID → what is said
+#: attributes of the host, of the device, the device's ID → findings
 WRONG = {
     (options(is_device=True), "", SM_80): "module 0 @host: it is stored as host, and was compiled for a device",
     ("", options(is_device=False), SM_80): "it is stored as device, and was compiled for the host",

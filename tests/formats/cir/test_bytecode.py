@@ -1,4 +1,4 @@
-"""MLIR bytecode: primitives, damage with its offset, what is refused. What is read right, mlir-opt judges."""
+"""MLIR bytecode: primitives, damage with its offset, refusals. Valid files are compared with mlir-opt elsewhere."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_names_and_roles_and_operations_are_those_of_the_text() -> None:
 
 
 def test_a_split_module_has_the_tables_of_the_whole_file() -> None:
-    """Documented: sizes and disclosure. The host's strings are in the device's file."""
+    """A documented cost in size and disclosure: the host's strings are in the device's file."""
     _, device = splits(GOOD)
     assert b"cir.demo" in device
     again = BytecodeFile(view_of(device))
@@ -140,7 +140,7 @@ def test_damage_in_a_later_module_does_not_hide_the_first() -> None:
 
 
 def test_a_deep_nest_of_regions_needs_no_stack() -> None:
-    """Regions in regions cost a few bytes each; nothing may recurse over them."""
+    """Regions in regions cost a few bytes each; no code may recurse over them."""
     file = BytecodeFile(view_of(GOOD))
     section = file.section(4)
     record = parsed(GOOD).images[0].record

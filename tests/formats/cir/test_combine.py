@@ -1,4 +1,4 @@
-"""Combining: names, order, headers, aliases to a fixed point, resources; and what is refused."""
+"""Combining: names, order, headers, aliases to a fixed point, resources; and refusals."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_no_single_module_is_wrapped_as_mlir_does(text: str, body
 
 
 def test_an_alias_is_shared_only_if_all_that_it_stands_for_is_the_same() -> None:
-    """The values of !vec are the same text; what !elt means decides."""
+    """The values of !vec are the same text; they differ if !elt differs."""
     file = "!elt = {}\n!vec = vector<4x!elt>\n!same = i1\nmodule attributes {{a.t = !vec, a.s = !same}} {{\n}}\n"
     made = combined((file.format("f32"), HOST), (file.format("f64"), SM_80), (file.format("f32"), SM_90))
     assert lines_of(made, "!") == [

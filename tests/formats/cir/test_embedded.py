@@ -1,4 +1,4 @@
-"""GPU binaries that a host module carries as strings."""
+"""GPU binaries in strings of host modules."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ def test_the_attribute_of_a_module_in_bytecode(version: int, tmp_path: Path) -> 
     found = [item for item in find_binaries(BytesSource(data, "x").view()) if isinstance(item, EmbeddedBinary)]
     assert [(item.holder, item.data.tobytes()) for item in found] == [("cir.cu.device_binary", offload)]
     assert data[found[0].span.start : found[0].span.end] == offload
-    # The scan looks into it, as into that of the text.
+    # The scan reads it, like that of the text.
     assert [item.code for item in fatpack.scan(data)] == [item.code for item in fatpack.scan(text.encode())] != []  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Expressions are compiled when they are used, in other words where old versions of Python 3.11 match wrongly."""
+"""Expressions are compiled on first use, in a different form for old versions of Python 3.11 that match wrongly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_groups_that_are_repeated_for_good_become_atomic(given: bytes, expected:
 
 @pytest.mark.skipif(sys.version_info < (3, 11, 5), reason="this Python matches one of the two wrongly")
 def test_both_words_match_alike_where_a_group_goes_back() -> None:
-    """What CPython issue 106052 is about: the group matches "ab", and then only "a", by going back."""
+    """CPython issue 106052: the group matches "ab", and then only "a", by backtracking."""
     given = rb"(?:ab?c?)*+d"
     both = re.compile(given), re.compile(vocabulary.with_atomic_groups(given))
     for text in (b"d", b"abcabad", b"aacd", b"abcb", b"abcabc", b"xabd"):

@@ -1,4 +1,4 @@
-"""Every form that files have had is read, every one that is written can be made of every other."""
+"""Every form that files have had is read; every form that can be written can be made from every other."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_the_prototype_has_one_device() -> None:
 
 @pytest.mark.parametrize("through", FORMS)
 def test_every_form_leads_back_to_the_same_container(through: str) -> None:
-    """The order of attributes, the names and the IDs come back, whatever is between."""
+    """The order of attributes, the names and the IDs are the same again, through every other form."""
     module = 'module attributes {cir.triple = "x"} {\n  "cir.x"() {a = "}"} : () -> ()\n} loc(unknown)\n'
     made = combined((module, HOST), (module, SM_80))
     other = join_pieces(cir.write(parsed(made).replace(attrs={"form": through})))

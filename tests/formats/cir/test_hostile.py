@@ -1,4 +1,4 @@
-"""Files made to cost time or memory: everything is linear, nothing recurses over what a file can nest."""
+"""Hostile files: time and memory are linear, and nested text does not cause recursion."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ AT_FILE_LEVEL = {
 
 @pytest.mark.parametrize("name", AT_FILE_LEVEL)
 def test_repeated_text_at_file_level_is_read(name: str) -> None:
-    """Minutes, or another exception, where each looks at all the rest of the line or recurses."""
+    """This takes minutes, or raises another exception, if each item reads the rest of the line or recurses."""
     container = parsed(AT_FILE_LEVEL[name] + START + MIDDLE + END)
     assert [image.target.spelling for image in container.images] == [HOST, SM_80]
 
@@ -103,7 +103,7 @@ def test_records_that_nest_deeply_do_not_recurse() -> None:
 
 
 class Counting(Source):
-    """A long text that exists only where it is looked at, and counts how much of it was."""
+    """A long text that is generated when it is read, and counts the bytes read."""
 
     def __init__(self, head: bytes, line: bytes, count: int, tail: bytes) -> None:
         self.name = "long.cir"
@@ -138,7 +138,7 @@ LINES = {
 def test_memory_does_not_grow_with_the_file_and_nothing_is_read_twice(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CHUNK", 1 << 18)  # so that a file much larger than what is in memory is small
+    monkeypatch.setattr(limits, "CHUNK", 1 << 18)  # so that a small file is much larger than the window
     head = (START + ((', a.b = "') if name == "escapes" else MIDDLE)).encode()
     tail = ((('"' + MIDDLE) if name == "escapes" else "") + END).encode()
     source = Counting(head, LINES[name], (4 << 20) // len(LINES[name]), tail)

@@ -1,4 +1,5 @@
-"""Strings, comments, brackets and definitions, each trap by itself; the whole at the seams of the window."""
+"""Strings, comments, brackets and definitions, each special case by itself; all of them at the borders of the
+window."""
 
 from __future__ import annotations
 
@@ -236,7 +237,7 @@ def _outline(data: bytes) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_size_of_the_window_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is looked at through a window that moves; nothing may depend on where its ends fall."""
+    """Text is read through a window that moves; no result may depend on its position."""
     one = Builder(seed).file()
     start = one.index("{", one.index("module"))
     filler = "".join(f'\n  "demo.op"() {{a = "}}{{ \\22 {i}", b = [{i}]}} : () -> ()  // {{ {i}' for i in range(700))

@@ -1,4 +1,4 @@
-"""Modules in containers and alone: what is a kernel, what is a container, and what a file by itself shows."""
+"""Modules in containers and outside: kernels, containers, and the facts of plain files."""
 
 from __future__ import annotations
 

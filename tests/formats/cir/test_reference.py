@@ -1,6 +1,6 @@
-"""The lexer, the grammar and everything that is written, judged by mlir-opt 22 where its dialects reach.
+"""The lexer, the grammar and the writers, compared with mlir-opt 22 for the dialects that it knows.
 
-mlir-opt knows no ClangIR: operations in its own syntax and the rules of containers cannot be asked for here.
+mlir-opt knows no ClangIR: operations in its own syntax and the rules of containers cannot be tested here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def opt(data: bytes, *options: str, tmp_path: object) -> tuple[int, bytes, bytes
 
 
 def printed(data: bytes, tmp_path: object) -> str:
-    """Return how MLIR prints a module in generic form with all locations, but for what combining changes."""
+    """Return MLIR's output for a module in generic form with all locations, without the parts that combining
+    changes."""
     code, out, errors = opt(data, "--mlir-print-op-generic", "--mlir-print-debuginfo", tmp_path=tmp_path)
     assert code == 0, errors.decode()
     text = out.decode("latin-1")
@@ -55,7 +56,7 @@ def test_random_modules_mean_the_same_after_combining_and_splitting(seed: int, t
         assert re.sub(r"blob(\d)_\d", r"blob\1", found) == expected
 
 
-#: Files, and whether MLIR takes them. Each is about one rule of its lexer or grammar.
+#: Files, and whether MLIR accepts them. Each tests one rule of its lexer or grammar.
 GRAMMAR = {
     "module {\n}": True,
     "builtin.module {\n}": True,
@@ -109,7 +110,7 @@ GRAMMAR = {
     '"builtin.module"() ({\n^bb0:\n}) {a.b}': False,
 }
 
-#: What MLIR refuses and we do not notice, since no other part of a file depends on it.
+#: Faults that MLIR refuses and we do not detect, since no other part of a file depends on them.
 UNNOTICED = ("!1a = i32\nmodule {\n}", "module {\n} loc(fused[#l])\n#l = loc(unknown)")
 
 
@@ -166,7 +167,7 @@ def test_bytecode_of_any_version_lists_and_splits_as_its_text_does(version: int,
     assert [module["op_counts"] for module in cir.describe(bytecode)["modules"]] == counts  # type: ignore[attr-defined]
     assert join_pieces(cir.write(bytecode)) == out.read_bytes()
     for file, part in zip(files, splits(out.read_bytes()), strict=True):
-        if version >= 5:  # older versions have no place for the properties of operations that nobody knows
+        if version >= 5:  # older versions have no place for the properties of unknown operations
             assert re.sub(r"blob(\d)_\d", r"blob\1", printed(part, tmp_path)) == printed(file, tmp_path)
         else:
             assert opt(part, tmp_path=tmp_path)[0] == 0
@@ -203,7 +204,7 @@ REGISTERED = """module attributes {cir.offload.container} {
 
 @pytest.mark.parametrize("version", range(7))
 def test_bytecode_of_registered_dialects_is_split(version: int, tmp_path: object) -> None:
-    """Properties, successors, block arguments, use lists: nothing in them is understood, and all is kept."""
+    """Properties, successors, block arguments, use lists: they are kept without being decoded."""
     source = (REGISTERED % (HOST, SM_80)).replace("(%a: i32, %b: index)", "(%a: i32, %b: index, %cond: i1)").encode()
     out = tmp_path / "made.mlirbc"  # type: ignore[operator]
     code, _, errors = opt(
@@ -222,7 +223,7 @@ def test_bytecode_of_registered_dialects_is_split(version: int, tmp_path: object
 
 
 def test_resources_in_bytecode_stay_aligned(tmp_path: object) -> None:
-    aligns = (4, 16)  # mlir-opt reads files into memory that is aligned to no more
+    aligns = (4, 16)  # mlir-opt's memory for files has no larger alignment
     blob = "".join(f"{number:02X}" for number in range(64))
     lines = ",\n".join(f'      b{align}: "0x{align.to_bytes(4, "little").hex()}{blob}"' for align in aligns)
     attrs = ", ".join(f"demo.b{align} = dense_resource<b{align}> : tensor<16xi32>" for align in aligns)

@@ -1,4 +1,4 @@
-"""Host modules that have lost the registration of their GPU binary, and those that only wait for it."""
+"""Host modules that have lost the registration of their GPU binary, and modules that do not have it yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BINARY = (
 CONSTRUCTOR = "  cir.func internal private @__cuda_module_ctor() {\n    cir.return\n  }\n"
 TABLE = CONSTRUCTOR.replace("module_ctor", "register_globals")
 
-#: what is in the module → what is said about it
+#: contents of the module → findings
 MODULES = {
     STUB: "FP1514 one stub launches a kernel, and the module knows no GPU binary",
     BINARY: "FP1513 the GPU binary in @__cuda_fatbin_str is not registered: there is no @__cuda_module_ctor",
@@ -37,7 +37,7 @@ MODULES = {
 }
 
 
-#: The same in the syntax that mlir-opt takes.
+#: The same in the syntax that mlir-opt accepts.
 GENERIC = {
     STUB: '"cir.func"() ({\n^bb0:\n}) {sym_name = "s", cu.kernel_name = #cir.cu.kernel_name<"_Z1kv">} : () -> ()\n',
     BINARY: '"cir.global"() {sym_name = "__cuda_fatbin_str", initial_value = #cir.const_array<"abcd" : '

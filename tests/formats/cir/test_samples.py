@@ -1,4 +1,4 @@
-"""What is known about the files in ``fixtures/cir/samples``: structure, contents, sentences."""
+"""Known facts of the files in ``fixtures/cir/samples``: structure, contents, messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of containers that break a rule, with their places; damage after the first module."""
+"""Findings of containers that break a rule, with their positions; damage after the first module."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_findings_of_one_container_are_bounded() -> None:
     modules = [DEVICE.replace("@d", f"@d{number}") for number in range(3 * MAX_FINDINGS)]
     findings = parsed(container(module(), *modules)).findings
     assert len(findings) == MAX_FINDINGS + 1
-    # All modules but the first have its ID; the last finding stands for those that are not listed.
+    # All modules but the first have its ID; the last finding represents the unlisted ones.
     assert sum(item.count for item in findings) == len(modules) - 1
 
 

@@ -157,7 +157,7 @@ HIP = "hip-amdgcn-amd-amdhsa--"
         (f"{HIP}gfx1030:xnack+", f"{HIP}gfx1030:xnack+", True, True),
         ("host-amd64-unknown-linux-gnu-", "host-x86_64-redhat-linux-gnu", True, True),
         ("host-x86_64-pc-linux-gnu-", "host-x86_64-unknown-linux-gnu", False, False),
-        # Unknown processors: one and the same to LLVM 22.
+        # Unknown processors: all the same to LLVM 22.
         (f"{HIP}gfx941", f"{HIP}gfx940", True, False),
         (f"{HIP}gfx940", f"{HIP}gfx940", True, True),
         (f"{HIP}gfx940", f"hipv4-{HIP[4:]}gfx940", False, True),

@@ -1,4 +1,4 @@
-"""The rules for IDs against clang-offload-bundler 22, on many random ones per call."""
+"""The rules for IDs compared with clang-offload-bundler 22, on many random ones per call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROCESSORS = """gfx906 gfx90a:sramecc+:xnack- gfx90a:xnack-:sramecc+ gfx906:xnac
 
 
 def bundle(targets: Sequence[str], folder: Path, *, check: bool = True) -> str:
-    """Bundle one empty file for every target; return what the tool complains about."""
+    """Bundle one empty file for every target; return the tool's complaints."""
     inputs = ["-input=/dev/null"] * len(targets)
     command = [BUNDLER, "-type=bc", f"-targets={','.join(targets)}", *inputs, f"-output={folder / 'out'}"]
     return reference.run(*command, check=check).stderr.decode()
@@ -99,7 +99,7 @@ def test_refusals_are_word_for_word_those_of_llvm(target: str, tmp_path: Path) -
 
 
 def served(entries: Sequence[str], requests: Sequence[str], folder: Path, *options: str) -> list[set[int]]:
-    """Return for every request the entries that the tool hands out, by asking an archive of one-entry bundles."""
+    """Return for every request the entries that the tool extracts from an archive of one-entry bundles."""
     members = []
     for number, entry in enumerate(entries):
         item = make_image(b"%06d" % number, attrs={"id": entry})
@@ -113,7 +113,7 @@ def served(entries: Sequence[str], requests: Sequence[str], folder: Path, *optio
 
 
 def payloads(data: bytes) -> set[int]:
-    """Return the six-digit numbers that the members of an archive hold."""
+    """Return the six-digit numbers in the members of an archive."""
     found, at = set(), 8
     while at < len(data):
         size = int(data[at + 48 : at + 58])

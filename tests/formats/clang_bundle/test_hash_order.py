@@ -33,7 +33,8 @@ def test_hashes_equal_those_recorded_from_xxhash(data: bytes, expected: int) -> 
 
 
 def test_hashes_of_every_length_equal_those_of_xxhash() -> None:
-    """The digest is over the hashes of the ``xxhash`` package 4.1 for all lengths up to 2100, every branch of XXH3."""
+    """The digest is that of the hashes of the ``xxhash`` package 4.1 for all lengths up to 2100: every branch of
+    XXH3."""
     data = bytes(number * number % 251 for number in range(2100))
     digest = hashlib.sha256()
     for size in range(len(data) + 1):

@@ -1,4 +1,4 @@
-"""Compressed bundles too large to be inflated when they are read: the table at once, the rest when it is asked for."""
+"""Compressed bundles too large to be inflated when they are read: the table at once, the rest on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = (3000, 200_000, 500_000)
 
 @pytest.fixture
 def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have even the smallest bundle inflated as it is read."""
+    """Make even the smallest bundle inflate on demand."""
     monkeypatch.setattr(limits, "INFLATED_AT_ONCE", -1)
 
 

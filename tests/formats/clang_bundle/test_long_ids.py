@@ -1,4 +1,4 @@
-"""IDs that are too long to be read: said as such, in short messages, and the entries beside them are listed."""
+"""IDs above the limit: reported in short messages, and the other entries are listed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_entry_with_a_long_id_is_left_out_alone(write: Callable[..., bytes], 
     spellings = [f"{PREFIX}gfx906", "x" * size, f"{PREFIX}gfx90a"]
     ids, findings = read(write(*spellings))
     assert ids == [spellings[0], spellings[2]]
-    # The table really is longer than what the HIP runtime looks at.
+    # The table is longer than the part that the HIP runtime reads.
     (found,) = [item for item in findings if item.code != "FP1310"]
     assert found.code == "FP1005"
     assert "(expected at most 4096 bytes); if you trust the file, raise fatpack.limits.BUNDLE_ID" in found.text
@@ -56,7 +56,7 @@ def test_the_longest_id_is_read(write: Callable[..., bytes]) -> None:
 
 
 def test_a_length_that_is_damaged_is_no_long_id() -> None:
-    """Where it leads is not text, or outside: then the table ends there."""
+    """It points to bytes that are not text, or outside: then the table ends there."""
     data = bytearray(binary(f"{PREFIX}gfx906", f"{PREFIX}gfx90a"))
     for size in (5000, 1 << 40):
         damaged = data[:48] + struct.pack("<Q", size) + data[56:] + bytes(8000)

@@ -1,4 +1,4 @@
-"""Binary bundles: facts of good ones, and what is left of damaged ones."""
+"""Binary bundles: facts of valid ones, and the readable rest of damaged ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOST_ID, GFX906, GFX90A = (
     "hipv4-amdgcn-amd-amdhsa--gfx906:xnack-",
     "hipv4-amdgcn-amd-amdhsa--gfx90a",
 )
-#: where the descriptors of HIP are
+#: positions of the descriptors of HIP
 PLACES = [32, 32 + 24 + len(HOST_ID), 32 + 48 + len(HOST_ID) + len(GFX906)]
 
 
@@ -238,7 +238,7 @@ def test_the_alignment_is_inferred(offsets: tuple[int, ...], align: str) -> None
 
 
 def test_bundles_of_a_section_are_walked_whatever_they_hold() -> None:
-    """Padding to 4096, a NUL after a bundle, a nested bundle and a magic in an image: none of it confuses the walk."""
+    """Padding to 4096, a NUL after a bundle, a nested bundle and a magic in an image do not confuse the walk."""
     nested = join_pieces(
         clang_bundle.write(
             Container(
@@ -288,18 +288,18 @@ def test_records_tell_where_each_descriptor_is() -> None:
 
 
 def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None:
-    """No rest of its table or images is taken for other bytes, and no offset for a habit of old producers."""
+    """The rest of its table or images is not reported as other bytes, nor an offset as a quirk of old producers."""
     for size in range(33, len(HIP)):
         found = [item.code for item in scan(make_view(HIP[:size])) if isinstance(item, Finding)]
         is_table_cut = size < PLACES[2] + DESCRIPTOR.size + len(GFX90A)
         assert found.count("FP1302") == is_table_cut, size
-        # What is there of an image that is cut is no fault of its own.
+        # The rest of a cut image is not a separate fault.
         assert {*found} <= {"FP1301", "FP1302"}
         assert found, size
 
 
 def test_bytes_behind_a_whole_bundle_are_still_said_to_be_odd() -> None:
-    """Those after a damaged one are what is left of it, until the next container starts."""
+    """Bytes after a damaged one belong to it, until the next container starts."""
     for data, expected in ((HIP + b"rubbish!", ["FP1002"]), (HIP[:-9], []), (HIP[:-9] + HIP + b"rubbish!", ["FP1002"])):
         found = [item.code for item in scan(make_view(data)) if isinstance(item, Finding)]
         assert [code for code in found if code != "FP1301"] == expected

@@ -135,7 +135,7 @@ def test_a_wrong_total_size_is_reported_and_the_stream_decides(size: int) -> Non
     for follower in (b"", bytes(5000), V2, bytes(100) + V2):
         container = clang_bundle.parse(make_view(data + follower), strict=True)
         if size == len(V3) + 1 and follower[:1] in (b"\0",):
-            continue  # one zero byte more is padding, no contradiction
+            continue  # one more zero byte is padding, not a contradiction
         assert [finding.code for finding in container.findings] == ["FP1303"]
         assert container.span.size == len(V3)
         assert [item.size for item in container.images] == [0, 171, 10]
@@ -277,5 +277,5 @@ def test_a_library_of_many_bundles_is_listed_in_bounded_memory(monkeypatch: pyte
     assert memory.peak < 10 << 20
     sources = [item.container.images[0].data.source for item in found]  # type: ignore[attr-defined]
     assert all(isinstance(source, InflatedSource) for source in sources)
-    for item in (found[0], found[60]):  # dropped long ago: inflated again
+    for item in (found[0], found[60]):  # dropped before: inflated again
         assert item.images[0].data.tobytes()[:1000] * (size // 1000) == item.images[0].data.tobytes()

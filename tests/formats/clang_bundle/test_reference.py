@@ -37,7 +37,7 @@ def written(ids: Sequence[str], images: Sequence[bytes], version: int = 0, **att
 
 
 def bundled(folder: Path, targets: Sequence[str], images: Sequence[bytes], *options: str, type: str = "bc") -> bytes:
-    """Return what the tool bundles."""
+    """Return the tool's bundle."""
     inputs = []
     for number, data in enumerate(images):
         (folder / f"in{number}").write_bytes(data)
@@ -48,7 +48,7 @@ def bundled(folder: Path, targets: Sequence[str], images: Sequence[bytes], *opti
 
 
 def unbundled(folder: Path, data: bytes, targets: Sequence[str], type: str = "bc") -> list[bytes]:
-    """Return what the tool takes out of a bundle for these targets."""
+    """Return the images that the tool extracts from a bundle for these targets."""
     (folder / "bundle").write_bytes(data)
     outputs = [folder / f"out{number}" for number in range(len(targets))]
     names = [f"-output={output}" for output in outputs]
@@ -147,7 +147,7 @@ def test_text_bundles_are_byte_identical_and_come_apart_alike(type: str, comment
 
 
 def libzstd_of_the_tool() -> tuple[int, ...]:
-    """Return the version of the zstd library that the tool is linked with; () if it cannot be told."""
+    """Return the version of the zstd library that the tool is linked with; () if it cannot be determined."""
     linked = reference.run("ldd", reference.tool(BUNDLER)).stdout.decode()
     paths = [line.split()[2] for line in linked.splitlines() if "libzstd.so" in line]
     name = os.path.basename(os.path.realpath(paths[0])) if paths else ""
@@ -173,7 +173,7 @@ def test_compressed_bundles_are_those_of_the_tool(
         assert ours == theirs
     layout = COMPRESSED_HEADERS[version]
     mine, their_fields = layout.read(make_view(ours), 0), layout.read(make_view(theirs), 0)
-    assert [*mine[:3], *mine[4:]] == [*their_fields[:3], *their_fields[4:]]  # all but the total size
+    assert [*mine[:3], *mine[4:]] == [*their_fields[:3], *their_fields[4:]]  # everything except the total size
     assert mine[3] == len(ours)
     plain = written(ids, images, align="4096")
     for data in (ours, theirs):
@@ -206,7 +206,7 @@ def test_a_compressed_text_bundle_is_that_of_the_tool(tmp_path: Path) -> None:
 
 
 def test_what_the_tool_accepts_of_odd_streams_we_read_too(tmp_path: Path) -> None:
-    """Several frames and skippable ones are fine for both; wrong sizes and hashes are findings here, silence there."""
+    """Both accept several frames and skippable ones; wrong sizes and hashes are findings here, and ignored there."""
     plain = written(["hip-amdgcn-amd-amdhsa--gfx906"], [b"device" * 500])
     skippable = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"skip!"
     stream = skippable + zstandard.compress(plain[:100]) + skippable + zstandard.compress(plain[100:])

@@ -1,4 +1,4 @@
-"""The symbols that DPC++'s bundler notes beside device code."""
+"""The symbols of device code that DPC++'s bundler records."""
 
 from __future__ import annotations
 

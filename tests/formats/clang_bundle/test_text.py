@@ -1,4 +1,4 @@
-"""Text bundles: what editors, checkouts and compilers do to them."""
+"""Text bundles, changed by editors, checkouts and compilers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def codes(data: bytes) -> list[str]:
 
 
 def check(data: bytes) -> None:
-    """Every byte is labelled once, and an unchanged bundle is written as it was."""
+    """Check that every byte is labelled once, and that an unchanged bundle is written as it was."""
     view = make_view(data)
     container = clang_bundle.parse(view)
     reached = 0
@@ -160,7 +160,7 @@ def test_marker_lines_in_a_row_may_share_their_newline() -> None:
 def test_very_many_markers_take_linear_time() -> None:
     data = marker("START", DEVICE) * 4000 + marker("END", HOST) * 4000
     assert len(clang_bundle.parse(make_view(data)).images) == 4000
-    # Of every code a thousand are listed, and one more stands for all others.
+    # A thousand of every code are listed, and one more represents the others.
     assert max(Counter(codes(data)).values()) == 1001
 
 

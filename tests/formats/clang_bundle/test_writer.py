@@ -1,4 +1,4 @@
-"""What the writer makes of models, and what it refuses."""
+"""The writer's output for models, and its refusals."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_wide_alignment_is_filled_in_pieces() -> None:
     pieces = list(clang_bundle.write(model(DEVICE, align=str(100 << 20))))
     assert sum(map(len, pieces)) == (100 << 20) + 6
     assert max(map(len, pieces)) <= 1 << 20
-    assert len({id(piece) for piece in pieces}) < 10  # however wide it is, the zeros are there once
+    assert len({id(piece) for piece in pieces}) < 10  # for any width the zeros are in memory once
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One wrong size takes no image away that is whole: the others say where it ends."""
+"""One wrong size does not lose a whole image: the other sizes give its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, LAST = cubin(75), cubin(90)
 TEXT = ptx("// a text\n") + b"\0"
 PACKED = zstandard.compress(TEXT)
 
-#: what an entry is → the entry, and its image
+#: form of an entry → the entry, and its image
 ENTRIES = {
     "cubin": (lambda **wrong: entry(cubin(80), **wrong), cubin(80)),
     "cubin with a name": (lambda **wrong: entry(cubin(80), identifier=b"a name", **wrong), cubin(80)),
@@ -37,7 +37,7 @@ def images(container: Container) -> list[bytes]:
 
 
 def check(data: bytes, container: Container, field: str, at: int) -> None:
-    """Hold what is said about one wrong field, and that every byte has a label."""
+    """Check the finding about one wrong field, and that every byte has a label."""
     (finding,) = container.findings
     assert finding.severity == "error"
     assert f"{field}: it is" in finding.message

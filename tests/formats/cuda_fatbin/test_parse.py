@@ -1,4 +1,4 @@
-"""Reading: oddities, and every kind of damage, of which each costs no more than its own entry."""
+"""Reading: unusual files, and every kind of damage, each of which loses only its own entry."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def codes(container: Container) -> list[str]:
 
 
 def intact(container: Container) -> list[bytes]:
-    """Return the images that can be read; the labels cover everything whatever is wrong."""
+    """Return the images that can be read; the labels cover everything even then."""
     assert sum(label.span.size for label in labels(container.record.stored, container)) == container.span.size  # type: ignore[attr-defined]
     found = []
     for image in container.images:
@@ -78,7 +78,7 @@ def test_a_fat_binary_without_entries_is_one() -> None:
     ("data", "error"),
     [
         (b"", BadMagic),
-        (b"\x01\x5a\xe5\x1e" + bytes(12), BadMagic),  # a container of long ago
+        (b"\x01\x5a\xe5\x1e" + bytes(12), BadMagic),  # an old container
         (fatbin(GOOD)[:15], Truncated),
         (fatbin(b"no entry" * 20, header_size=24), BadValue),
     ],
@@ -111,7 +111,7 @@ def test_every_compression_is_read(bits: int, method: str, packed: bytes) -> Non
 
 
 def test_padding_of_a_whole_multiple_is_fine_and_more_of_it_is_odd() -> None:
-    packed = padded(zlib.compress(CUBIN))  # a zlib stream is not bothered by what follows it
+    packed = padded(zlib.compress(CUBIN))  # a zlib stream is independent of the bytes after it
     for more, expected in ((8, []), (16, ["FP1405"])):
         row = entry(packed + bytes(more), flags=0x1011, inflated=len(CUBIN), compressed=len(packed))
         container = parsed(row, GOOD)
@@ -217,7 +217,7 @@ def test_what_was_cut_off_is_named_by_the_header_that_is_left() -> None:
     assert (wrong.code, wrong.hint) == ("FP1401", "")
 
 
-#: what is wrong → the entry, and the codes of what is said about it; it is followed by an intact one
+#: fault → the entry, and the codes of its findings; an intact entry follows
 DAMAGED = {
     "header size 0": (entry(CUBIN, header_size=0), ["FP1401"]),
     "header size below 64": (entry(CUBIN, header_size=56), ["FP1401"]),
@@ -328,7 +328,7 @@ def test_zeros_behind_the_last_fat_binary_of_a_file_are_told(count: int, expecte
 
 
 def test_an_entry_is_found_again_only_where_all_of_it_holds() -> None:
-    """After a damaged header anything may look like an entry; here it is one inside the image of the damaged one."""
+    """After a damaged header any bytes may look like an entry; here it is one inside the image of the damaged one."""
     fake = entry(b"", padded_size=1 << 40) + entry(CUBIN, identifier=b"n", identifier_offset=1 << 20)
     container = parsed(entry(fake + b"\2\0\1\1" * 8, header_size=0), GOOD)
     assert [image.target.arch for image in container.images] == ["sm_90"]
@@ -384,7 +384,7 @@ def test_members_of_a_group_are_images() -> None:
     assert [facts.get("group") for facts in describe(container)["entries"]] == [0, 0, None]  # type: ignore[attr-defined]
 
 
-#: what is wrong → the group, how many of its two images can be read, the codes
+#: fault → the group, the number of its two images that can be read, the codes
 GROUPS = {
     "a group inside": (_group(TEXT_MEMBER, member(0, 8, GROUP), CUBIN_MEMBER), 2, ["FP1409"]),
     "a member without an image": (_group(TEXT_MEMBER, member(0, 0), CUBIN_MEMBER), 2, ["FP1409"]),

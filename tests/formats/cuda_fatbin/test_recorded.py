@@ -1,4 +1,4 @@
-"""Real files of CUDA 11.2 to 13.5, entry by entry, against what an independent reader says of them."""
+"""Real files of CUDA 11.2 to 13.5, entry by entry, compared with the records of an independent reader."""
 
 from __future__ import annotations
 

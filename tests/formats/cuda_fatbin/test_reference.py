@@ -1,4 +1,4 @@
-"""Writers against fatbinary, byte for byte, and what they write against cuobjdump.
+"""Writers compared with fatbinary, byte for byte, and their files read by cuobjdump.
 
 Any fatbinary of CUDA 13 will do: the tests choose the producer that writes as it does.
 """
@@ -62,7 +62,7 @@ def written(images: Sequence[Image], **options: Any) -> bytes:
 
 
 def made(folder: Path, images: Sequence[Image], *options: str, bits: str = "-64") -> bytes:
-    """Return what fatbinary writes."""
+    """Return fatbinary's output."""
     inputs = []
     for number, item in enumerate(images):
         (folder / f"in{number}").write_bytes(item.data.tobytes())
@@ -178,7 +178,7 @@ def test_texts_without_a_version_are_refused_as_fatbinary_does(text: str, tmp_pa
 
 
 def _agrees(folder: Path, data: bytes) -> None:
-    """Check that cuobjdump says the same of every entry as fatpack, and extracts the same bytes."""
+    """Check that cuobjdump shows the same facts of every entry as fatpack, and extracts the same bytes."""
     folder.mkdir(exist_ok=True)
     (folder / "a.fatbin").write_bytes(data)
     cuobjdump.check(folder / "a.fatbin", folder / "extracted")

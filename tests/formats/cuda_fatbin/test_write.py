@@ -1,4 +1,4 @@
-"""Writing: what is copied stays as it was stored, what is new is what was asked for."""
+"""Writing: copied entries stay as stored, new ones follow the options."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_members_of_a_damaged_group_are_copied_with_it_or_refused() -> None:
         written(images[:1])
 
 
-#: what cannot be written, and what is said about it
+#: contents that cannot be written, and the errors
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "form": (lambda: written([new(b"x", "spirv")]), "form 'spirv'"),
     "no form": (lambda: written([new(b"x", "")]), "unknown form"),

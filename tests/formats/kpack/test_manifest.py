@@ -1,4 +1,4 @@
-"""Manifests of kpack archives: what they say, and what is wrong with them."""
+"""Manifests of kpack archives: contents and damage."""
 
 from __future__ import annotations
 

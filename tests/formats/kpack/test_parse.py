@@ -58,7 +58,7 @@ def test_images_of_a_real_archive_are_recognised() -> None:
 
 
 def test_listing_an_archive_inflates_nothing() -> None:
-    """The table says what its blobs are: a frame of a few kilobytes may inflate to gigabytes."""
+    """The table has the facts of its blobs: a frame of a few kilobytes may inflate to gigabytes."""
     code = [(f"lib/x.so#{number}", "gfx90a", device_elf(224, 0x3F, osabi=64) + bytes(1 << 20)) for number in range(8)]
     view = make_view(archive(code, scheme="zstd-per-kernel"))
     view.source.budget = Budget()

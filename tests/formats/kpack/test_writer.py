@@ -1,4 +1,4 @@
-"""What is written is what rocm_kpack writes, byte for byte."""
+"""The output equals that of rocm_kpack, byte for byte."""
 
 from __future__ import annotations
 

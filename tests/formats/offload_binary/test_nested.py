@@ -1,4 +1,4 @@
-"""Offload binaries inside images of offload binaries, as OpenMP for Intel's GPUs has them since LLVM 23."""
+"""Offload binaries inside images of offload binaries, used by OpenMP for Intel's GPUs since LLVM 23."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fatpack.model import Container, Target
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.helpers import join_pieces, make_image, make_view
 
-#: What clang-linker-wrapper 23 wraps for liboffload.
+#: The outer binary that clang-linker-wrapper 23 wraps for liboffload.
 WRAPPED = FIXTURES / "offload_binary" / "llvm-23-nested.bin"
 
 
@@ -32,14 +32,14 @@ def packed(*parts: tuple[bytes, str, str, dict[str, str]]) -> bytes:
 
 
 def nested() -> bytes:
-    """Return SPIR-V for Intel's GPUs in a binary in a binary, and beside it SPIR-V as it is."""
+    """Return SPIR-V for Intel's GPUs in a binary in a binary, and plain SPIR-V after it."""
     keys = {"version": "1.0", "format": "spirv"}
     inner = packed((module([(KERNEL, "one"), (KERNEL, "two")]), "spirv", "spirv64-intel", keys))
     return packed((inner, "object", "spirv64-intel", {}), (module([(KERNEL, "three")]), "spirv", "spirv64", {}))
 
 
 def leaves(found: FoundContainer) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    """Return triple, form and kernels of the images that hold no others, with the keys of the entry."""
+    """Return triple, form and kernels of the images that contain no others, with the keys of the entry."""
     rows = []
     for item in found.images:
         inside = [other for other in item.inside if isinstance(other, FoundContainer)]
@@ -89,7 +89,7 @@ def test_sums_count_leaves_alone(folder: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_llvms_tool_extracts_the_same_leaves(folder: Path) -> None:
-    """llvm-offload-binary 23 enters nested binaries when it is asked for everything."""
+    """llvm-offload-binary 23 enters nested binaries if it extracts everything."""
     assert main(["extract", "x.bin", "-d", "mine"]) == 0
     mine = {path.read_bytes() for path in (folder / "mine").glob("*.spv")}
     theirs = folder / "theirs"

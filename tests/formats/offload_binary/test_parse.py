@@ -26,7 +26,7 @@ V2 = (FIXTURES / "offload_binary" / "fatpack-v2.bin").read_bytes()
 
 
 def edited(data: bytes, field: str, value: int, *, record: str = "header", version: int = 1, at: int = 0) -> bytes:
-    """Return a good binary with one named field changed."""
+    """Return a valid binary with one named field changed."""
     tables = layouts_for_order()
     layout = {"header": tables.header[version], "entry": tables.entry, "string": tables.strings[version]}[record]
     offset = at + layout.field_offset(field)

@@ -205,7 +205,7 @@ def test_images_of_several_modules_and_of_none_are_listed_once() -> None:
     data = bytearray(v1([Module([Image(SPIRV)]), Module([Image(SPIRV + b"more")]), Module([Image(SPIRV + b"mmore")])]))
     second, third = HEADER.size + ABSTRACT.size, HEADER.size + 2 * ABSTRACT.size
     first_ir = ABSTRACT.field_offset("first_ir")
-    data[second + first_ir] = 0  # what the first has
+    data[second + first_ir] = 0  # the contents of the first
     data[third + first_ir - 4] = 0  # none
     container = parsed(bytes(data))
     assert [image.attrs.get("am_index") for image in container.images] == ["0", None, None]

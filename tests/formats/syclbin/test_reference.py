@@ -1,6 +1,7 @@
-"""Version 2 against LLVM's own library: yaml2obj 23 lays the same entries out, llvm-objdump 23 reads them.
+"""Version 2 compared with LLVM's own library: yaml2obj 23 writes the same entries, llvm-objdump 23 reads them.
 
-No tool at hand knows roles, so what they mean is compared with a second reading of DPC++'s source (``tests/builders``).
+No available tool knows roles, so their meaning is compared with a second reading of DPC++'s source
+(``tests/builders``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is written: both versions, in the order of DPC++'s tools; what was read, in the order that it had."""
+"""Writing both versions: new files in the order of DPC++'s tools, files that were read in stored order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Embedding: nothing old moves, the overhead is small, and a host that must not be edited is refused with a reason."""
+"""Embedding: old parts do not move, the overhead is small, and a host that must not be edited is refused with a
+reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check after an edit: a sound edit passes, and each way of spoiling one is noticed and named."""
+"""The check after an edit: a valid edit passes, and each kind of damage is reported."""
 
 from __future__ import annotations
 

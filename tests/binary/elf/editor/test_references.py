@@ -1,4 +1,4 @@
-"""Who points at a section, and how far into it: the checks that make an edit safe, each with its own message."""
+"""References to a section and into it: the checks before an edit, each with its own message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replacing and removing: later parts move, indices and meanings stay, and what must not be edited is refused."""
+"""Replacing and removing: later parts move, indices and meanings stay, and unsafe edits are refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def removed(data: bytes, *indices: int) -> bytes:
 
 
 def contents(data: bytes) -> dict[str, bytes]:
-    """Return name → bytes of all sections that are not tables of this very file."""
+    """Return name → bytes of all sections except the file's own tables."""
     opened = ElfFile(build.as_view(data))
     return {opened.name(section): opened.contents(section).tobytes() for section in opened.sections()}
 
@@ -75,7 +75,7 @@ def test_a_removed_section_leaves_a_null_header(bits: int, order: str, tables_fi
 
 @each_kind
 def test_taking_out_what_was_embedded_gives_the_old_file(bits: int, order: str) -> None:
-    data = build.device_object(bits=bits, order=order).build()  # it has the name already
+    data = build.device_object(bits=bits, order=order).build()  # it already has the name
     with_two = build.as_bytes(elf.embed(build.as_view(data), [b"second"]))
     assert removed(with_two, 9) == data
 
@@ -299,7 +299,7 @@ def test_a_table_that_lacks_a_name_in_use_is_not_sound() -> None:
 
 
 def test_loaded_sections_without_bytes_keep_their_place_in_linked_files() -> None:
-    """As in files of debug information, where it lies after the end of the file."""
+    """As in files of debug information, where their place is after the end of the file."""
     file = build.device_object(type=build.SHARED)
     data = build.with_section(file.build(), 5, offset=0x1000, addr=0x1000)
     result = removed(build.as_bytes(elf.embed(build.as_view(data), [b"label"])), 9)

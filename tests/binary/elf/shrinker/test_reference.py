@@ -1,7 +1,7 @@
-"""Programs and libraries that linkers made, with less device code, in the hands of loaders and other tools.
+"""Linked programs and libraries with less device code, run by loaders and read by other tools.
 
-Each prints what it finds through its records. It must print the same afterwards, also when strip, objcopy, llvm-strip
-and patchelf changed it further; readelf, llvm-readobj and eu-elflint must find nothing in it that was not there before.
+Each prints the device code that it finds through its records. It must print the same afterwards, also after strip,
+objcopy, llvm-strip and patchelf changed it further; readelf, llvm-readobj and eu-elflint must not report new problems.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OPTIONS = {
     "noseparate-code": ("-pie", "-fPIE", "-Wl,-z,noseparate-code"),
     "debug": ("-g", "-pie", "-fPIE"),
 }
-#: what a linker does not know, or the C library does not load as the linker wrote it
+#: options that a linker does not support, or whose output the C library does not load
 UNKNOWN = {("gold", "static-pie"), ("gold", "relr"), ("gold", "separate-code"), ("gold", "noseparate-code")}
 UNKNOWN |= {("mold", "relr")}
 
@@ -87,7 +87,7 @@ def built(folder: Path, command: list[str], layout: Layout = USUAL, *, main: boo
 def edited(
     path: Path, mode: ShrinkMode = "auto", kept: int = 64, name: str = "edited/linked"
 ) -> tuple[Path, ShrinkResult]:
-    """Return the file with less device code, in a folder of its own under the same name, and what was done."""
+    """Return the file with less device code, in a folder of its own under the same name, and the result."""
     result = elf.shrink(open_source(path).view(), smaller(path, kept), mode=mode)
     target = path.parent / name
     target.parent.mkdir(exist_ok=True)
@@ -106,7 +106,7 @@ def printed(path: Path, *, is_library: bool, emulator: tuple[str, ...] = ()) -> 
 
 
 def complaints(path: Path) -> list[bytes]:
-    """Return what readers of ELF files have to say against one."""
+    """Return the complaints of readers of ELF files about one."""
     read = run("readelf", "-aW", path, check=False).stderr
     listed = run("llvm-readobj", "--all", path, check=False).stderr.replace(os.fsencode(path), b"")
     return [read, listed]
@@ -115,8 +115,8 @@ def complaints(path: Path) -> list[bytes]:
 def lint(path: Path) -> set[bytes]:
     """Return what eu-elflint finds, without the numbers and places of segments.
 
-    Two things are true of what was split, and no fault: a part of an executable segment without code stays executable,
-    and mold gives sections without bytes the offset 0, where the first segment ends earlier now.
+    Two complaints about split segments are not faults: a part of an executable segment without code stays executable,
+    and mold gives sections without bytes the offset 0, where the first segment now ends earlier.
     """
     found = set()
     for line in run("eu-elflint", "--gnu-ld", path, check=False).stdout.splitlines():
@@ -126,7 +126,7 @@ def lint(path: Path) -> set[bytes]:
 
 
 def check(path: Path, tmp_path: Path, *, is_library: bool, after: tuple[tuple[str, ...], ...] = ()) -> ShrinkResult:
-    """Fail unless a file does and looks the same with less device code, and after other tools had it."""
+    """Fail unless a file behaves and looks the same with less device code, and after other tools changed it."""
     expected = printed(path, is_library=is_library)
     assert expected[0] == 0 and expected[1].count(b"ba55ed50") >= 4
     new, result = edited(path)
@@ -196,9 +196,9 @@ def test_programs_for_aarch64(options: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def proved(folder: Path, linker: str, option: str, more: str = "") -> Path:
-    """Fail unless a program keeps the code for one device, and a second implementation finds nothing else changed.
+    """Fail unless a program keeps the code for one device, and a second implementation finds no other change.
 
-    ``more`` is C source that is part of it. Returns the slimmed program.
+    ``more`` is additional C source. Returns the slimmed program.
     """
     is_library = "-shared" in OPTIONS[option]
     images = [b"\x7fELF\x02\x01\x01".ljust(30000 * scale, bytes([scale])) for scale in (1, 2, 8)]
@@ -299,7 +299,7 @@ def freestanding(folder: Path, processor: str, kind: str) -> Path:
 
 
 def memory(path: Path) -> dict[int, bytes]:
-    """Return address → bytes of the loaded sections, but for device code, records and what makes room for headers."""
+    """Return address → bytes of the loaded sections, except device code, records and space made for headers."""
     file = ElfFile(open_source(path).view())
     return {
         section.address: file.contents(section).tobytes()
@@ -309,7 +309,7 @@ def memory(path: Path) -> dict[int, bytes]:
 
 
 def held(path: Path) -> list[tuple[int, int]]:
-    """Return the magic and number of the container that each record leads to."""
+    """Return the magic and number of the container that each record points to."""
     file = ElfFile(open_source(path).view())
     by_name = {file.name(section): section for section in file.sections()}
     table, code, word = by_name[".nvFatBinSegment"], by_name[".nv_fatbin"], file.layouts.word

@@ -1,4 +1,4 @@
-"""Loaded device code that gets smaller: what moves, what follows it, and what is refused."""
+"""Shrinking loaded device code: moved parts, updated pointers, and refusals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def loads(data: bytes) -> list[tuple[int, ...]]:
 
 
 def memory(data: bytes) -> dict[int, int]:
-    """Return address → byte of what is loaded."""
+    """Return address → byte of the loaded segments."""
     return {
         address + number: byte
         for offset, address, size in loads(data)
@@ -108,7 +108,7 @@ def test_memory_is_what_it_was_but_for_device_code_and_its_pointers(bits: int, o
 
 
 class _Guarded(BytesSource):
-    """A file of which nobody may read the device code."""
+    """A file whose device code must not be read."""
 
     def read(self, offset: int, size: int) -> bytes:
         assert offset + size <= CODE or offset >= AFTER, f"{size} bytes at {offset:#x} were read"
@@ -135,7 +135,7 @@ def test_segments_are_split_at_pages_and_everything_behind_comes_nearer(bits: in
         (0x3000, BASE + 0xF000, 0x440),
         (0x4000, DATA_ADDRESS, loads(before)[1][2]),
     ]
-    # The note and the hash table stand after the first section's new bytes.
+    # The note and the hash table follow the first section's new bytes.
     assert CODE + 0x100 + 0x118 <= loads(after)[0][2] <= CODE + 0x100 + 0x140
     sections = named(after)
     assert sections[".nv_fatbin"] == (BASE + CODE, 256, NEW)
@@ -260,7 +260,7 @@ def test_a_container_that_other_files_can_see_does_not_move() -> None:
 
 
 def why(file: LinkedElf, **facts: object) -> str:
-    """Return why a file does not get smaller; it can be edited all the same, and asking for no less is refused."""
+    """Return why a file does not get smaller; mode "auto" still edits it, and mode "shrink" refuses."""
     before = file.build()
     after, result = relayed(file, **facts)
     assert (result.mode, len(after), result.cuts) == ("zero", len(before), [])
@@ -311,7 +311,7 @@ def lying(number: int, **facts: int) -> LinkedElf:
     ids=lambda case: "" if isinstance(case, LinkedElf) else case.partition(" at ")[2][:40],
 )
 def test_segments_that_cannot_be_split(file: LinkedElf, reason: str) -> None:
-    # Some of these files do not hold the pointers.
+    # Some of these files do not have the pointers.
     assert reason in why(file, pointers={})
 
 
@@ -517,7 +517,7 @@ def test_an_emptied_section_at_a_segments_end_takes_no_header() -> None:
 
 
 def test_thousands_of_sections_and_segments_are_gone_through_once() -> None:
-    """What would take squares of them does not end."""
+    """A quadratic algorithm would not finish."""
     file = LinkedElf(far=True)
     del file.segments[0]
     file.sections += [Section(".note", 7, -1, b"note", align=1, address=number) for number in range(8000)]

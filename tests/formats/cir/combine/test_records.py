@@ -1,4 +1,4 @@
-"""Named records of modules that join one file: which are the same, which are renamed, and to what."""
+"""Named records of modules combined into one file: equal records, renamed records, and their new names."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_renamed_records_stay_as_they_are_from_then_on() -> None:
 
 
 def test_aliases_that_double_at_every_step_cost_no_more_than_they_hold() -> None:
-    """Spelled out, the last of these types would have 2 to the 60 parts."""
+    """Expanded, the last of these types would have 2 to the 60 parts."""
     chain = ["!t0 = i1", *(f"!t{i + 1} = tuple<!t{i}, !t{i}>" for i in range(60)), '!s = !cir.struct<"S" {data !t60}>']
     other = ["!t0 = i2", *chain[1:]]
     assert renames(module(*chain), module(*chain)) == [{}, {}]

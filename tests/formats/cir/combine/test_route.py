@@ -1,4 +1,4 @@
-"""Which module answers which request, in the words of cir-offload-merge."""
+"""Assignment of modules to requests, with the messages of cir-offload-merge."""
 
 from __future__ import annotations
 

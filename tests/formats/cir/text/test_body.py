@@ -1,4 +1,4 @@
-"""What is found in the bodies of modules, at the seams of the window and in files without a line end too."""
+"""Operations in the bodies of modules, also at the borders of the window and in files without a line end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_head_in_several_lines_is_still_that_of_a_stub(head: str) -> None:
     assert module(PLAIN % 1 + one + PLAIN % 2)["stubs"] == [{"symbol": "s", "kernel": "k"}]
 
 
-#: Heads of functions in several lines; what they launch is marked with K.
+#: Heads of functions in several lines; launched kernels are marked with K.
 HEADS = [
     "cir.func @s(\n  // the argument @no\n  %a: i32\n  )\n  // what it launches\n  attributes {K} {",
     "cir.func @s( // one\n  %a: i32) attributes { // note {\n  // and\n  K\n  } {",
@@ -85,7 +85,7 @@ def test_deep_nesting_ends_where_it_should() -> None:
     assert found["op_counts"] == {"cir.x": depth, "cir.y": 1}
 
 
-#: Lines with comments, or with what only looks like one, and a brace in it that would be taken for one of the region.
+#: Lines with comments, or text that looks like one, with a brace that must not count as one of the region.
 COMMENTED = [
     "cir.x : !t<a> // }",
     "cir.x // see std::vector<int }",
@@ -108,7 +108,7 @@ def test_comments_are_told_from_slashes_in_any_order(extra: int, end: str, monke
     assert found["op_counts"] == {"cir.x": 120 * sum(line.startswith("cir.x") for line in COMMENTED)}
 
 
-#: Functions in all manners; those that are kernels have a K in their names.
+#: Functions in all forms; kernels have a K in their names.
 MANNERS = [
     "cir.func @K%d() cc(ptx_kernel) {\n  }",
     'cir.func dso_local @K%d(%%a: i1 {llvm.noundef}) cc(amdgpu_kernel) attributes {a, b = "{"} {\n  } loc(unknown)',

@@ -1,4 +1,4 @@
-"""What one expression reads at once is what the grammar reads step by step, and nothing is gone through twice."""
+"""One expression finds the same as the grammar step by step, and no text is read twice."""
 
 from __future__ import annotations
 
