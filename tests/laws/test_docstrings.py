@@ -1,6 +1,7 @@
-"""The law of references: what a docstring or a comment refers to can be found, by the name that stands there.
+"""Laws of docstrings and comments: their references can be found, and their first word is not a question word.
 
-A module that moves leaves its old name behind in prose, where nobody who follows it finds anything.
+If a module moves, its old name must not stay in prose. A sentence that begins with What or Whether has no subject
+that a reader can name: write the noun or the verb ("Positions of …", "True if …", "Return …").
 """
 
 from __future__ import annotations
@@ -17,6 +18,22 @@ from tests.laws import house
 EVERY = sorted(house.ROOT.rglob("*.py"))
 ROLE = re.compile(r":(?:mod|func|class|meth|data|attr):`~?([\w.]+)`")
 DOTTED = re.compile(r"``(fatpack(?:\.\w+)+)``")
+QUESTION = re.compile(r"(?:What|Whether|Who|Which|How|Where) (?!we know)")
+COMMENT = re.compile(r" *#:? ")
+
+#: Modules whose prose is still to be rewritten.
+OLD_PROSE = {
+    "commands/__init__.py",
+    "commands/check_kpack/run.py",
+    "commands/check_kpack/text.py",
+    "commands/inspect/listing.py",
+    "model.py",
+    "options.py",
+    "printable.py",
+    "scanner/context.py",
+    "scanner/scan_host.py",
+    "tabular/__init__.py",
+}
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: str(path.relative_to(house.ROOT)))
@@ -26,6 +43,18 @@ def test_what_prose_refers_to_can_be_found(path: Path) -> None:
     tree = ast.parse(text)
     gone = sorted({name for name, owner in _references(tree, text) if not _can_be_found(name, module, owner)})
     assert not gone, f"{path.name} refers to {', '.join(gone)}: nothing has that name; write where it is now"
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: str(path.relative_to(house.ROOT)))
+def test_prose_does_not_begin_with_a_question_word(path: Path) -> None:
+    questions = list(_questions(path.read_text(encoding="utf-8")))
+    assert not questions or str(path.relative_to(house.ROOT)) in OLD_PROSE, "write a noun, or a verb with its object"
+
+
+def test_question_words_are_noticed() -> None:
+    text = '"""What is there."""\n\n\nclass A:\n    """Whether it is."""\n\n    #: Which one\n    at: int\n'
+    assert list(_questions(text)) == ["What is there.", "Whether it is.", "#: Which one"]
+    assert not list(_questions('"""Whatever."""\n# and\n# Where that goes on\n# How we know: tests.\n'))
 
 
 def test_a_name_of_nothing_is_not_found() -> None:
@@ -44,6 +73,20 @@ def _references(tree: ast.Module, text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         comment = line.partition("#")[2]
         yield from ((name, "") for name in (*ROLE.findall(comment), *DOTTED.findall(comment)))
+
+
+def _questions(text: str) -> Iterator[str]:
+    """Yield the docstrings and the comments of whole lines that begin with a question word."""
+    for node, _ in _documented(ast.parse(text), ""):
+        prose = ast.get_docstring(node) or ""
+        if QUESTION.match(prose):
+            yield prose.partition("\n")[0]
+    before = ""
+    for line in text.splitlines():
+        start = COMMENT.match(line)
+        if start is not None and not COMMENT.match(before) and QUESTION.match(line, start.end()):
+            yield line.strip()
+        before = line
 
 
 def _documented(

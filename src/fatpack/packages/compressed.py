@@ -38,15 +38,15 @@ DOC = FormatInfo(
         "The .xz File Format 1.2.1",
         "lz4_Frame_format.md 1.6.4",
     ),
-    reads="gzip, xz, zstd, bzip2 and lz4 frames, several in one file, and frames that are to be passed over",
+    reads="gzip, xz, zstd, bzip2 and lz4 frames, several in one file, and skippable frames",
     writes="none",
     limitations=(
-        "How large the file is, is known when all of it was inflated.",
-        "`.lzma` of before xz is read around tar archives only: it has no magic.",
-        "zstd with a dictionary of its own, and lz4's format of before frames, are not read.",
+        "The size of the file is known only after all of it was inflated.",
+        "`.lzma` from before xz is only read if it contains a tar archive: it has no magic.",
+        "zstd with a dictionary of its own, and lz4's format from before frames, are not read.",
         "Streams that look back further than 128 MiB are refused (`zstd --long=28` and more, `xz` with a larger "
         "dictionary) unless `--limit window=` says so.",
-        "What stands behind the last stream is said when all was read.",
+        "Bytes after the last stream are reported when everything was read.",
     ),
 )
 

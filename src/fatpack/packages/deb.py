@@ -37,7 +37,7 @@ DOC = FormatInfo(
     name=FORMAT,
     title="Debian package",
     description=(
-        "What dpkg installs, on Debian, Ubuntu and their relatives: an archive of two tar archives, one about the "
+        "Packages of dpkg (Debian, Ubuntu and others): an archive of two tar archives, one about the "
         "package, one with its files."
     ),
     references=("deb(5) and deb-split(5) of dpkg 1.21", "ar(5)"),
@@ -45,8 +45,8 @@ DOC = FormatInfo(
     writes="none",
     limitations=(
         "Listings do not compare files with `md5sums`; `fatpack doctor` does. Signatures are not checked.",
-        "Parts of split packages (`debian-split`) are not put together.",
-        "The old format of before 1995 is not read.",
+        "Parts of split packages (`debian-split`) are not joined.",
+        "The old format from before 1995 is not read.",
     ),
 )
 

@@ -72,8 +72,7 @@ DOC = FormatInfo(
         "Thin archives are read, not written. The files they name are opened only below the archive's own directory.",
         "AIX big archives are recognised, but not read.",
         "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
-        "After a damaged member header the next one is found by its form: data that look like a header are taken for "
-        "one.",
+        "After a damaged member header the next one is found by its form: data that look like a header count as one.",
         "New archives are GNU's. Mach-O, Wasm, XCOFF and GOFF members are refused, because their symbols are not read.",
         "New archives do not list the symbols that inline assembly defines in bitcode without LLVM's symbol table.",
     ),

@@ -63,7 +63,7 @@ WRAPPER = Layout(
     (
         Field("magic", "bytes[4]", "Magic: DE C0 17 0B"),
         Field("version", "u32", "Version: 0"),
-        Field("offset", "u32", "Offset: where the bitcode starts, in bytes from the wrapper's magic on"),
+        Field("offset", "u32", "Offset: offset of the bitcode, in bytes from the wrapper's magic on"),
         Field("size", "u32", "Size: bytes of bitcode"),
         Field("cpu_type", "u32", "CPUType: of the target, as Mach-O numbers them"),
     ),

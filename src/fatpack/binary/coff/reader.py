@@ -153,7 +153,7 @@ class CoffObject:
         return self.view.slice(at, max(count - skipped, 0) * RELOCATION.size)
 
     def symbol_table(self) -> View:
-        """Return the records of symbols up to the end of the file; :attr:`symbol_layout` is that of each."""
+        """Return the records of symbols up to the end of the file; each has the layout ``symbol_layout``."""
         at = min(self.symbol_offset or len(self.view), len(self.view))
         return self.view.slice(at, min(self.symbol_count * self.symbol_layout.size, len(self.view) - at))
 

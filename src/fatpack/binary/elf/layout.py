@@ -183,11 +183,11 @@ _HEADER = (
 )
 
 _SECTION = (
-    Field("name_offset", "u32", "sh_name: where the name starts in the table of section names, in bytes"),
+    Field("name_offset", "u32", "sh_name: offset of the name in the table of section names, in bytes"),
     Field("type", "u32", "sh_type: what the section holds", section_type_word),
     Field("flags", "word", "sh_flags: W write, A loaded, X execute, E not linked, …", section_flag_letters),
     Field("address", "word", "sh_addr: address in memory; 0 in objects"),
-    Field("offset", "word", "sh_offset: where the contents start in the file, in bytes"),
+    Field("offset", "word", "sh_offset: offset of the contents in the file, in bytes"),
     Field("size", "word", "sh_size: bytes of the contents; of nobits sections in memory only"),
     Field("link", "u32", "sh_link: index of a section this one needs, by type"),
     Field("info", "u32", "sh_info: a section index or a count, by type"),
@@ -205,7 +205,7 @@ _PROGRAM = (
         "p_type: what the segment is for",
         lambda value: named_number(SEGMENT_TYPES, value),
     ),
-    Field("offset", "word", "p_offset: where the segment starts in the file, in bytes"),
+    Field("offset", "word", "p_offset: offset of the segment in the file, in bytes"),
     Field("address", "word", "p_vaddr: address in memory"),
     Field("physical_address", "word", "p_paddr: physical address where that matters"),
     Field("file_size", "word", "p_filesz: bytes in the file"),
@@ -215,7 +215,7 @@ _PROGRAM = (
 )
 
 _SYMBOL = (
-    Field("name_offset", "u32", "st_name: where the name starts in the linked string table, in bytes"),
+    Field("name_offset", "u32", "st_name: offset of the name in the linked string table, in bytes"),
     Field("value", "word", "st_value: offset in the section (objects) or address (linked files)"),
     Field("size", "word", "st_size: bytes of the thing, 0 if unknown"),
     Field("info", "u8", "st_info: type in the low half (3 = section), binding in the high"),
@@ -227,7 +227,7 @@ _RELOCATION = (
     Field("offset", "word", "r_offset: place to change, in the section (objects) or an address (linked files)"),
     Field("info", "word", "r_info: number of the symbol, and type of the relocation"),
 )
-_ADDEND = Field("addend", "signed", "r_addend: what is added to the symbol's value")
+_ADDEND = Field("addend", "signed", "r_addend: number that is added to the symbol's value")
 
 _DYNAMIC = (
     Field("tag", "word", "d_tag: meaning of the value; 0 ends the table"),

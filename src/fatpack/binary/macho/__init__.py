@@ -76,7 +76,7 @@ DOC = FormatInfo(
         "__LLVM,__offload and .llvm.offloading, and in sections whose names say nothing.",
         "The files of a set (MH_FILESET, as kernel caches are) are not told apart, and encrypted programs of iOS are "
         "read as they are stored.",
-        "LLVM's and NVIDIA's own tools find no device code in Mach-O, and neither do the stand-ins for them.",
+        "LLVM's and NVIDIA's own tools find no device code in Mach-O, and neither do our replacements of them.",
         "Metal's libraries of Apple's GPUs are not read.",
         "New archives of Mach-O objects are not written, because their symbols are not read.",
     ),

@@ -137,9 +137,9 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
     segment = (
         *command,
         Field("name", "bytes[16]", "segname: padded with NULs; objects have one segment without a name", _text),
-        Field("address", word, "vmaddr: where it is in memory"),
+        Field("address", word, "vmaddr: address in memory"),
         Field("memory_size", word, "vmsize: bytes in memory"),
-        Field("offset", word, "fileoff: where it is in the file"),
+        Field("offset", word, "fileoff: offset in the file"),
         Field("size_in_file", word, "filesize: bytes in the file; 0 for zeros and in files of debug symbols"),
         Field("most_protection", "u32", "maxprot: the most that may be done with it in memory"),
         Field("protection", "u32", "initprot: what may be done with it at first"),
@@ -149,9 +149,9 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
     section = (
         Field("name", "bytes[16]", "sectname: padded with NULs", _text),
         Field("segment", "bytes[16]", "segname: the segment that it is linked into", _text),
-        Field("address", word, "addr: where it is in memory"),
+        Field("address", word, "addr: address in memory"),
         Field("size", word, "size: bytes in memory, and in the file if it has any there"),
-        Field("offset", "u32", "offset: where it is in the file"),
+        Field("offset", "u32", "offset: offset in the file"),
         Field("align", "u32", "align: the alignment, as a power of two"),
         Field("relocation_offset", "u32", "reloff: where its relocations are"),
         Field("relocation_count", "u32", "nreloc: relocations of 8 bytes each"),

@@ -91,7 +91,7 @@ def _slice(bits: int) -> Layout:
         (
             Field("machine", "u32", "cputype: the instruction set", machine_name),
             Field("variant", "u32", "cpusubtype: a variant of it, and capabilities in the highest byte"),
-            Field("offset", word, "offset: where the slice starts in the file"),
+            Field("offset", word, "offset: offset of the slice in the file"),
             Field("size", word, "size: its bytes"),
             Field("align", "u32", "align: the alignment of the offset, as a power of two"),
             *reserved,

@@ -68,8 +68,8 @@ DOC = FormatInfo(
     reads="32- and 64-bit images of any machine",
     writes="images with less device code",
     limitations=(
-        "Device code can be taken out of images (slim), but not added or exchanged: no tool reads what was added to "
-        "one, and its addresses are part of the program. A signature is refused, or dropped where that is asked for.",
+        "Device code can be removed from images (slim), but not added or replaced: no tool reads code added to "
+        "one, and its addresses are part of the program. A signature is refused, or dropped on request.",
         "Device code is searched for in the sections that linkers name after it, from the first magic on, in sections "
         "whose names say nothing, and where the records of .nvFatBi point. SYCL images are listed where DPC++ puts "
         "them, not where LLVM does (.llvm.offloading).",

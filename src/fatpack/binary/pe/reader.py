@@ -39,7 +39,7 @@ DOS_HEADER = Layout(
     (
         Field("magic", "bytes[2]", "e_magic: MZ"),
         Field("dos", "bytes[58]", "what DOS needs to start the program after this header"),
-        Field("pe_offset", "u32", "e_lfanew: where the PE signature is"),
+        Field("pe_offset", "u32", "e_lfanew: offset of the PE signature"),
     ),
 )
 HEADER = file_header_layout(FORMAT)

@@ -90,9 +90,9 @@ DOC = FormatInfo(
     ),
     writes="text in the forms attribute, nested, op, op-string and prototype",
     limitations=(
-        "fatpack optimises nothing. cir-offload-merge runs passes over what it combines, so its output equals ours "
+        "fatpack optimises nothing. cir-offload-merge runs passes over its output, so that equals ours "
         "only for modules in which those passes change nothing.",
-        "fatpack counts operations without knowing their dialects. If several stand on one line, it sees only the "
+        "fatpack counts operations without knowing their dialects. If a line has several, it sees only the "
         "first, unless they are in generic form.",
         "Bytecode is split, never combined: its tables would have to be renumbered, also where only a dialect can.",
         "A module that is split off bytecode keeps the tables of the whole file, the host's strings among them.",

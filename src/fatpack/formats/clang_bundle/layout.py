@@ -132,7 +132,7 @@ DESCRIPTOR = Layout(
     BUNDLE_FORMAT,
     "descriptor of an entry",
     [
-        Field("image_offset", "u64", "where the image is, from the magic; never 0 in what LLVM writes"),
+        Field("image_offset", "u64", "offset of the image, from the magic; never 0 in LLVM's files"),
         Field("image_size", "u64", "bytes of the image, without padding"),
         Field("id_size", "u64", "bytes of the ID that follows, without a terminator"),
     ],

@@ -75,21 +75,21 @@ DOC = FormatInfo(
         "include/fatbinary_section.h and include/nvFatbin.h, CUDA 13.0",
         "RFC 8878 (zstd), RFC 1950 (zlib), lz4_Block_format.md and lz4_Frame_format.md of LZ4 1.10",
     ),
-    reads="what CUDA 8 to 13.5 write: every kind of entry and of compression, and groups of entries",
-    writes="what fatbinary 12.8, 13.0 and 13.5 write, groups (-concat) included",
+    reads="files of CUDA 8 to 13.5: every kind of entry and of compression, and groups of entries",
+    writes="the same files as fatbinary 12.8, 13.0 and 13.5, groups (-concat) included",
     limitations=(
-        "Obfuscated LTO-IR is listed and copied, but not decoded: extracting it is refused. fatpack packs LTO-IR as it "
-        "is in the file, or as a plain zstd stream; NVIDIA's linker reads both.",
+        "Obfuscated LTO-IR is listed and copied, but not decoded: extracting it is refused. fatpack packs LTO-IR "
+        "uncompressed, or as a plain zstd stream; NVIDIA's linker reads both.",
         "Compressed bytes equal those of fatbinary only if both use the same version of the compressor: zstd 1.5.7 for "
         "CUDA 13; LZ4 1.9 for CUDA 12.8 and older and for the mode speed of 13.5; LZ4 1.10 for speed of 13.0.",
-        "An image that is not compressed and is LTO-IR, Tile IR or of an unknown kind has no exact size, and a cubin "
+        "An uncompressed image that is LTO-IR, Tile IR or of an unknown kind has no exact size, and a cubin "
         "in a group has none either: up to 7 zero bytes of padding count as part of it.",
-        "fatbinary adds a NUL to a text, also to one that has its own. If such a text is compressed, fatpack takes off "
+        "fatbinary adds a NUL to a text, also to one that has its own. If such a text is compressed, fatpack removes "
         "the last NUL and cuobjdump all of them.",
-        "A fat binary in which images were added, removed or exchanged loses the bytes that belonged to no entry. "
+        "A fat binary in which images were added, removed or replaced loses the bytes that belonged to no entry. "
         "Members of a group that is no longer whole become entries of their own, each compressed.",
         "The format has no checksum: a changed byte of code goes unnoticed.",
-        "What is written here was loaded by one CUDA driver: 68 tests passed on an H100 with driver 580.159.04 (CUDA "
+        "Files written here were loaded by one CUDA driver: 68 tests passed on an H100 with driver 580.159.04 (CUDA "
         "13.0). Groups of entries were not loaded, because they need a newer driver. Everything is compared with "
         "fatbinary, read by cuobjdump and linked by nvlink.",
     ),

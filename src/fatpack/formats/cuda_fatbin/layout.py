@@ -123,15 +123,15 @@ HEADER = Layout(
 )
 
 _ENTRY_START = [
-    Field("kind", "u16", "what the image is", kind_words),
+    Field("kind", "u16", "kind of the image", kind_words),
     Field("version", "u16", "version of the entry, always 0x0101; no reader looks at it"),
 ]
 _ENTRY_END = [
-    Field("options_offset", "u32", "where the descriptor of options is, from the start of the entry; 0: none"),
+    Field("options_offset", "u32", "offset of the descriptor of options, from the start of the entry; 0: none"),
     Field("code_minor", "u16", "PTX version after the dot; EI_ABIVERSION of a cubin; byte 5 of LTO-IR"),
     Field("code_major", "u16", "PTX version before the dot; EI_VERSION of a cubin; byte 4 of LTO-IR"),
     Field("sm", "u32", "number of the architecture: 90 for sm_90a; 0 for a group"),
-    Field("identifier_offset", "u32", "where the identifier is, from the start of the entry; 0: none"),
+    Field("identifier_offset", "u32", "offset of the identifier, from the start of the entry; 0: none"),
     Field("identifier_size", "u32", "bytes of the identifier, without its NUL"),
     Field("flags", "u64", "64-bit, debug, host system, compression, variant of the architecture", flag_words),
     Field("key", "u64", "of obfuscated LTO-IR, the number at 0x28 of the file it was made of; else 0"),
@@ -157,7 +157,7 @@ MEMBER = Layout(
     "member of a group",
     [
         *_ENTRY_START,
-        Field("image_offset", "u32", "where the image is in the inflated bytes of the group"),
+        Field("image_offset", "u32", "offset of the image in the inflated bytes of the group"),
         Field("padded_size", "u64", "bytes of the image, padding to a multiple of 8 included"),
         Field("compressed_size", "u32", "0"),
         *_ENTRY_END,
@@ -180,7 +180,7 @@ DESCRIPTOR = Layout(
     FATBIN_FORMAT,
     "descriptor of options",
     [
-        Field("string_offset", "u32", "where the options are, from the start of the entry; right behind this"),
+        Field("string_offset", "u32", "offset of the options, from the start of the entry; directly after this"),
         Field("string_size", "u32", "bytes of the options without their NUL, or of the copy of .nv.compat"),
     ],
 )

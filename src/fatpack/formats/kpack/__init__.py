@@ -42,28 +42,29 @@ DOC = FormatInfo(
     description=(
         "The file in which ROCm's packages of one processor or family keep the code objects of many libraries, by the "
         "path of the library and the architecture. Written by rocm-kpack when it splits packages; read by the HIP "
-        "runtime where a library has a marker in the place of its bundle. The marker names the library and the places "
-        "of archives, relative to the library: `inspect` of a library shows what is there, and `check-kpack` proves "
-        "that all programs of a folder find what they look for (docs/how-to/check-kpack.md). Manifests (`.kpm`) list "
-        "archives with their sizes; they are shown, and compared with the archives."
+        "runtime if a library has a marker in place of its bundle. The marker names the library and the places of "
+        "archives, relative to the library: `inspect` of a library shows the archives that exist, and `check-kpack` "
+        "proves that all programs of a folder find their code objects (docs/how-to/check-kpack.md). Manifests (`.kpm`) "
+        "list archives with their sizes; they are shown, and compared with the archives."
     ),
     references=(
         "ROCm/rocm-kpack python/rocm_kpack/kpack.py and compression.py, revision e348328",
         "ROCm/rocm-kpack runtime/src/toc_parser.cpp, archive.cpp and compression.cpp, revision e348328",
         "ROCm/rocm-kpack python/rocm_kpack/elf/kpack_transform.py and runtime/src/loader.cpp, revision e348328, for "
-        "the markers of programs; ROCm/rocm-systems#9874 for what changed in the search; python/rocm_kpack/"
+        "the markers of programs; ROCm/rocm-systems#9874 for the change of the search; python/rocm_kpack/"
         "artifact_splitter.py before revision 46b857b for manifests",
         "the MessagePack specification, msgpack/msgpack spec.md",
     ),
     reads="version 1, with the schemes none and zstd-per-kernel",
     writes="version 1, with the schemes none and zstd-per-kernel",
     limitations=(
-        "Rewriting gives the order of rocm_kpack: the table last, keys in its order, code objects without gaps. What "
-        "another writer orders differently is equal in content afterwards, not in bytes.",
+        "Rewriting gives the order of rocm_kpack: the table last, keys in its order, code objects without gaps. An "
+        "archive of a writer with another order keeps its content, not its bytes.",
         "Bytes outside of the code objects and the table are reported, and dropped by a rewrite.",
-        "Markers are followed in ELF files and PE images that have sections. Where the runtime of Windows looks for "
-        "archives is not known: at that revision it cannot tell where a program lies. Manifests are not written.",
-        "The format has no digests, so damage inside a code object that is not compressed shows only where the code "
+        "Markers are followed in ELF files and PE images that have sections. The folders in which the runtime of "
+        "Windows searches for archives are unknown: at that revision it cannot find a program's folder. Manifests are "
+        "not written.",
+        "The format has no digests, so damage inside an uncompressed code object shows only if the code "
         "object contradicts itself.",
     ),
 )

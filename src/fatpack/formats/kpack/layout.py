@@ -25,9 +25,7 @@ HEADER = Layout(
     [
         Field("magic", "bytes[4]", "the letters KPAK"),
         Field("version", "u32", "version of the archive: 1"),
-        Field(
-            "toc_offset", "u64", "where the table of contents is, from the magic; it reaches to the end of the archive"
-        ),
+        Field("toc_offset", "u64", "offset of the table of contents, from the magic; it ends with the archive"),
     ],
 )
 

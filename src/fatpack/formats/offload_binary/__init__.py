@@ -78,7 +78,7 @@ DOC = FormatInfo(
     limitations=(
         "Rewriting gives the canonical order of parts: a binary whose parts lie elsewhere, share strings differently "
         "or leave gaps is equal in content afterwards, not in bytes.",
-        "Unknown bytes survive a rewrite behind the header and at the end; elsewhere they are reported and dropped.",
+        "Unknown bytes after the header and at the end survive a rewrite; others are reported and dropped.",
         "Version 1 is what LLVM 22 writes and version 2 what LLVM 23.1 does, each with its order of keys; a file named "
         ".spv has image kind 0 in version 1 and 6 (SPIR-V) in those after it. Version 3, compressed or not, follows "
         "LLVM's source of 2026; llvm-offload-binary 23.1 refuses it.",

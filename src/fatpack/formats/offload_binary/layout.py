@@ -92,17 +92,17 @@ _PREFIX = [
 _HEADERS = {
     1: [
         *_PREFIX,
-        Field("entry_offset", "u64", "EntryOffset: where the entry is, from the magic"),
+        Field("entry_offset", "u64", "EntryOffset: offset of the entry, from the magic"),
         Field("entry_size", "u64", "EntrySize: bytes of the entry (40). LLVM accepts any value that fits; not used"),
     ],
     2: [
         *_PREFIX,
-        Field("entry_offset", "u64", "EntriesOffset: where the array of entries is, from the magic"),
+        Field("entry_offset", "u64", "EntriesOffset: offset of the array of entries, from the magic"),
         Field("entry_count", "u64", "EntriesCount: number of entries (v1 keeps a size here)"),
     ],
     3: [
         *_PREFIX,
-        Field("entry_offset", "u64", "EntriesOffset: where the array of entries is, from the magic"),
+        Field("entry_offset", "u64", "EntriesOffset: offset of the array of entries, from the magic"),
         Field("entry_count", "u64", "EntriesCount: number of entries, readable without inflating"),
         Field(
             "inflated_size",
@@ -118,17 +118,17 @@ _ENTRY = [
     Field("flags", "u32", "Flags: 0 in all LLVM 22 writes; bit 0 = metadata only (main). All bits are kept"),
     Field("string_offset", "u64", "StringOffset: where this entry's string entries are, from the magic"),
     Field("string_count", "u64", "NumStrings: number of string entries"),
-    Field("image_offset", "u64", "ImageOffset: where the image is, from the magic"),
+    Field("image_offset", "u64", "ImageOffset: offset of the image, from the magic"),
     Field("image_size", "u64", "ImageSize: bytes of the image, exact, without padding"),
 ]
 
 _STRING_V1 = [
-    Field("key_offset", "u64", "KeyOffset: where the key is, from the magic; it ends at NUL"),
-    Field("value_offset", "u64", "ValueOffset: where the value is, from the magic; it ends at NUL"),
+    Field("key_offset", "u64", "KeyOffset: offset of the key, from the magic; it ends at NUL"),
+    Field("value_offset", "u64", "ValueOffset: offset of the value, from the magic; it ends at NUL"),
 ]
 _STRING_V2 = [
     *_STRING_V1[:1],
-    Field("value_offset", "u64", "ValueOffset: where the value is, from the magic"),
+    Field("value_offset", "u64", "ValueOffset: offset of the value, from the magic"),
     Field("value_size", "u64", "ValueSize: bytes of the value, which may contain NUL"),
 ]
 

@@ -75,8 +75,7 @@ DOC = FormatInfo(
         "Version 2 in an offload binary that is compressed is listed as that offload binary.",
         "An unmerged draft of version 2, with property sets among the strings of an offload binary "
         "(syclbin_abstract_module_id), is listed as that offload binary.",
-        "Properties are shown as they are stored: numbers, text, or bytes. What the bytes of each property mean is not "
-        "taken apart.",
+        "Properties are shown as they are stored: numbers, text, or bytes. The bytes of a property are not decoded.",
         "Rewriting version 1 leaves no gaps in its tables: bytes that belong to nothing are reported, and dropped.",
         "Of native code for Intel's GPUs no kernels are named; the property set SYCL/kernel names has them, if there "
         "is one.",

@@ -125,7 +125,7 @@ HEADER = Layout(
         Field("padding", "u32", "padding of the C structure; writers leave whatever was in memory"),
         Field("metadata_size", "u64", "MetadataByteTableSize: bytes of the metadata table, without its padding"),
         Field("binary_size", "u64", "BinaryByteTableSize: bytes of the table of images"),
-        Field("global_offset", "u64", "GlobalMetadataOffset: where the global metadata is in the metadata table"),
+        Field("global_offset", "u64", "GlobalMetadataOffset: offset of the global metadata in the metadata table"),
         Field("global_size", "u64", "GlobalMetadataSize: bytes of the global metadata"),
     ],
 )
@@ -152,7 +152,7 @@ IR_MODULE = Layout(
     "IR module header (v1)",
     [
         *_METADATA,
-        Field("offset", "u64", "RawIRBytesOffset: where the module is in the table of images"),
+        Field("offset", "u64", "RawIRBytesOffset: offset of the module in the table of images"),
         Field("size", "u64", "RawIRBytesSize: bytes of the module"),
     ],
 )
@@ -162,7 +162,7 @@ NATIVE_IMAGE = Layout(
     "native device code image header (v1)",
     [
         *_METADATA,
-        Field("offset", "u64", "BinaryBytesOffset: where the image is in the table of images"),
+        Field("offset", "u64", "BinaryBytesOffset: offset of the image in the table of images"),
         Field("size", "u64", "BinaryBytesSize: bytes of the image"),
     ],
 )
@@ -170,7 +170,7 @@ NATIVE_IMAGE = Layout(
 PAYLOAD = Layout(
     SYCLBIN_FORMAT,
     "image of a role ir or native (v2)",
-    [Field("metadata_size", "u64", "bytes of the property sets that follow; behind them is the image itself")],
+    [Field("metadata_size", "u64", "bytes of the property sets that follow; the image itself follows these")],
 )
 
 

@@ -35,8 +35,8 @@ DOC = FormatInfo(
     name=FORMAT,
     title="RPM package",
     description=(
-        "What rpm, dnf and zypper install, on Fedora, RHEL, SUSE and their relatives; source packages too. The files "
-        "are a cpio archive behind two headers, compressed as a whole."
+        "Packages of rpm, dnf and zypper (Fedora, RHEL, SUSE and others); source packages too. The files "
+        "are a cpio archive after two headers, compressed as a whole."
     ),
     references=(
         "rpm.org manual: RPM V4 Package format, RPM V6 Package format",
@@ -48,9 +48,9 @@ DOC = FormatInfo(
     limitations=(
         "Everything is inflated up to the last file that is read, and files are read in order.",
         "Listings check no digests; `fatpack doctor` does. Signatures by keys are not checked.",
-        "Of a file with several names (hard links) the last is listed; if it is empty, none.",
+        "If a file has several names (hard links), the last is listed; none if the file is empty.",
         "Delta packages (`.drpm`) are not read.",
-        "Names are taken for UTF-8.",
+        "Names are read as UTF-8.",
     ),
 )
 

@@ -34,7 +34,7 @@ DOC = FormatInfo(
     name=FORMAT,
     title="Tar archive",
     description=(
-        "Files one after the other, each behind a header: source distributions, packages of conda (`.tar.bz2`, and "
+        "Files one after the other, each after a header: source distributions, packages of conda (`.tar.bz2`, and "
         "inside `.conda`), layers of container images and the archives that `docker save` writes, `data.tar` in "
         "Debian's packages."
     ),
@@ -45,7 +45,7 @@ DOC = FormatInfo(
         "Python 3.11, Lib/tarfile.py",
     ),
     reads=(
-        "ustar, GNU and pax archives and those before them, sparse files, as they are or compressed with gzip, bzip2, "
+        "ustar, GNU and pax archives and older ones, sparse files, uncompressed or compressed with gzip, bzip2, "
         "xz, LZMA (.lzma), zstd or lz4"
     ),
     writes=(
@@ -53,14 +53,14 @@ DOC = FormatInfo(
         "with zstd or bzip2 again"
     ),
     limitations=(
-        "Of a compressed archive everything is inflated up to the last file that is read, and files are read in order.",
-        "Links are followed by nobody: the file that one leads to is listed under its own name.",
-        "Files that are parts of archives on several volumes are not put together.",
-        "Of an archive that is damaged, files behind the damage are not searched.",
-        "Several archives in one file are read up to the end of the first; what follows is said.",
-        "Layers of a container image are listed one by one, under their digests, as they were saved: what one removes "
-        "is said, and listed where it is; what a later one replaces is listed twice.",
-        "Names are taken for UTF-8.",
+        "A compressed archive is inflated up to the last file that is read, and files are read in order.",
+        "Links are not followed: the target of a link is listed under its own name.",
+        "Files that are parts of archives on several volumes are not joined.",
+        "In a damaged archive, files after the damage are not searched.",
+        "Several archives in one file are read up to the end of the first; the bytes after it are reported.",
+        "Layers of a container image are listed one by one, under their digests, as they were saved: files that a "
+        "later layer removes are still listed, with a finding; files that it replaces are listed twice.",
+        "Names are read as UTF-8.",
     ),
 )
 

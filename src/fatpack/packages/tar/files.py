@@ -181,8 +181,7 @@ _SHOWN = 5
 
 
 def _shown(whiteout: str) -> str:
-    """Return the file that a whiteout removes, or the folder whose files in lower layers it removes
-    (``.wh..wh..opq``)."""
+    """Return the removed file of a whiteout, or the folder that it empties (``.wh..wh..opq``)."""
     folder, slash, name = whiteout.rpartition("/")
     name = name.removeprefix(_WHITEOUT)
     return f"all of {folder or '.'!r}" if name.startswith(_WHITEOUT) else repr(f"{folder}{slash}{name}")

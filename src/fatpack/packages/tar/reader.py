@@ -50,14 +50,14 @@ HEADER = Layout(
         Field(
             "kind", "bytes[1]", "0 or NUL file, 1 hard link, 2 link, 5 folder, L long name, x and g extended headers"
         ),
-        Field("link", "bytes[100]", "where a link leads", _text),
+        Field("link", "bytes[100]", "target of a link", _text),
         Field("magic", "bytes[6]", "ustar and a NUL; of GNU ustar and a blank; nothing in older archives", _text),
         Field("version", "bytes[2]", "00; of GNU a blank and a NUL", _text),
         Field("user_name", "bytes[32]", "owner's name", _text),
         Field("group_name", "bytes[32]", "group's name", _text),
         Field("major", "bytes[8]", "of a device, octal", _text),
         Field("minor", "bytes[8]", "of a device, octal", _text),
-        Field("prefix", "bytes[155]", "what stands before the name and a slash", _text),
+        Field("prefix", "bytes[155]", "part of the name before this name and a slash", _text),
         Field("padding", "bytes[12]", "zeros"),
     ),
 )

@@ -41,8 +41,8 @@ DOC = FormatInfo(
     name=FORMAT,
     title="Zip archive",
     description=(
-        "Wheels of Python, the outside of conda's packages, AOTInductor's `.pt2`, jars, and programs that unpack "
-        "themselves. A directory at the end names all files, each of which is stored as it is or compressed by itself."
+        "Wheels of Python, the outer archive of conda's packages, AOTInductor's `.pt2`, jars, and self-extracting "
+        "programs. A directory at the end lists all files; each is stored uncompressed or compressed on its own."
     ),
     references=(
         "PKWARE APPNOTE.TXT 6.3.10",
@@ -51,25 +51,25 @@ DOC = FormatInfo(
         "Binary distribution format of Python (wheels), PEP 427",
     ),
     reads=(
-        "archives with and without Zip64, with anything before them; files that are stored as they are (in place) or "
+        "archives with and without Zip64, with anything before them; uncompressed files (in place), and files "
         "compressed with deflate, bzip2, LZMA, zstd or xz"
     ),
     writes=(
-        "copies in which some files are exchanged or renamed, stored or deflated; all others keep their stored bytes, "
+        "copies in which some files are replaced or renamed, stored or deflated; all others keep their stored bytes, "
         "and all keep order, times, attributes, extra fields and comments"
     ),
     limitations=(
-        "Nothing is added or taken out. An archive with bytes behind its end, or with a signature of its directory, is "
+        "Nothing is added or removed. An archive with bytes after its end, or with a signature of its directory, is "
         "not changed.",
-        "What is deflated anew has the bytes that Python's zlib makes: another build of zlib may make others.",
+        "New content is deflated by Python's zlib: another build of zlib may give other bytes.",
         "Encrypted files are named, not read. So are files compressed with deflate64, PPMd and older methods.",
         "Archives on several disks are not read.",
-        "Without its directory, which is at the end, nothing of an archive is read: `zip -FF` saves what is left.",
-        "A compressed file is checked by its CRC-32 when its last byte is read; one that is stored as it is, when "
-        "content is taken out of it (extract, --verify, --digests): a listing reads no content.",
-        "An archive behind anything else than a program or a script is not recognised.",
-        "Signatures, comments, times and modes are passed over.",
-        "Of a name that is not marked as UTF-8 and no UTF-8 either, the code page is taken for 437.",
+        "Without its directory, which is at the end, nothing of an archive is read: `zip -FF` recovers the rest.",
+        "A compressed file is checked by its CRC-32 when its last byte is read; an uncompressed one, when its "
+        "content is read (extract, --verify, --digests): a listing reads no content.",
+        "An archive after anything except a program or a script is not recognised.",
+        "Signatures, comments, times and modes are ignored.",
+        "A name that is neither marked as UTF-8 nor valid UTF-8 is read in code page 437.",
         "`fatpack[fast]` inflates in a fraction of the time of zlib.",
     ),
 )

@@ -40,8 +40,8 @@ END = Layout(
         Field("disk_entries", "u16", "entries of the directory on this disk"),
         Field("entries", "u16", "entries of the directory; 0xffff: see the record of Zip64"),
         Field("directory_size", "u32", "bytes of the directory; 0xffffffff: see the record of Zip64"),
-        Field("directory_offset", "u32", "where the directory starts, from the first byte of the archive"),
-        Field("comment_size", "u16", "bytes of the comment behind this record, which ends the archive"),
+        Field("directory_offset", "u32", "offset of the directory, from the first byte of the archive"),
+        Field("comment_size", "u16", "bytes of the comment after this record, which ends the archive"),
     ),
 )
 
@@ -61,7 +61,7 @@ END_64 = Layout(
     "Zip64 end of central directory",
     (
         Field("magic", "bytes[4]", "`PK`, 6, 6"),
-        Field("record_size", "u64", "bytes of the record behind this field"),
+        Field("record_size", "u64", "bytes of the record after this field"),
         Field("made_by", "u16", "version made by"),
         Field("needed", "u16", "version needed to extract"),
         Field("disk", "u32", "number of this disk; 0"),
@@ -69,7 +69,7 @@ END_64 = Layout(
         Field("disk_entries", "u64", "entries of the directory on this disk"),
         Field("entries", "u64", "entries of the directory"),
         Field("directory_size", "u64", "bytes of the directory"),
-        Field("directory_offset", "u64", "where the directory starts, from the first byte of the archive"),
+        Field("directory_offset", "u64", "offset of the directory, from the first byte of the archive"),
     ),
 )
 
@@ -80,20 +80,20 @@ ENTRY = Layout(
         Field("magic", "bytes[4]", "central file header signature: `PK`, 1, 2"),
         Field("made_by", "u16", "version made by; the upper byte says how to read external_attributes (3: Unix)"),
         Field("needed", "u16", "version needed to extract"),
-        Field("flags", "u16", "general purpose bit flag: bit 0 encrypted, 3 sizes behind the data, 11 UTF-8"),
+        Field("flags", "u16", "general purpose bit flag: bit 0 encrypted, 3 sizes after the data, 11 UTF-8"),
         Field("method", "u16", "compression method: 0 stored, 8 deflate, 12 bzip2, 14 LZMA, 93 zstd, 95 xz"),
         Field("time", "u16", "last modification, time of MS-DOS"),
         Field("date", "u16", "last modification, date of MS-DOS"),
         Field("crc", "u32", "CRC-32 of the inflated bytes"),
         Field("stored_size", "u32", "compressed size in bytes; 0xffffffff: see the extra field of Zip64"),
         Field("size", "u32", "uncompressed size in bytes; 0xffffffff: as above"),
-        Field("name_size", "u16", "bytes of the name, which is behind this record"),
-        Field("extra_size", "u16", "bytes of the extra fields, which are behind the name"),
-        Field("comment_size", "u16", "bytes of the comment, which is behind the extra fields"),
+        Field("name_size", "u16", "bytes of the name, which follows this record"),
+        Field("extra_size", "u16", "bytes of the extra fields, which follow the name"),
+        Field("comment_size", "u16", "bytes of the comment, which follows the extra fields"),
         Field("disk", "u16", "disk number start; 0"),
         Field("internal_attributes", "u16", "bit 0: the file is text"),
         Field("external_attributes", "u32", "of Unix: the mode in the upper half"),
-        Field("offset", "u32", "where the local header is; 0xffffffff: see the extra field of Zip64"),
+        Field("offset", "u32", "offset of the local header; 0xffffffff: see the extra field of Zip64"),
     ),
 )
 
@@ -107,11 +107,11 @@ LOCAL = Layout(
         Field("method", "u16", "as in the directory"),
         Field("time", "u16", "as in the directory"),
         Field("date", "u16", "as in the directory"),
-        Field("crc", "u32", "as in the directory; with bit 3 of the flags it is 0 and stands behind the data"),
+        Field("crc", "u32", "as in the directory; with bit 3 of the flags it is 0 here and follows the data"),
         Field("stored_size", "u32", "as in the directory, or 0 as above"),
         Field("size", "u32", "as in the directory, or 0 as above"),
-        Field("name_size", "u16", "bytes of the name, which is behind this record"),
-        Field("extra_size", "u16", "bytes of the extra fields, behind which the data start"),
+        Field("name_size", "u16", "bytes of the name, which follows this record"),
+        Field("extra_size", "u16", "bytes of the extra fields, after which the data start"),
     ),
 )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
         @property
         def counts(self) -> dict[bytes, int]:
-            """How often each operation occurs; the region adds to it."""
+            """The count of each operation; the region adds to it."""
 
         def wants(self, window: bytes, start: int, end: int) -> int:
             """Return which operations directly in the region to report, based on a part of a window."""
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 # Every piece of text has one way to match, and repeats are possessive, so that no expression tries a range twice.
 # Alternatives start with the byte that decides, so the others cost one comparison.
 
-#: Which operations directly in a region stop the run: none; modules; functions and globals too; all.
+#: Kinds of operations directly in a region that stop the run: none; modules; functions and globals too; all.
 NOTHING, MODULES, FUNCTIONS, ALL = range(4)
 
 
