@@ -1,9 +1,9 @@
 """The cast of the tutorial that README and the site show: ``python -m tools.cast [--check]``.
 
 All commands of ``docs/tutorial.md`` run in an empty folder, with colours; the scenes of the cast are sections of that
-page. It is one SVG that moves by itself and loads nothing: what a terminal shows is revealed command by command.
-``--check`` writes nothing and exits 1 if the words differ from those that the commands print now, but for addresses and
-sizes, which depend on the linker.
+page. It is one animated SVG that loads nothing and reveals the terminal command by command. ``--check`` writes nothing
+and exits 1 if the words differ from those that the commands print now, except addresses and sizes, which depend on the
+linker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tutorial.md"
 CAST = terminal.IMAGES / "cast-tutorial.svg"
 
-#: section of the page → how the commands of it begin that are shown
+#: section of the page → prefixes of its commands that are shown
 SCENES = {
     "What is missing": "fatpack check",
     "The second build": "",
@@ -31,20 +31,20 @@ SCENES = {
 #: Seconds: before a command's output, to read a line of it, and before the next scene.
 _THINK, _READ, _REST = 0.9, 0.35, 2.0
 
-#: The height of a line, and where the first one stands, as rich draws them.
+#: The height of a line, and the position of the first one, as rich draws them.
 _LINE, _TOP = 24.4, 20.0
 _WIDE = 1482
 
 
 class Scene(NamedTuple):
-    """A section of the page: its title, and each command with what it printed."""
+    """A section of the page: its title, and each command with its output."""
 
     title: str
     commands: list[tuple[str, str]]
 
 
 def recorded() -> list[Scene]:
-    """Return the scenes: every command of the page is run, in order, in a folder that is empty at first."""
+    """Return the scenes: every command of the page runs, in order, in a folder that is empty at first."""
     scenes = []
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "tests").symlink_to(ROOT / "tests")
@@ -69,7 +69,7 @@ def _printed(command: str, folder: Path) -> str:
 
 
 def drawn(scenes: list[Scene]) -> str:
-    """Return the cast: a terminal in which the scenes follow one another, without end."""
+    """Return the cast: a terminal in which the scenes follow one another, in a loop."""
     parts, rules, at, tall = [], [], 0.0, 0
     times: list[tuple[str, float, float]] = []
     for number, scene in enumerate(scenes):
@@ -140,7 +140,7 @@ def _framed(parts: list[str], rules: list[str], times: list[tuple[str, float, fl
 
 
 def masked(picture: str) -> str:
-    """Return the words of a cast without what depends on a linker and a zlib: addresses and sizes."""
+    """Return the words of a cast without addresses and sizes, which depend on a linker and a zlib."""
     text = " ".join(terminal.words(picture))
     return re.sub(r"0x[0-9a-f]+|-?\d+(?:\.\d+)? (?:[kM]?B|%)(?!\w)", "N", text)
 

@@ -17,7 +17,7 @@ from fatpack.errors import option_names_in_messages
 from fatpack.io.open import open_source
 from fatpack.text.schemas import INSPECT as SCHEMA
 
-#: Folders whose files are recorded, and what is not: sources and expectations beside them.
+#: Folders of recorded files, and patterns of other files: sources and expectations beside them.
 FOLDERS = [*(cases.fixtures for cases in FORMATS.values()), *HOSTS.values(), FIXTURES / "demo"]
 SOURCES = {".json", ".c", ".h", ".s", ".S", ".cu", ".hip", ".sh", ".md", ".toml", ".txt"}
 
@@ -29,7 +29,7 @@ def recorded() -> list[Path]:
 
 
 def golden(path: Path) -> str:
-    """Return what the golden file of a fixture must hold."""
+    """Return the content of the golden file of a fixture."""
     name = path.relative_to(FIXTURES).as_posix()
     with option_names_in_messages(), open_source(path, name=name) as source:
         record = make_file_record(source.view())

@@ -1,7 +1,7 @@
 """Make the picture of a report that the documents show: ``python -m tools.screenshot FILE``.
 
-FILE is the library or wheel that the picture is of; the one in ``docs/images`` shows PyTorch's ``libtorch_cuda.so``. It
-needs Chromium and playwright (``pip install 'fatpack[dev]'``). What the browser took to open the page is printed.
+FILE is the library or wheel of the picture; the one in ``docs/images`` shows PyTorch's ``libtorch_cuda.so``. It needs
+Chromium and playwright (``pip install 'fatpack[dev]'``). The time that the browser takes to open the page is printed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TIMES = "(() => { const t = performance.timing; return t.loadEventEnd - t.navig
 
 
 def main() -> None:
-    """Write the page, open it, and keep what a reader sees first."""
+    """Write the page, open it, and keep the part that a reader sees first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file")
     parser.add_argument("--chromium", default="/usr/bin/chromium")
@@ -35,7 +35,7 @@ def main() -> None:
         tab = browser.new_page(viewport={"width": 1180, "height": 1240}, color_scheme=scheme)
         tab.goto(page.as_uri())
         print(f"{page.stat().st_size} bytes, open after {tab.evaluate(_TIMES)} ms")
-        # The path of this machine is nobody's business.
+        # The path on this machine is private.
         tab.evaluate("document.querySelector('.paths').remove()")
         Path(given.output).parent.mkdir(parents=True, exist_ok=True)
         tab.screenshot(path=given.output)

@@ -1,8 +1,8 @@
 """Pictures of a terminal for README and the pages: ``python -m tools.terminal [--check]``.
 
-Each is made of what a command prints with ``--color=always`` into a terminal of 120 columns, as SVG by rich.
-``--check`` writes nothing and exits 1 if a picture shows other words than its command prints now; how rich draws
-changes with its version, and makes no picture stale.
+Each shows the output of a command with ``--color=always`` in a terminal of 120 columns, as SVG by rich. ``--check``
+writes nothing and exits 1 if a picture shows other words than its command prints now; a new version of rich draws
+differently, which makes no picture stale.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 LIBRARY = ROOT / "tests" / "fixtures" / "cuda_fatbin" / "hosts" / "libtwo.so"
 
-#: How wide terminals are.
+#: Width of terminals.
 COLUMNS = 120
 
 #: picture → the command that it shows
@@ -36,14 +36,14 @@ SHOTS = {
 
 
 def printed(command: str) -> str:
-    """Return what a command prints on a terminal, in a folder with the library that all of them name."""
+    """Return the output of a command on a terminal, in a folder with the library that all of them name."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(LIBRARY, Path(folder) / "libkernels.so")
         return ran([sys.executable, "-m", *shlex.split(command), "--color=always"], Path(folder))
 
 
 def ran(program: list[str], folder: Path) -> str:
-    """Return what a program prints in a folder, on a terminal of that many columns; messages come in between."""
+    """Return the output of a program in a folder, on a terminal of that width, with its messages."""
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1"}
     done = subprocess.run(
         program, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -52,7 +52,7 @@ def ran(program: list[str], folder: Path) -> str:
 
 
 def drawn(name: str, command: str, output: str) -> str:
-    """Return the picture of a command and of what it printed. Nothing in it is loaded from elsewhere."""
+    """Return the picture of a command and its output. It loads nothing from elsewhere."""
     from rich.console import Console
     from rich.text import Text
 
@@ -70,9 +70,9 @@ def words(picture: str) -> list[str]:
 
 
 def renewed(pictures: Mapping[Path, str], shown: Callable[[str], object], arguments: list[str]) -> int:
-    """Write the pictures that show something else than their files do, or with ``--check`` name them; return the code.
+    """Write the pictures that differ from their files, or with ``--check`` name them; return the exit code.
 
-    ``shown`` is what of a picture counts.
+    ``shown`` returns the part of a picture that is compared.
     """
     is_check = "--check" in arguments
     stale = 0
@@ -87,7 +87,7 @@ def renewed(pictures: Mapping[Path, str], shown: Callable[[str], object], argume
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pictures, or say which are stale; return the exit code."""
+    """Write the pictures, or list the stale ones; return the exit code."""
     pictures = {IMAGES / f"{name}.svg": drawn(name, command, printed(command)) for name, command in SHOTS.items()}
     return renewed(pictures, words, arguments)
 

@@ -196,7 +196,7 @@ class Container(LazyRecord):
 
     @property
     def is_fat_object(self) -> bool:
-        """Whether this is a fat object: a bundle whose images are the sections of an object file."""
+        """True for a fat object: a bundle whose images are the sections of an object file."""
         return self.attrs.get("flavour") == "object"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

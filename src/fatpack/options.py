@@ -97,5 +97,5 @@ class FatbinOptions(Options):
 
     @property
     def wants_recompression(self) -> bool:
-        """Whether the options determine how images are stored, so that entries of fat binaries are stored anew."""
+        """True if the options determine the storage of images, so that entries of fat binaries are stored again."""
         return self.replace(include_ptx=None) != FatbinOptions()

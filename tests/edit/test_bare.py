@@ -194,7 +194,7 @@ def test_a_file_without_any_container_is_refused() -> None:
     ids=["tar", "unknown"],
 )
 def test_a_container_inside_a_file_that_is_none_stays(before: bytes, kind: str) -> None:
-    """What is around it may count its bytes: without some, a tar archive would be broken."""
+    """The bytes around it may depend on its size: without it, a tar archive would be damaged."""
     data = before + HIP
     assert len(list(containers(view(data)))) == 1
     with pytest.raises(

@@ -227,7 +227,7 @@ def test_a_large_host_costs_its_payload(tmp_path: Path) -> None:
 
 
 class Disk:
-    """What reaches the disk: the writes of a process to one file, in order, and the syncs between them."""
+    """The operations that reach the disk: the writes of a process to one file, in order, and the syncs between them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, old: bytes) -> None:
         self.old = old

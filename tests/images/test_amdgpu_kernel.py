@@ -1,4 +1,4 @@
-"""What kernels of code objects need: the metadata of every version, their descriptors, and llvm-readelf agrees."""
+"""Resources of kernels of code objects: metadata of every version, their descriptors, and llvm-readelf agrees."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def listed(path: Path) -> dict[str, dict[str, object]]:
     """Return what llvm-readelf -n shows of each kernel, by the fields of Kernel."""
     shown = run("llvm-readelf", "-n", path).stdout.decode()
     found: dict[str, dict[str, object]] = {}
-    # What follows the kernels is not indented.
+    # The text after the kernels is not indented.
     text = re.split(r"^\S", shown.partition("ernels:\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
     for part in re.split(r"^  - ", text, flags=re.MULTILINE)[1:]:
         # A list of three numbers, in either of the two spellings of YAML.

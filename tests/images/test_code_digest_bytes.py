@@ -1,6 +1,6 @@
-"""Which bytes of an image its digests cover: each class of bytes is changed, and the table says what must follow.
+"""Bytes of an image that its digests cover: each class of bytes is changed, and the table has the expected effect.
 
-``moves``: every byte counts, since a launch or what it computes depends on it. ``quiet``: none does, since it says
+``moves``: every byte counts, because a launch or its result depends on it. ``quiet``: none does, because it states the
 where code came from, or where it lies. ``some``: numbers that are looked at beside others that are not.
 """
 

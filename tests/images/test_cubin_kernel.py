@@ -1,4 +1,4 @@
-"""What kernels of cubins need: the numbers of the source, and cuobjdump and ptxas agree."""
+"""Resources of kernels of cubins: the numbers of the source, and cuobjdump and ptxas agree."""
 
 from __future__ import annotations
 

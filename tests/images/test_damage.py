@@ -50,7 +50,7 @@ def test_an_image_cut_anywhere_gives_an_answer(name):
         recognised, found = look(data[:size])
         assert set(found) <= set(kernels) or recognised.form in ("ptx", "spirv")
         if whole.size == len(data) and recognised.size is not None:
-            # What the headers describe does not shrink with the bytes, so that the cut shows.
+            # The numbers in the headers do not shrink with the bytes, so the cut is detected.
             assert recognised.size > size or recognised.form != whole.form or recognised.form == "bitcode"
 
 

@@ -1,4 +1,4 @@
-"""What kernels need as PTX tells it: bounds, and parameters of the size that ptxas gives them."""
+"""Resources of kernels in PTX: bounds, and parameters of the size that ptxas gives them."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_other_text_is_no_mlir(text):
     ids=["attribute", "operation", "prototype", "many aliases"],
 )
 def test_what_marks_a_container_says_that_it_is_cir(text):
-    """Whether it is a container only the lexer can tell."""
+    """Only the lexer can decide if it is a container."""
     assert recognise(text) == images.ImageInfo("cir", detail="CIR text")
 
 

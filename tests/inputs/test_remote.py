@@ -23,7 +23,7 @@ pytest.importorskip("aiohttp")
 
 SINGLE = (FIXTURES / "cuda_fatbin" / "hosts" / "single.o").read_bytes()
 
-#: What a wheel without device libraries may cost.
+#: LIMIT: requests and bytes for a wheel without device libraries.
 MOST = 64 << 10
 
 

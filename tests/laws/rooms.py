@@ -1,6 +1,6 @@
-"""What the laws need to know of each room. A room in the registry without an entry here fails the laws.
+"""Test data of each format and host for the laws. A registered module without an entry here fails the laws.
 
-``models`` is a hypothesis strategy of containers the room can write, ``fixtures`` a folder of small real files.
+``models`` is a hypothesis strategy of containers that the module can write, ``fixtures`` a folder of small real files.
 """
 
 from __future__ import annotations
@@ -205,10 +205,10 @@ _FATBIN_OPTIONS = st.builds(
 
 @dataclass(frozen=True)
 class FormatCases:
-    """What the laws need of a format; ``is_whole_file`` for those of which a file holds one and nothing else.
+    """Test data of a format; ``is_whole_file`` if a file holds one container and nothing else.
 
-    ``options`` are those with which models are written, None for how the models say they are laid out. ``findings`` are
-    the codes that what is written may have all the same.
+    ``options`` are the options for writing models, None for the layout in the models themselves. ``findings`` are the
+    codes that written containers may have.
     """
 
     models: st.SearchStrategy[Container]

@@ -26,11 +26,11 @@ _COMMAND_ALONE = re.compile(
     r"|commands/extract/|commands/pack/options\.py|commands/slim/(certificate|run)\.py"
 )
 
-#: Calls whose text is no message: the cards of rooms are documents, and ``startswith`` asks what stands in a message.
+#: Calls whose text is no message: FormatInfo is for documents, and ``startswith`` examines a message.
 _NO_MESSAGES = {"FormatInfo", "startswith"}
 
-#: What packs options as they are typed: the library packs records, and never comes here. A link line has the same words
-#: in both.
+#: Modules that parse typed options: the library takes records, and never calls them. A link line has the same words in
+#: both.
 _TYPED = {
     "commands/pack/formats.py",
     "commands/link_inputs/link_line.py",
@@ -40,7 +40,7 @@ _TYPED = {
     "commands/slim/request.py",
 }
 
-#: How selectors and options describe themselves: as one would type them.
+#: Selectors and options describe themselves as typed on the command line.
 _DESCRIBE = {"selectors/select.py"}
 
 #: Options of other tools in the advice to call these, and whole commands, which mean the same to everybody.

@@ -1,4 +1,4 @@
-"""What ``check`` says serves a device, ``explain`` says runs there, and the reverse: of every file and device.
+"""``check`` accepts exactly the devices for which ``explain`` says "runs", for every file.
 
 Where ``explain`` says unknown, ``check`` fails. Images that CIR holds are in units of ``check`` alone: no runtime sees
 them. Of SYCL images ``check`` takes all of a file together.

@@ -1,7 +1,7 @@
-"""What is packed is listed, whatever it is: images that are containers, magics, zeros, and halves of them.
+"""Every packed image is listed: images that are containers, magics, zeros, and halves of them.
 
-A container's numbers say where its images are. What the images look like must not make a reader doubt them, nor take a
-part of an image for the container that follows.
+A container's numbers locate its images. A reader must not doubt them because of the content of an image, nor take a
+part of an image for the next container.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def packed(images: list[bytes], options: Options) -> bytes:
 
 
 def contents() -> Iterator[bytes]:
-    """Yield what images may be: containers of every format, what they begin with, and what is left of them."""
+    """Yield possible images: containers of every format, their prefixes, and their remainders."""
     inner = [
         packed([b"a" * 10, b"b" * 20], BundleOptions()),
         packed([b"a" * 10], BundleOptions(compression="zlib")),

@@ -23,7 +23,7 @@ from fatpack.text.schemas import schema_text
 #: Inputs that other commands were found to fail on: they hold no device code, or a note is all there is to say.
 HARMLESS = ("coff-symbols-end-early.obj", "odd-alignment.o", "no-strings-and-bytes-behind.bin")
 
-#: What compilers made. Other fixtures hold a few letters where device code should be, which is damage.
+#: Fixtures made by compilers. Others have a few letters instead of device code, which is damage.
 HEALTHY = [
     *sorted((FIXTURES / "cuda_fatbin").glob("v1*_ident.fatbin")),
     FIXTURES / "cuda_fatbin" / "v130_size.fatbin",
@@ -46,7 +46,7 @@ def test_damaged_files_are_not_healthy(path: Path) -> None:
     assert bool(found) is (path.name in HARMLESS), [item.text for item in found.findings]
 
 
-#: What says nothing of its registration: Mach-O files, whose code is not read, and a program without any.
+#: Fixtures without evidence of registration: Mach-O files, whose code is not read, and a program without any.
 UNJUDGED = (
     "lld-22-sycl.so",
     "clang-22-cuda-arm64.o",

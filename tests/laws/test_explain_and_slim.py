@@ -1,4 +1,4 @@
-"""What a device loads by ``explain`` is among what ``slim`` keeps for it: of every fixture, and of every container.
+"""The images that a device loads by ``explain`` are kept by ``slim``: for every fixture, and every container.
 
 Of OpenMP and SYCL images for NVIDIA the plugins take the first, and slimming takes away what stands in front of the one
 that runs: there both only have to agree on whether anything is left.

@@ -1,4 +1,4 @@
-"""The laws of every format room (docs/design/architecture.md); what each says stands in ``fatpack.testing.formats``."""
+"""The laws of every format; ``fatpack.testing.formats`` defines each."""
 
 from __future__ import annotations
 

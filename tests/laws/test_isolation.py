@@ -26,7 +26,7 @@ DAMAGED, UNSUPPORTED = 3, 4
 
 
 class Bad(NamedTuple):
-    """What makes a sound container a bad one, and the exit code that it has to give.
+    """A change that damages a sound container, and the exit code for the result.
 
     ``is_listed``: its images are listed with a warning, it can be copied as it is, and nothing can be taken out of it.
     """
@@ -366,7 +366,7 @@ def test_an_image_that_does_not_inflate_leaves_the_others(
     assert found == [whole[0], whole[2]]
 
 
-#: What is wrong with the header of a member: what of it is replaced by what.
+#: Damage to the header of a member: the replaced bytes and the new ones.
 HEADERS = {
     "terminator": (b"`\n", b"??"),
     "size is no number": (b"624 ", b"6_4 "),

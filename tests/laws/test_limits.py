@@ -1,6 +1,6 @@
-"""What fatpack writes it reads, however small it gets; and no command writes far more than its input explains.
+"""fatpack reads the files that it writes, however small; and no command writes far more than its input explains.
 
-A proportion is no limit: zeros shrink to a thousandth and more. What a command inflates and writes in all is one.
+A ratio is no limit: zeros shrink to a thousandth and more. The total of decompressed and written bytes is one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ each_way = pytest.mark.parametrize("way", OPTIONS)
 #: More than is kept in memory, and than any proportion that was ever a limit allows.
 LARGE = 40 << 20
 
-#: What a command may have in memory, whatever it reads: windows of zstd and of ours, and the interpreter.
+#: LIMIT: memory of a command for any input: windows of zstd and of fatpack, and the interpreter.
 MEMORY = 200 << 20
 
 

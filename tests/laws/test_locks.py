@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
-#: What makes a lock, and the modules of the standard library that have it.
+#: Factories of locks, and their modules in the standard library.
 MAKERS = {"allocate_lock", "Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event"}
 
 #: Calls under a lock → why each ends by itself. The end of a dotted name is enough.

@@ -1,4 +1,4 @@
-"""What holds for every package: its files are those that were packed, and no damage raises anything but ours."""
+"""Laws of packages: every packed file is found, and damage raises only fatpack's own errors."""
 
 from __future__ import annotations
 

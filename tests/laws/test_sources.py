@@ -1,4 +1,4 @@
-"""Where bytes come from changes nothing: every kind of source gives the same listing, bytes, findings and offsets."""
+"""The source of bytes changes nothing: every kind of source gives the same listing, bytes, findings and offsets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytest.importorskip("aiohttp")
 
 
 class Ranges:
-    """What the library page calls a source of one's own."""
+    """A source of one's own, as on the library page."""
 
     name = "ranges"
 

@@ -1,4 +1,4 @@
-"""What a command may load: start-up time is a feature, and every module has to be worth its milliseconds."""
+"""The modules that a command may load: every module has to be worth its milliseconds."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ HEAVY = {
     "fatpack.io.remote",
     "fatpack.io.url",
 }
-#: What a command is made of: a vocabulary that people read and write, processes.
+#: Modules that a command needs: for a vocabulary that people read and write, for processes.
 NEEDED = {
     "slim": {"tomllib"},
     "targets": {"tomllib"},
@@ -81,7 +81,7 @@ NEEDED = {
 #: Not loaded either by what is called in loops.
 TOOL_HEAVY = {"click", "re", "typing", "inspect", "json", "argparse", "shutil", "random", "hashlib"}
 TOOL_HEAVY |= {"functools", "collections", "importlib", "array", "fnmatch", "math", "heapq", "threading"}
-#: What a stand-in is made of: the text of MLIR is read by regular expressions, and windows over it.
+#: Modules that a stand-in needs: the text of MLIR is read by regular expressions, and windows over it.
 TOOL_NEEDED = {"cir-offload-merge": {"re", "functools", "collections", "array"}}
 
 
@@ -149,7 +149,7 @@ def _advice(arguments: Sequence[str], loaded: set[str]) -> str:
     )
 
 
-#: What builds call in loops: for each stand-in a plain use or more, by a name for the test.
+#: Commands that builds call in loops: one or more uses of each stand-in, by a name for the test.
 LOOPED = {
     "version": ["--version"],
     "tool-extract": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],

@@ -53,7 +53,7 @@ def test_images_of_windows_have_markers_too() -> None:
 
 
 def test_a_program_whose_code_was_moved_is_told_so_and_nothing_else() -> None:
-    """What is left of ``.hip_fatbin`` has a size and no bytes, which is right then."""
+    """The remainder of ``.hip_fatbin`` has a size and no bytes, which is correct then."""
     (found,) = scan(make_view(library()))
     assert isinstance(found, Finding)
     assert (found.code, found.severity) == ("FP3004", "note")

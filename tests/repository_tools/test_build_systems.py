@@ -1,4 +1,4 @@
-"""What build systems call: the function for CMake run by ctest, the script of the action for GitHub, the hook."""
+"""Files for build systems: the function for CMake run by ctest, the script of the action for GitHub, the hook."""
 
 from __future__ import annotations
 

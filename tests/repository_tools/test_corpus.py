@@ -25,7 +25,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 OBJECT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
 CONTAINER = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
-#: What GNU readelf and llvm-objdump say about the fixture.
+#: Output of GNU readelf and llvm-objdump for the fixture.
 EXPECTED: dict[str, Any] = {
     "file_type": "elf64 type=1 mach=62",
     "sections": [

@@ -1,4 +1,4 @@
-"""What generated pages are made of: pictures of layouts, and parts that people wrote and nobody loses."""
+"""Generated pages: pictures of layouts, and the parts that people wrote, which are kept."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-#: What has wheels on PyPI for the machines of its marker only (2026: lief 1.0, lz4 4.4, zstandard 0.25).
+#: Packages with wheels on PyPI for the machines of their marker only (2026: lief 1.0, lz4 4.4, zstandard 0.25).
 WHEELS = {
     "lief": {"x86_64", "AMD64", "aarch64", "arm64", "ARM64"},
     "lz4": {"x86_64", "AMD64", "aarch64", "arm64", "ARM64"},

@@ -93,7 +93,7 @@ PARTS += ["library/test_buffers.py", "library/test_reading.py", "commands/explai
 
 @pytest.mark.slow
 def test_python_3_13_runs_the_tests_of_readers_and_answers(debian13: Debian13) -> None:
-    """What a newer library of Python does otherwise shows here: tarfile took damage for the end of an archive."""
+    """A change in a newer version of Python's library is detected: tarfile took damage for the end of an archive."""
     for name in ("src", "tests", "tools", "docs"):
         shutil.copytree(ROOT / name, debian13.work / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", debian13.work)
@@ -165,7 +165,7 @@ def test_the_files_of_the_container_image_run_and_are_30_mb_at_most(tmp_path: Pa
     (wheel,) = tmp_path.glob("*.whl")
     root = tmp_path / "root"
     subprocess.run([PACKAGING / "container/root.sh", wheel, root], check=True, capture_output=True)
-    # What a layer of an image is: it is stored and sent as such, or compressed.
+    # The forms of an image's layer: plain, or compressed.
     assert len(subprocess.run(["tar", "-C", root, "-c", "."], capture_output=True, check=True).stdout) <= 30_000_000
     shutil.copytree(ROOT / "tests/fixtures/offload_binary", root / "given")
 

@@ -21,8 +21,8 @@ FIXTURES = ROOT / "tests/fixtures"
 PARTS = ["formats/offload_binary", "formats/clang_bundle", "formats/cuda_fatbin", "binary/elf", "codecs"]
 PARTS += ["io/test_bulk.py", "io/test_writing.py", "commands/pack/test_pack_command.py"]
 
-#: What cannot: wine has no symbolic links, Windows no pipes in folders and no full disk to write to, and an isolated
-#: interpreter loads more there.
+#: Tests that cannot: wine has no symbolic links, Windows no pipes in folders and no full disk to write to, and an
+#: isolated interpreter loads more there.
 WITHOUT = ["symbolic_link_out_of", "full_disk_is", "pipes_and_directories", "loads_no_editor"]
 
 #: Seconds that a part of the tests may take: wine, and an interpreter that has no file to keep its bytecode in.
@@ -58,7 +58,7 @@ class Windows:
 
     @property
     def installed(self) -> dict[str, str]:
-        """What makes the packages known that were installed: they are not in the folder of the interpreter."""
+        """The metadata of the installed packages, which are not in the folder of the interpreter."""
         return {"PYTHONPATH": f"Z:{self.folder}/P/Lib/site-packages".replace("/", "\\")}
 
 

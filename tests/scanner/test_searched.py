@@ -1,4 +1,4 @@
-"""What a scan searches: sections whose names say nothing, everything where nothing was found; it names what is left."""
+"""The ranges that a scan searches: sections of unknown names, everything if nothing was found; it lists the rest."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_choice_that_nobody_can_promise_says_so() -> None:
     (choice,) = choose_by_id([image("p86"), image("80")], f"{CUDA}sm_86")[:1]
     assert choice.reason == "its exact ID"
     (choice,) = choose_by_id([image("80"), image("86")], f"{CUDA}sm_89")
-    assert "nobody knows for sure" in choice.text
+    assert "the rules are uncertain" in choice.text
 
 
 def test_the_normal_form_of_an_id_is_the_same_id() -> None:

@@ -1,4 +1,4 @@
-"""What is said to be there when a selection means nothing: values of the very condition that none fulfils."""
+"""The values listed for an empty selection: values of the very condition that no image fulfils."""
 
 from __future__ import annotations
 

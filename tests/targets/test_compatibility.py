@@ -191,7 +191,7 @@ def test_a_doubtful_answer_of_the_loader_rules_says_so() -> None:
     verdict = can_serve(nvidia("sm_101a"), nvidia("sm_110"), nvidia_rules=True)
     assert verdict.answer
     assert verdict.is_assumed
-    assert "nobody knows" in verdict.reason
+    assert "uncertain" in verdict.reason
 
 
 @pytest.mark.parametrize("form", ["ltoir", "tileir"])

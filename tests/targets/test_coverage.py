@@ -1,4 +1,4 @@
-"""Where images run: ``runs_on``."""
+"""The devices on which images run: ``run_coverage``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Which images one device link takes, as a rule; ``tests/commands/link_inputs`` "
-"compares it with clang-linker-wrapper."""
+"""The rule for the images of one device link; ``tests/commands/link_inputs`` compares it with clang-linker-wrapper."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ SUBJECTS = {
 #: Free space that all subjects together need at a time, in bytes.
 SPACE = 5 * 10**9
 
-#: Columns of a table but the last; a longer text moves what is behind it in its row.
+#: Columns of a table except the last; a longer text moves the columns after it.
 WIDTHS = (64, 24, 8, 7)
 
 #: Load average above which the output says that times are disturbed.
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"Load average {load:.1f}: other work disturbs the times; compare them with the cpu times.")
         if "import re\n" in FATPACK.read_text(errors="replace"):
             print("The console script imports re, as older versions of pip write it; reinstall with a current pip.")
-        print(f"Peaks below {floor / MB:.0f} MB cannot be told apart: what `true` is measured with.", flush=True)
+        print(f"Peaks below {floor / MB:.0f} MB, that of `true`, cannot be distinguished.", flush=True)
         is_whole = True
         for name in options.names or SUBJECTS:
             print(f"\n{name}", flush=True)

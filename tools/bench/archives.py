@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROUNDS = 8
 COUNT = 3000
 
-#: Microseconds that a member may cost beyond what llvm-objdump takes, and what editing may beyond the listing.
+#: Microseconds per member above llvm-objdump's time, and the highest ratio of editing to copy and listing.
 PER_MEMBER, PER_COPY = 60, 1.3
 
 #: A function that only this member defines, so that the archive has a table of as many symbols.

@@ -1,4 +1,4 @@
-"""Builds: what a compiler costs with stand-ins in the place of its tools, for one tiny unit and for a small project.
+"""Builds: the cost of stand-ins in the place of a compiler's tools, for one tiny unit and for a small project.
 
 Units are compiled one after the other, as one process of ``make`` does, in turns with the originals and with stand-ins.
 A build is the sum over its units of their least processor time in several runs. Compilers take 4 % more or less from
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 UNITS = 12
 ROUNDS, BULK_ROUNDS = 10, 1
 
-#: How much longer a build may take with stand-ins.
+#: The highest ratio of a build with stand-ins to one without.
 LIMIT = 1.02
 
-#: What is placed. clang-linker-wrapper is not: its stand-in would hand every link over to the original.
+#: The stand-ins in use. clang-linker-wrapper is not among them: it would pass every link on to the original.
 STAND_INS = ("clang-offload-bundler", "llvm-offload-binary", "fatbinary")
 
 

@@ -1,8 +1,8 @@
 """Libraries with bundles as ROCm ships them: real code objects with many kernels, padded with bytes like machine code.
 
 The sizes are those of librocsparse 5.3 (111 bundles for 7 processors in 1.3 GB, 113 kernels with long names in each
-code object), and of the library with the most bundles known to us (845). What pads compresses 13 : 1, about as device
-code for several processors does, and takes zstd as long to inflate.
+code object), and of the known library with the most bundles (845). The padding compresses 13 : 1, about as device
+code for several processors does, and zstd takes as long to decompress it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ template global void a_kernel_of_a_sparse_matrix_times_a_dense_one<
 
 
 def code_objects(folder: Path, kernel_count: int, archs: Sequence[str] = ARCHS) -> dict[str, bytes]:
-    """Compile a source with so many kernels for some processors; return architecture → code object."""
+    """Compile a source with this number of kernels for some processors; return architecture → code object."""
     source, made = folder / "kernels.hip", folder / "kernels.hsaco"
     instances = "".join(_INSTANCE.format(n=number + 2) for number in range(kernel_count))
     source.write_text(_SOURCE.format(instances=instances))

@@ -32,7 +32,7 @@ ROUNDS, BULK_ROUNDS = 5, 3
 class Kind:
     """A library to measure on: its bundles, the processors in each, bytes of an image, and kernels in it.
 
-    ``at_least`` is how many times faster than llvm-readobj the listing shall be.
+    ``at_least``: the least factor between llvm-readobj's time and the listing's.
     """
 
     count: int
@@ -43,7 +43,7 @@ class Kind:
     at_least: float | None = 1
 
 
-#: Those of 845 have no target against llvm-readobj, which looks at no image: naming forms and kernels is our work.
+#: The libraries of 845 bundles have no target against llvm-readobj, which does not identify images or name kernels.
 LIBRARIES = {
     "111 bundles, 1.3 GB": Kind(111, bundle_inputs.ARCHS, 1_680_000, 113),
     "845 bundles for one processor": Kind(845, bundle_inputs.ARCHS[:1], 30_000, 8, at_least=None),

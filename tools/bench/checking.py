@@ -1,4 +1,4 @@
-"""Checking a wheel against a policy: what that costs in processor time, against inflating all of it with ``zipfile``.
+"""Checking a wheel against a policy: its processor time, against decompressing all of it with ``zipfile``.
 
 With ``FATPACK_BENCH_WHEEL`` naming a wheel (nvidia-cublas 13.10 has 444 MB with 7,226 images), that one too.
 """
@@ -22,7 +22,7 @@ ROUNDS = 3
 #: libraries of the wheel that is made, fat binaries of each, images of each of those, bytes of an image
 LIBRARIES, COUNT, IMAGES, SIZE = 2, 100, 6, 100_000
 
-#: What both wheels have something for in each library.
+#: Architectures for which every library of both wheels has images.
 REQUIRED = "sm_80,sm_90"
 
 

@@ -1,7 +1,7 @@
 """A CUDA library as large as real ones: cubins of ptxas with long tables in them, in compressed fat binaries.
 
-The sizes are those of libcublasLt of CUDA 12 (5,900 entries in 750 MB). What fills the tables compresses 4 : 1 with
-LZ4, as the cubins of such libraries do.
+The sizes are those of libcublasLt of CUDA 12 (5,900 entries in 750 MB). The tables' content compresses 4 : 1 with LZ4,
+as the cubins of such libraries do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SLICE = 88
 
 
 def cubins(folder: Path, count: int, size: int) -> list[tuple[Path, str]]:
-    """Assemble so many cubins with a table of ``size`` bytes each; return their paths and architectures."""
+    """Assemble this number of cubins with a table of ``size`` bytes each; return their paths and architectures."""
     code = b"".join(path.read_bytes() for path in inputs.CUBINS)
     made = []
     for number in range(count):

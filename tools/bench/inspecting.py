@@ -54,7 +54,7 @@ def run(scratch: Path) -> Iterator[Figure]:
 
 
 def _containers(scratch: Path) -> Iterator[Figure]:
-    """Yield the figures of a file that is nothing but small containers, and of a library of somebody's."""
+    """Yield the figures of a file that is nothing but small containers, and of a library from the environment."""
     smallest = scratch / "smallest.fatbin"
     smallest.write_bytes(_smallest() * CONTAINERS)
     commands = {"small": fatpack("inspect", inputs.SMALL_OBJECT), "smallest": fatpack("inspect", smallest)}
@@ -97,12 +97,12 @@ def _sections(scratch: Path) -> Iterator[Figure]:
 
 
 def over(what: str, ours: Sample, small: Sample, limit: float) -> Figure:
-    """Return by how many milliseconds a command takes longer than the same on a small file."""
+    """Return the additional time of a command, against the same on a small file, in milliseconds."""
     facts = f"{milliseconds(ours)}, on a small file {milliseconds(small)}"
     return Figure(what, (ours.seconds - small.seconds) * 1e3, "ms over start-up", limit, facts)
 
 
 def processor(what: str, ours: Sample, small: Sample, limit: float) -> Figure:
-    """Return by how many milliseconds a command takes more processor time than the same on a small file."""
+    """Return the additional processor time of a command, against the same on a small file, in milliseconds."""
     facts = f"{milliseconds(ours)}, on a small file {milliseconds(small)}"
     return Figure(what, (ours.processor - small.processor) * 1e3, "ms over start-up", limit, facts)

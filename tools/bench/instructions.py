@@ -1,4 +1,4 @@
-"""Instructions of stand-ins, in those of a bare start: ``python -m tools.bench.instructions [NAME...]``.
+"""Instructions of stand-ins as multiples of a bare start: ``python -m tools.bench.instructions [NAME...]``.
 
 Times of a few milliseconds say little on a busy machine; instructions, counted by valgrind, are the same on any. Each
 command runs once before, so that its modules are compiled, and with a fixed seed of hashes.
@@ -55,7 +55,7 @@ def _more(scratch: Path) -> dict[str, Command]:
 
 
 def instructions(one: Command) -> int:
-    """Return how many instructions a command takes. Raises BenchError when it fails."""
+    """Return the number of instructions of a command. Raises BenchError if it fails."""
     said = ""
     for counted in ((), (need("valgrind"), "--tool=callgrind", "--callgrind-out-file=/dev/null")):
         one.remove_outputs()

@@ -1,4 +1,4 @@
-"""What kernels of a CUDA library need, and the list as JSON, against inflating alone and cuobjdump.
+"""Listing the kernels of a CUDA library with their resources, also as JSON, against decompression alone and cuobjdump.
 
 ``FATPACK_BENCH_CUDA_LIBRARY`` names a real library, as libtorch_cuda.so; the targets in seconds are for that of
 PyTorch 2 on two cores: 1 GB, 2,787 cubins, 150,593 kernels. Without it one is made, whose cubins have one kernel each.

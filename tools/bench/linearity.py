@@ -46,7 +46,7 @@ def _doublings(
     start = samples["start"].seconds
     for less, more, size in zip(paths, paths[1:], sizes[1:], strict=False):
         one, two = samples[less.name], samples[more.name]
-        # What is not measurable above the start-up grows by no factor worth a name.
+        # A time that is not measurable above the start-up has no meaningful factor.
         ratio = (two.seconds - start) / max(one.seconds - start, 0.005)
         facts = f"{milliseconds(one)}, then {milliseconds(two)}"
         yield Figure(f"inspect {size} {unit}: {what}", ratio, "x half of it", 2.4, facts)

@@ -1,4 +1,4 @@
-"""Measuring: commands run in turns, the best time and the largest peak of each, and what a figure is held against."""
+"""Measuring: commands run in turns, the best time and the largest peak of each, and the targets of figures."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 #: The command as a user gets it: the console script beside this interpreter.
 FATPACK = Path(sys.executable).with_name("fatpack")
 
-#: Where peer tools are looked for before PATH, as the reference tests do.
+#: Folders searched for peer tools before PATH, as in the reference tests.
 FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("LLVM_BIN", ""), os.environ.get("FATPACK_REFERENCE_BIN", ""))
 
 MB = 10**6
 
-#: What is above the columns of a table of figures.
+#: Headings of a table of figures.
 HEADS = ("what", "measured", "target", "verdict", "made of")
 
 
@@ -54,8 +54,8 @@ def need(name: str) -> str:
 class Command:
     """A command line to measure. ``outputs`` are files and folders removed before every run.
 
-    ``is_bulk`` commands write much: what earlier runs left to be written to disk is written before each. ``codes``
-    are the exit codes of success.
+    ``is_bulk`` commands write much: pending writes of earlier runs are flushed before each. ``codes`` are the exit
+    codes of success.
     """
 
     words: tuple[str, ...]
@@ -64,7 +64,7 @@ class Command:
     codes: tuple[int, ...] = (0,)
 
     def remove_outputs(self) -> None:
-        """Remove what an earlier run has left."""
+        """Remove the outputs of an earlier run."""
         for path in self.outputs:
             if path.is_dir():
                 shutil.rmtree(path)
@@ -73,7 +73,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of several runs the shortest time and the least processor time in seconds, and the largest peak in bytes."""
+    """The shortest time and the least processor time of several runs in seconds, and the largest peak in bytes."""
 
     seconds: float
     processor: float
@@ -120,9 +120,9 @@ def measure(commands: Mapping[str, Command], rounds: int, *, is_warm: bool = Fal
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a command that is measured.
+    """Return the environment of a measured command.
 
-    One that decides where modules are compiled to, or traces imports, would be measured too.
+    Variables that set the folder of compiled modules, or trace imports, would be measured too, and are removed.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
@@ -159,7 +159,7 @@ class Figure:
 
     @property
     def times_ours(self) -> float:
-        """How many times as long as fatpack the peer takes."""
+        """The peer's time as a multiple of fatpack's."""
         return self.value if self.is_floor else 1 / self.value
 
     @property
@@ -172,7 +172,7 @@ class Figure:
         return "PASS" if self.value <= self.limit else "over"
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """Return what, value, target, verdict and facts as printed."""
+        """Return name, value, target, verdict and facts as printed."""
         target = "" if self.limit is None else f"{'>=' if self.is_floor else '<='} {self.limit:g}"
         return self.what, f"{self.value:.2f} {self.unit}", target, self.verdict, self.facts
 
@@ -188,7 +188,7 @@ def memory(what: str, sample: Sample, limit: float | None = 64) -> Figure:
 
 
 def against(what: str, ours: Sample, peers: Sample | None, name: str, at_least: float | None = None) -> Figure:
-    """Return how many times faster than a peer tool we are."""
+    """Return the figure of a peer's time as a multiple of fatpack's."""
     if peers is None:
         return Figure(what, float("nan"), "x", None, f"{name} is not installed")
     facts = f"{name} {milliseconds(peers)}, {peers.peak / MB:.0f} MB"

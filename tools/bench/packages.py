@@ -1,4 +1,4 @@
-"""Looking into packages: a wheel with a large library against inflating it, a tar archive, and a folder of libraries.
+"""Inspecting packages: a wheel with a large library against decompressing it, a tar archive, and a folder of libraries.
 
 With ``FATPACK_BENCH_WHEEL`` naming a wheel (nvidia-cublas 13.10 has 444 MB with 7,226 images), that one too.
 """
@@ -21,10 +21,10 @@ ROUNDS = 4
 COUNT, SIZE = 200, 1 << 20
 LIBRARIES, LARGE = 200, 50 << 20
 
-#: How many times faster a listing is at least than inflating all: it may take 1.3 times as long.
+#: The least factor of a listing against decompressing all: it may take 1.3 times as long.
 INFLATING = 0.77
 
-#: What inflates the files of a zip archive and looks at nothing.
+#: Decompresses the files of a zip archive and reads nothing.
 INFLATE = """
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as archive:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: What clang wants to be declared for a kernel of HIP.
+#: Declarations that clang requires for a kernel of HIP.
 _HIP = """
 #ifdef __HIP__
 #define __global__ __attribute__((global))

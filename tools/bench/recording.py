@@ -17,15 +17,15 @@ from tools.bench.measure import ROOT, Figure, peer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Where the figures of the last recorded run of each subject are.
+#: The file with the figures of the last recorded run of each subject.
 FIGURES = ROOT / "docs" / "benchmarks" / "figures.json"
 
-#: What is compared with → a tool of it, which prints its version.
+#: project of a peer → a tool of it, which prints its version
 _VERSIONS = {"LLVM": "llvm-objdump", "GNU binutils": "objcopy", "CUDA": "cuobjdump"}
 
 
 class Run(NamedTuple):
-    """One run of a subject: when (``2026-11-22``), on what in words, and what it measured."""
+    """One run of a subject: its date (``2026-11-22``), the machine in words, and its figures."""
 
     date: str
     machine: str
@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 
 def read(path: Path) -> dict[str, Run]:
-    """Return subject → its recorded run; nothing where none was recorded yet."""
+    """Return the recorded run of each subject; empty if none was recorded yet."""
     if not path.exists():
         return {}
     runs = json.loads(path.read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def write(runs: Mapping[str, Run], path: Path) -> None:
 
 
 def now(figures: list[Figure], load: float) -> Run:
-    """Return a run of today on this machine; ``load`` is the load average before it, and told where it disturbs."""
+    """Return a run of today on this machine; ``load`` is the load average before it, recorded if it disturbs."""
     release = ".".join(platform.release().split(".")[:2])
     words = [f"{len(os.sched_getaffinity(0))} cores", f"{platform.system()} {release}"]
     words += [f"Python {'.'.join(platform.python_version_tuple()[:2])}", *_tools()]
@@ -63,7 +63,7 @@ def now(figures: list[Figure], load: float) -> Run:
 
 
 def _tools() -> list[str]:
-    """Return which versions of other tools are installed, in words."""
+    """Return the versions of other installed tools, in words."""
     found = []
     for name, tool in _VERSIONS.items():
         path = peer(tool)
@@ -76,7 +76,7 @@ def _tools() -> list[str]:
 
 
 def _facts(figure: Figure) -> dict[str, Any]:
-    """Return a figure as it is kept: rounded to what can be measured, without what is empty; None is not measured."""
+    """Return a figure to record: rounded to its precision, without empty fields."""
     value = None if math.isnan(figure.value) else float(f"{figure.value:.5g}")
     facts = {"what": figure.what, "value": value, "unit": figure.unit, "limit": figure.limit}
     more = {"is_floor": figure.is_floor, "peer": figure.peer, "facts": figure.facts}

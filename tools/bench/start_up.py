@@ -1,4 +1,4 @@
-"""Start-up: what a command costs before it works, in bare interpreter starts."""
+"""Start-up: the cost of a command before its own work, in bare interpreter starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CIR = FIXTURES / "cir" / "samples" / "container_attr_min.mlir"
 
 
 def stand_ins(scratch: Path) -> dict[str, Command]:
-    """Return a small ordinary job of each stand-in; those of one program under two names once."""
+    """Return a small ordinary job of each stand-in, once for a program with two names."""
     made, other, folder = scratch / "made", scratch / "other", scratch / "folder"
     hip = scratch / "hip.o"  # llvm-objdump writes beside its input
     hip.write_bytes(HIP_OBJECT.read_bytes())

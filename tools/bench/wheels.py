@@ -23,7 +23,7 @@ SIZE, IMAGES, LIBRARIES = 4 << 20, 6, 2
 
 NAME = "x-1.0-py3-none-any.whl"
 
-#: What a wheel is at least made of: its files inflated, and deflated again in one thread.
+#: The least work for a wheel: its files decompressed, and compressed again in one thread.
 _REPACK = """
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as old, zipfile.ZipFile(sys.argv[2], "w", zipfile.ZIP_DEFLATED) as new:

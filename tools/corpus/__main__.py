@@ -1,9 +1,9 @@
-"""Compare fatpack with real files of other people: ``python -m tools.corpus [OPTIONS] [KEY...]``.
+"""Compare fatpack with public files: ``python -m tools.corpus [OPTIONS] [KEY...]``.
 
 Without keys everything is fetched and compared, which is several gigabytes; ``--max-mb 30`` takes the small ones, and
-the key ``small`` stands for the files built here. Artefacts are pinned by sha256 and kept in the cache; they come by
-``pip download`` and ``apt-get download`` with this machine's own configuration (see ``fetch``). One line per file and a
-summary are printed; the exit code is 1 if a number differs or a file is missing.
+the key ``small`` means the files built here. Artefacts are pinned by sha256 and kept in the cache; they are fetched
+with ``pip download`` and ``apt-get download`` in the machine's own configuration (see ``fetch``). One line per file and
+a summary are printed; the exit code is 1 if a number differs or a file is missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CACHE = Path(__file__).resolve().parents[2] / ".corpus"
 
 
 class Tally:
-    """Counts the outcomes, and prints each as it comes."""
+    """Counts the results, and prints each at once."""
 
     def __init__(self) -> None:
         self.fine = self.different = self.compared = self.varied = 0
@@ -54,7 +54,7 @@ class Tally:
             print(f"{'':8}{difference}")
 
     def miss(self, key: str, reason: str) -> None:
-        """Count and print an artefact that is not here."""
+        """Count and print an artefact that is missing."""
         self.missing.append(key)
         print(f"{'MISSING':8}{key:34}{reason}", flush=True)
 
@@ -73,9 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.corpus", description="Compare fatpack with real files.")
     parser.add_argument("keys", nargs="*", metavar="KEY", help="artefacts, or `small`; default: everything")
     parser.add_argument("--list", action="store_true", help="list keys, sizes and sources, and stop")
-    parser.add_argument("--max-mb", type=float, metavar="N", help="leave artefacts of more than N million bytes out")
+    parser.add_argument("--max-mb", type=float, metavar="N", help="skip artefacts of more than N million bytes")
     parser.add_argument("--cache", type=Path, default=CACHE, metavar="DIR", help="default: .corpus in the repository")
-    parser.add_argument("--fetch-only", action="store_true", help="fetch, verify and do not compare")
+    parser.add_argument("--fetch-only", action="store_true", help="fetch and verify, without comparison")
     parser.add_argument("--keep-downloads", action="store_true", help="keep wheels and packages in the cache")
     options = parser.parse_args(arguments)
     catalogue = load()

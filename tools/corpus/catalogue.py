@@ -1,9 +1,8 @@
 """The list of real files with their known numbers: ``corpora.json``, read and checked.
 
-Every entry says where an artefact comes from (a wheel or a Debian package, pinned by version and sha256, and the member
-inside it) and what an independent counter found in it. The second list, ``local_small``, are files built from the
-sources in ``small_src/``. Of those some numbers depend on the machine that builds them; ``varies`` names them and says
-why.
+Every entry has the source of an artefact (a wheel or a Debian package, pinned by version and sha256, and the member
+inside it) and the numbers of an independent counter. The second list, ``local_small``, are files built from the sources
+in ``small_src/``. Some of their numbers depend on the machine that builds them; ``varies`` names these with the reason.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ if TYPE_CHECKING:
 
 CATALOGUE = Path(__file__).with_name("corpora.json")
 
-#: Stands for all files of ``local_small`` on the command line.
+#: Key of all files of ``local_small`` on the command line.
 SMALL = "small"
 
 
 class CatalogueError(Exception):
-    """The list, or a key that was asked for, is wrong; the message says how."""
+    """The list, or a key on the command line, is wrong; the message has the details."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """One file of somebody else's making: ``source`` is pip or deb, ``member`` its path inside ``package``.
+    """One public file: ``source`` is pip or deb, ``member`` its path inside ``package``.
 
     ``sha256`` and ``size`` are those of the member; with ``post`` (``zstd -d``) the file is unpacked afterwards, and
     ``final_sha256`` is that of the result. ``package_sha256`` is that of the wheel or package, "" if unknown.
@@ -65,7 +64,7 @@ class Artefact:
 
     @property
     def download(self) -> tuple[str, str]:
-        """What is fetched; artefacts of one package share it."""
+        """The package to download; artefacts of one package share it."""
         return self.source, self.wheel or f"{self.package}={self.version}"
 
 
@@ -86,7 +85,7 @@ class Catalogue:
     small: Mapping[str, SmallFile]
 
     def select(self, keys: Sequence[str], max_mb: float | None = None) -> tuple[list[Artefact], list[SmallFile]]:
-        """Return what the keys name, everything if there are none; ``max_mb`` leaves larger artefacts out.
+        """Return the entries with these keys, everything if there are none; ``max_mb`` leaves larger artefacts out.
 
         The limit is on the artefact, in millions of bytes; the package around it may be larger. Raises
         CatalogueError for an unknown key.
@@ -102,7 +101,7 @@ class Catalogue:
 
 
 def load(path: Path = CATALOGUE) -> Catalogue:
-    """Read and check the list. Raises CatalogueError when it is not as the classes here say."""
+    """Read and check the list. Raises CatalogueError if it does not match the classes here."""
     text = json.loads(path.read_text(encoding="utf-8"))
     if text.get("format") != 1:
         raise CatalogueError(f"{path.name}: format {text.get('format')!r}, 1 is known")

@@ -1,8 +1,8 @@
 """Compare what fatpack finds in a file with the known numbers.
 
 ``expected`` of an artefact has sections of its own (``file_type``, ``sections``, ``offload_binary``, …). ``COMPARERS``
-maps each to a function; **a new room adds its line there, and its format to** ``SECTION_FORMATS`` **if it is missing**.
-What no room answers yet is counted by name, never passed over. Numbers are called by their path,
+maps each to a function; **a new module adds its line there, and its format to** ``SECTION_FORMATS`` **if missing**.
+Parts that no module answers yet are counted by name. Numbers are named by their path,
 ``offload_binary/entries_by/kind=1 image=1 nvptx64-nvidia-cuda sm_80``.
 """
 
@@ -20,7 +20,7 @@ import fatpack
 from fatpack import binary, formats
 from fatpack.binary.elf.file import ElfFile
 from fatpack.formats.clang_bundle.layout import CompressedBundle
-from fatpack.formats.cuda_fatbin.layout import CudaEntry as FatbinEntry
+from fatpack.formats.cuda_fatbin.layout import CudaEntry
 from fatpack.formats.offload_binary.layout import OffloadBinaryEntry
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Comparison:
-    """The outcome for one file. ``varies`` are patterns of paths whose numbers depend on who built the file."""
+    """The result for one file. ``varies`` are patterns of paths whose numbers depend on the build machine."""
 
     varies: Mapping[str, str] = field(default_factory=dict)
-    #: how many numbers were compared
+    #: number of compared numbers
     compared: int = 0
     differences: list[str] = field(default_factory=list)
-    #: what differs as the catalogue says it may
+    #: differences that the catalogue allows
     varied: list[str] = field(default_factory=list)
-    #: parts of the expectation that no room answers
+    #: parts of the expectation that no module answers
     unanswered: Counter[str] = field(default_factory=Counter)
 
     def number(self, path: str, expected: object, found: object) -> None:
@@ -64,7 +64,7 @@ class Comparison:
                 self.number(here, one, other)
 
 
-#: ``file_type`` of the catalogue → host, and the format of a file that is no host. Bitcode is told by its magic.
+#: ``file_type`` of the catalogue → host, and the format of a file without a host. Bitcode is identified by its magic.
 FILE_TYPES = {
     "ar": ("archive", None),
     "pe": ("pe", None),
@@ -83,13 +83,13 @@ SECTION_FORMATS = {
     "__nv_rel": "cuda-fatbin",
 }
 
-#: names that linkers have cut, which the counter did not look for
+#: names truncated by linkers, which the counter did not search for
 CUT_NAMES = {"__CLANG_", "OFFLOAD_"}
 
-#: hosts into which the counter did not look
+#: hosts that the counter did not search
 NOT_COUNTED = {"bitcode"}
 
-#: name in ``raw_magic`` → format. The counter counts magics in the whole file, fatpack what it reads as a container.
+#: name in ``raw_magic`` → format. The counter counts magics in the whole file, fatpack counts containers.
 RAW_MAGICS = {
     "offload_binary": "llvm-offload-binary",
     "bundle": "clang-offload-bundle",
@@ -212,7 +212,7 @@ def _bundles(opened: Opened, expected: Mapping[str, Any], outcome: Comparison) -
     _part("bundles", expected, found_numbers, outcome)
 
 
-#: how a bundle is stored in a host: its sections are counted apart
+#: hosts of a bundle: their sections are counted separately
 IN_SECTIONS = ("object", "linked")
 
 
@@ -230,7 +230,7 @@ def _clang_bundle_sections(opened: Opened, expected: Mapping[str, Any], outcome:
     _part("clang_bundle_sections", expected, found_numbers, outcome)
 
 
-#: form → how the counter calls the bytes of a SYCL image
+#: form → the counter's name for the bytes of a SYCL image
 CONTENTS = {"spirv": "spirv", "archive": "ar"}
 
 
@@ -273,7 +273,7 @@ def _cuda(opened: Opened, expected: Mapping[str, Any], outcome: Comparison) -> N
         numbers["fatbins_by_section"][found.section or "raw"] += 1
         for image in found.container.images:
             entry = image.record
-            assert isinstance(entry, FatbinEntry)
+            assert isinstance(entry, CudaEntry)
             kind = CUDA_KINDS.get(image.form, "other")
             label = f"{kind} {image.target.arch}"
             numbers["by_kind"][kind] += 1
@@ -293,7 +293,7 @@ def _cuda(opened: Opened, expected: Mapping[str, Any], outcome: Comparison) -> N
     _part("cuda", expected, found_numbers, outcome)
 
 
-#: what of the fat binaries of a file is counted by name
+#: kinds of facts about the fat binaries of a file that are counted by name
 _CUDA_COUNTS = (
     "by_kind",
     "by_compression",
@@ -305,7 +305,7 @@ _CUDA_COUNTS = (
 
 
 def _part(name: str, expected: Mapping[str, Any], found: Mapping[str, Any], outcome: Comparison) -> None:
-    """Compare the numbers of one part that are expected; what was not counted is unanswered."""
+    """Compare the expected numbers of one part; parts that were not counted are unanswered."""
     outcome.unanswered.update(f"{name}/{key}" for key in expected if key not in found)
     known = [key for key in expected if key in found]
     outcome.table(name, {key: expected[key] for key in known}, {key: found[key] for key in known})

@@ -1,9 +1,9 @@
-"""The payload digest: one number that says whether all images of a file were read, byte for byte.
+"""The payload digest: one number that shows if all images of a file were read, byte for byte.
 
-Every image gives one line of text, ``LABEL SIZE SHA256``: what it is called, its size in bytes in decimal, and the
-sha256 of its bytes in lower-case hexadecimal, after decompression. The lines are sorted as strings and joined by
-newlines, without one at the end; the digest is the sha256 of that text. So it depends on neither order nor place nor
-compression of the images, and images that occur twice count twice. The labels:
+Every image gives one line of text, ``LABEL SIZE SHA256``: its label, its size in bytes in decimal, and the sha256 of
+its bytes in lower-case hexadecimal, after decompression. The lines are sorted as strings and joined by newlines,
+without one at the end; the digest is the sha256 of that text. So it depends on neither order nor place nor compression
+of the images, and images that occur twice count twice. The labels:
 
 =========================  ==============================================================================
 ``offload_binary``          ``OFFLOAD IMAGE TRIPLE ARCH``, the two kinds as stored numbers:
@@ -11,12 +11,12 @@ compression of the images, and images that occur twice count twice. The labels:
 ``cuda``                    ``KIND ARCH``: ``elf sm_80``
 ``bundles``                 the bundle ID as stored; empty entries count
 ``clang_bundle_sections``   the whole name of the section, its prefix too
-``sycl_images``             what the bytes are: ``spirv``, ``ar``
+``sycl_images``             kind of the bytes: ``spirv``, ``ar``
 =========================  ==============================================================================
 
-How we know: the counter that made the numbers is not here. This definition was found by trying, and reproduces them for
-``isr252-asan-new``, ``36_nvcc_empty.fatbin``, ``bpy-oidn-hip`` (which tells sorted strings from sorted tuples),
-``12_hip_olddrv_rdc.o`` and ``bnb-xpu2025``, in the order of the table.
+How we know: the counter that made the numbers is not available. This definition was found by trial, and reproduces the
+numbers of ``isr252-asan-new``, ``36_nvcc_empty.fatbin``, ``bpy-oidn-hip`` (which distinguishes sorted strings from
+sorted tuples), ``12_hip_olddrv_rdc.o`` and ``bnb-xpu2025``, in the order of the table.
 """
 
 from __future__ import annotations

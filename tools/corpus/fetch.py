@@ -1,13 +1,13 @@
-"""Bring artefacts of the catalogue onto this machine: download, take one member out, check its sha256.
+"""Fetch artefacts of the catalogue: download, extract one member, check its sha256.
 
 ::
 
-    CACHE/KEY/FILE      the artefact, there only when its sha256 is right
-    CACHE/.download/    wheels and packages, removed when the last artefact of each is out (unless told to keep them)
-    CACHE/.apt/         lists and configuration of apt-get, so that the machine's own stay untouched
+    CACHE/KEY/FILE      the artefact; it exists only with the right sha256
+    CACHE/.download/    wheels and packages, removed after the last artefact of each (unless they are to be kept)
+    CACHE/.apt/         lists and configuration of apt-get, so that the machine's own stay unchanged
 
-Only ``pip download`` and ``apt-get download`` run, with the index and the mirror this machine is set up for. Nothing is
-installed, and nothing from a package is executed.
+Only ``pip download`` and ``apt-get download`` run, with the configured index and mirror. Nothing is installed, and
+nothing from a package is executed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHUNK = 1 << 22
 
 
 class FetchError(Exception):
-    """An artefact could not be brought here, or is not what it should be."""
+    """An artefact could not be fetched, or is wrong."""
 
 
 def file_sha256(path: Path) -> str:
@@ -54,11 +54,11 @@ class Fetcher:
         self._apt = Apt(self.cache / ".apt", suites)
 
     def path(self, artefact: Artefact) -> Path:
-        """Return where an artefact is, or will be."""
+        """Return the path of an artefact, which may not exist yet."""
         return self.cache / artefact.key / artefact.file_name
 
     def fetch(self, artefact: Artefact) -> Path:
-        """Return the path of an artefact, from the cache or fetched now; its sha256 is right. Raises FetchError."""
+        """Return the path of an artefact, from the cache or fetched now, with the right sha256. Raises FetchError."""
         path = self.path(artefact)
         if path.exists() and file_sha256(path) == artefact.final_sha256:
             return path
@@ -150,12 +150,12 @@ def _open_deb_member(package: Path, member: str) -> Iterator[IO[bytes]]:
                         yield file
                         return
         finally:
-            process.kill()  # the rest of the package is not wanted
+            process.kill()  # the rest of the package is not needed
     raise FetchError(f"{package.name} has no {member}")
 
 
 def _unpack_zstd(path: Path) -> None:
-    """Replace a zstd file by what is in it."""
+    """Replace a zstd file by its content."""
     import zstandard
 
     unpacked = path.with_name(path.name + ".unpacked")
@@ -204,7 +204,7 @@ class Apt:
             "Dir::Cache": self._folder / "cache",
             "APT::Architecture": "amd64",
             "Acquire::Languages": "none",
-            "APT::Sandbox::User": "root",  # the cache need not be readable for the user _apt
+            "APT::Sandbox::User": "root",  # the user _apt may not be able to read the cache
         }
         text = "".join(f'{name} "{value}";\n' for name, value in settings.items())
         configuration.write_text(text + 'APT::Architectures {"amd64";};\n', encoding="utf-8")

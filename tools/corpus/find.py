@@ -1,6 +1,6 @@
-"""What fatpack finds in a file, in the terms of the catalogue: sections, members, containers.
+"""The contents of a file as fatpack finds them, in the terms of the catalogue: sections, members, containers.
 
-Sections come from the host rooms' own tables. A new host room adds its function to ``TABLES``.
+Sections come from the host modules' own tables. A new host module adds its function to ``TABLES``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-#: What precedes the bundle ID in the names of sections.
+#: Prefix of the bundle ID in the names of sections.
 BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of an object: its name, and where its bytes are, absolute in the file."""
+    """A section of an object: its name, and the absolute range of its bytes in the file."""
 
     name: str
     offset: int
@@ -70,7 +70,7 @@ TABLES: Mapping[str, Callable[[View], Iterator[Section]]] = {
 
 
 class Opened:
-    """A file under comparison: what the host and format rooms say about it, each asked once."""
+    """A file under comparison: the results of the host and format modules, each computed once."""
 
     def __init__(self, file: fatpack.File) -> None:
         self.file = file
@@ -107,7 +107,7 @@ class Opened:
     def bundle_sections(self) -> list[tuple[str, View]]:
         """Return name and bytes of every section that clang-offload-bundler or a linker wrapper named after a bundle.
 
-        They come from what was read of them: the images of fat objects, and the sections of linked images as a whole.
+        They come from the scan: the images of fat objects, and the sections of linked images as a whole.
         """
         found: list[tuple[str, View]] = []
         for item in self.containers("clang-offload-bundle"):
@@ -119,11 +119,11 @@ class Opened:
         return found
 
     def anywhere(self, format: str) -> int:
-        """Return how many containers of a format there are, also outside the places for them: reads the whole file."""
+        """Return the number of containers of a format, also outside the sections for them: reads the whole file."""
         return sum(found.container.format == format for found in _nested(scan(self.file.view, deep=True)))
 
     def bare_format(self) -> str | None:
-        """Return the format a file that is no host starts with, None if it is none that is known by its magic."""
+        """Return the format of a file without a host by its magic, None if it is unknown."""
         return formats.format_by_magic(self.file.view.head(0, 24))
 
 

@@ -1,7 +1,7 @@
 """Build the files of the list ``local_small`` from the sources in ``small_src/``.
 
-The numbers known of them are those of clang 22.1 and CUDA 13.0, so no other versions will do. LLVM is looked for in
-``LLVM_BIN``, where Debian puts it, and on PATH; CUDA in ``CUDA_HOME``, in ``/usr/local``, and by ``nvcc`` on PATH.
+The known numbers are those of clang 22.1 and CUDA 13.0; other versions give others. LLVM is searched in ``LLVM_BIN``,
+in Debian's folder, and on PATH; CUDA in ``CUDA_HOME``, in ``/usr/local``, and by ``nvcc`` on PATH.
 """
 
 from __future__ import annotations

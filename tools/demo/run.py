@@ -1,4 +1,4 @@
-"""What fatpack does, on real input: pack images of several architectures, embed, inspect, extract, compare.
+"""A demonstration on real input: pack images of several architectures, embed, inspect, extract, compare.
 
 Each step prints a command as a user types it, then its output. ``make demo`` runs it.
 """
@@ -28,7 +28,7 @@ IMAGES = {
 
 
 def run(*words: str) -> str:
-    """Show and run one command; return what it printed."""
+    """Show and run one command; return its output."""
     print(f"$ fatpack {' '.join(map(shlex.quote, words))}", flush=True)
     done = subprocess.run([FATPACK, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(done.stdout, flush=True)

@@ -1,7 +1,7 @@
-"""Generate the parts of ``docs/`` that the code knows better: ``python -m tools.docs [--check]``.
+"""Generate parts of ``docs/`` from code and data: ``python -m tools.docs [--check]``.
 
-Format pages, the command reference, finding codes and targets are written from layouts, cards, click and the data
-files, tables and pictures of benchmarks from recorded figures. ``--check`` writes nothing and exits 1 if a page
+Format pages, the command reference, finding codes and targets are written from layouts, descriptions, click and the
+data files; tables and pictures of benchmarks from recorded figures. ``--check`` writes nothing and exits 1 if a page
 differs.
 """
 

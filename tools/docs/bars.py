@@ -1,8 +1,8 @@
-"""A bar chart as SVG: how long others take for what we do, as multiples of our time.
+"""A bar chart as SVG: the times of other tools as multiples of fatpack's.
 
-Ratios span decades, so the scale is logarithmic, and a bar begins at 1, which is us: one to the right takes longer
-than fatpack, one to the left is faster. The picture has its own ground, light or dark as the reader's system is, and
-says all that it shows in words, for those who do not see it.
+Ratios span decades, so the scale is logarithmic, and a bar begins at 1, which is fatpack: a bar to the right means
+longer than fatpack, one to the left faster. The picture has its own background, light or dark as the reader's system,
+and a description with all numbers in words for screen readers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import math
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-#: Of the whole picture: its width, what is left of the scale (names), and what is kept free at its right end (numbers).
+#: Of the whole picture: its width, the space left of the scale (names), and at its right end (numbers).
 _WIDTH, _LEFT, _RIGHT = 760, 250, 60
 _HEAD, _GROUP, _BAR, _FOOT = 56, 22, 18, 40
-#: The scale reaches at least so far on both sides of 1, and somewhat farther than the longest bar.
+#: The least extent of the scale on both sides of 1, and its margin beyond the longest bar.
 _LEAST, _MARGIN = 2.0, 1.25
 #: More marks of 1, 2 and 5 than this are thinned out to those of 1.
 _MOST_MARKS = 8
@@ -31,7 +31,7 @@ _STYLE = """
 
 
 class Bar(NamedTuple):
-    """What was done, who else did it, and how many times as long as fatpack that took."""
+    """A measured task, the other tool, and its time as a multiple of fatpack's."""
 
     what: str
     peer: str
@@ -39,7 +39,7 @@ class Bar(NamedTuple):
 
 
 def render(title: str, bars: list[Bar]) -> str:
-    """Return the picture of at least one bar; those of one thing stand together, below its name."""
+    """Return the picture of at least one bar; bars of one task are grouped below its name."""
     names = [bar.what for bar in bars]
     starts = [index == 0 or name != names[index - 1] for index, name in enumerate(names)]
     height = _HEAD + _GROUP * sum(starts) + _BAR * len(bars) + _FOOT
@@ -65,7 +65,7 @@ def render(title: str, bars: list[Bar]) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio as tables print it, but a small one with two digits that count: ``3.57 x``, ``0.029 x``."""
+    """Return a ratio as tables print it, with two significant digits if it is small: ``3.57 x``, ``0.029 x``."""
     return f"{value:.2f} x" if value >= 0.1 else f"{value:.2g} x"
 
 
@@ -77,7 +77,7 @@ def _explanation(bars: list[Bar]) -> str:
 
 
 class _Scale:
-    """From ratios to places."""
+    """From ratios to positions."""
 
     def __init__(self, bars: list[Bar]) -> None:
         self._low = min(1 / _LEAST, *(bar.ratio / _MARGIN for bar in bars))
@@ -110,12 +110,12 @@ class _Scale:
         return [
             _text(_LEFT - 8, y + 10, bar.peer, "quiet", "end"),
             f'  <rect class="{kind}" x="{start:.1f}" y="{y}" {size} rx="2"/>',
-            # The number stands where no bar is: bars to the left leave the right side free.
+            # The number is where no bar is: bars to the left leave the right side free.
             _text(self._x(1) + 6 if is_left else end + 6, y + 10, ratio(bar.ratio)),
         ]
 
     def ours(self, top: int, bottom: int) -> list[str]:
-        """Return the line that is us."""
+        """Return the line for fatpack."""
         x = f"{self._x(1):.1f}"
         line = f'  <line class="ours" stroke-width="2" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
         return [line, _text(self._x(1), bottom + 29, "fatpack", "", "middle")]

@@ -1,4 +1,4 @@
-"""The page of benchmarks: tables and pictures of the figures that ``make bench ARGS="--record"`` kept."""
+"""The page of benchmarks: tables and pictures of the figures recorded by ``make bench ARGS="--record"``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-#: What figures are called behind the name of what they measure.
+#: Endings of the names of figures.
 _ENDINGS = (": faster than", ": per copy", ": time")
 
 
@@ -45,7 +45,7 @@ def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
 
 
 def drawn(figures: Sequence[Figure]) -> list[Bar]:
-    """Return the bars of those figures that compare our time with another's."""
+    """Return the bars of those figures that compare fatpack's time with another's."""
     bars = []
     for figure in figures:
         if figure.peer and not math.isnan(figure.value):

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 #: Bytes in a row, and characters for each of them with the line on its right.
 _ROW, _WIDE = 8, 8
-#: What stands left of a row: its offset, or nothing.
+#: Characters left of a row: its offset, or blanks.
 _MARGIN = 6
 
 
 class _Cell(NamedTuple):
-    """A part of a field that lies in one row."""
+    """A part of a field within one row."""
 
     start: int
     end: int
@@ -54,7 +54,7 @@ def _rows(layout: Layout) -> list[list[_Cell]]:
 
 
 def _is_inside(cells: list[_Cell]) -> bool:
-    """Return whether a row belongs to one field that begins above it and goes on below."""
+    """Return whether a row belongs to one field that begins above it and continues below."""
     return len(cells) == 1 and not cells[0].is_first and not cells[0].is_last
 
 
@@ -69,7 +69,7 @@ def _line(cells: list[_Cell]) -> str:
 
 
 def _border(above: list[_Cell], below: list[_Cell]) -> str:
-    """Return the line between two rows: open where a field goes on from the one to the other."""
+    """Return the line between two rows: open if a field continues from one to the other."""
     wide = _ROW * _WIDE
     line = [" "] * (wide + 1)
     for cells in (above, below):

@@ -1,4 +1,4 @@
-"""A small file of each format, byte by byte: what ``inspect --bytes`` says of it, eight bytes in a row."""
+"""A small file of each format, byte by byte: the output of ``inspect --bytes``, eight bytes in a row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 
-#: format → files below ``tests/fixtures`` that its page takes apart, small ones that other tools or their code made
+#: format → files below ``tests/fixtures`` on its page, small ones of other tools or their code
 SHOWN = {
     "cir-offload-container": ("cir/mlir-22-v6.mlirbc",),
     "clang-offload-bundle": ("clang_bundle/llvm-22-hip.bundle", "clang_bundle/llvm-22-v3-zstd.bundle"),
@@ -23,12 +23,12 @@ SHOWN = {
     "syclbin": ("syclbin/dpcpp-v1.syclbin", "syclbin/dpcpp-v2.syclbin"),
 }
 
-#: Bytes in a row, and letters shown of what has no number or name.
+#: Bytes in a row, and characters shown of bytes without a number or name.
 _ROW, _LETTERS = 8, 36
 
 
 def section(name: str) -> list[str]:
-    """Return the lines of the part of a format's page that takes small files apart."""
+    """Return the lines of the part of a format's page about small files."""
     lines = ["## Small ones, byte by byte" if len(SHOWN[name]) > 1 else "## A small one, byte by byte", ""]
     for path in SHOWN[name]:
         lines += [f"`fatpack inspect --bytes tests/fixtures/{path}`, shortened: `+8` stands for eight more bytes.", ""]
@@ -37,7 +37,7 @@ def section(name: str) -> list[str]:
 
 
 def rows(path: Path) -> list[str]:
-    """Return the dump of a file: where bytes are, the first of them, what they are, and what they say."""
+    """Return the dump of a file: offset, the first bytes, the name and the value of each label."""
     with open_source(path) as source:
         view = source.view()
         found = [(label, view.read(label.span.start, min(label.span.size, _LETTERS))) for label in file_labels(view)]
@@ -52,7 +52,7 @@ def rows(path: Path) -> list[str]:
 
 
 def _said(label: Label, head: bytes) -> str:
-    """Return what a label says of its bytes; letters where it says nothing."""
+    """Return the value of a label; the bytes as characters if it has none."""
     if label.value:
         return label.value
     return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in head) + (

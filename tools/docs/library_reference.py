@@ -35,7 +35,7 @@ and `replace(field=…)` makes a changed copy.
 #: Signatures that are longer than this have a line for each argument.
 _WIDEST = 100
 
-#: The modules of results, options and errors; all other classes are the model.
+#: The modules of results, options and errors; all other classes are in the model.
 _RESULTS, _OPTIONS, _ERRORS = "fatpack.commands.check.", "fatpack.options", "fatpack.errors"
 
 
@@ -88,7 +88,7 @@ def _shown(words: tuple[str, ...]) -> str:
 
 
 def _literal_docs() -> dict[str, str]:
-    """Return the string after each type in the source: type → sentence."""
+    """Return the string after each type in the source, by type."""
     body = ast.parse(Path(literals.__file__).read_text(encoding="utf-8")).body
     found = {}
     for statement, following in pairwise(body):
@@ -129,14 +129,14 @@ def _fields(kind: type[Record]) -> list[str]:
 
 
 def _default(value: object) -> str:
-    """Return a default as one types it; addresses of functions are nothing to print."""
+    """Return a default as one types it; addresses of functions are left out."""
     if isinstance(value, Mapping):
         return repr(dict(value))
     return getattr(value, "__name__", None) or repr(value)
 
 
 def _members(kind: type) -> Iterator[tuple[str, object]]:
-    """Yield the public methods and properties of a class that are no fields, by name; those of Record are no news."""
+    """Yield the public methods and properties of a class except fields, by name, without those of Record."""
     fields = getattr(kind, "_fields", ())
     found: dict[str, object] = {}
     for each in reversed(kind.__mro__):
@@ -194,7 +194,7 @@ def _unquoted(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _split(parameters: list[inspect.Parameter]) -> list[str]:
-    """Return parameters one by one, with the star before those that have to be named."""
+    """Return parameters one by one, with the star before keyword-only ones."""
     words, is_named = [], False
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:

@@ -1,8 +1,8 @@
 """The manual pages: ``fatpack.1``, one for each command, as ``fatpack-pack.1``, and one for each stand-in.
 
-Those of commands are made from what these declare, those of stand-ins from their docstrings and tables of options.
+Those of commands are made from their declarations, those of stand-ins from their docstrings and tables of options.
 
-They use the macros of man(7) that groff and mandoc know alike, and bytes of ASCII alone.
+They use the macros of man(7) that both groff and mandoc know, and ASCII only.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from fatpack.command_line.command import Command
 
-#: When the words of this module were last changed; man pages have a date.
+#: Date of the last change to the text of this module; man pages have a date.
 DATE = "2026-11-23"
 
-#: Characters that roff reads as something else: an argument, a hyphen, an accent.
+#: Characters that roff interprets: an argument, a hyphen, an accent.
 _MARKS = {"\\": r"\(rs", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}
 
 ENVIRONMENT = {
@@ -115,7 +115,7 @@ def _stand_in(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a cell of a table without marks, and without words about rows that are not here."""
+    """Return a cell of a table without marks, and without references to other rows."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
     text = re.sub(r",? but for the rows? above", ", but for differences that the tool's page in docs/tools lists", text)
     return f"{text[0].upper()}{text[1:]}".removesuffix(".")
@@ -136,7 +136,7 @@ def _title(name: str, what: str) -> list[str]:
 
 
 def _spelled(words: str, option: click.Option) -> str:
-    """Return the line of an option's spellings: these bold, its value as it is."""
+    """Return the line of an option's spellings: these bold, its value plain."""
     value = "" if option.is_flag or option.count else words.split(" ", len(option.opts))[-1]
     spelled = ", ".join(rf"\fB{_escaped(each)}\fR" for each in sorted(option.opts, key=lambda text: text[:2] == "--"))
     return f"{spelled} {_escaped(value)}" if value else spelled
@@ -149,7 +149,7 @@ def _references(names: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> list[str]:
-    """Return lines of running text; none of them begins as a request does."""
+    """Return lines of running text; none of them begins like a request."""
     lines = wrap(" ".join(text.split()), 60, break_long_words=False, break_on_hyphens=False)
     return [_one(_escaped(line)) for line in lines]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-#: The marks around what people write into a generated page.
+#: The marks around the parts of a generated page that people write.
 _BY_HAND, _END = "<!-- by hand: `make docs` keeps this part -->\n", "<!-- end of what is by hand -->\n"
 
 
 def table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    """Return the lines of a table, with a blank one behind it."""
+    """Return the lines of a table, with a blank line after it."""
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     return [*lines, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows), ""]
 
@@ -23,7 +23,7 @@ def filled(page: str, name: str, text: str) -> str:
 
 
 def kept(page: str) -> str:
-    """Return what people wrote into a generated page, with the marks around it; empty if there is no such part."""
+    """Return the part of a generated page that people wrote, with the marks around it; empty if there is none."""
     _, found, rest = page.partition(_BY_HAND)
     text, closed, _ = rest.partition(_END)
     return f"{found}{text}{closed}" if closed else ""

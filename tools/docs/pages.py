@@ -16,7 +16,7 @@ from fatpack.findings import CODES
 from fatpack.layout import FormatInfo
 from fatpack.main.completion import LINES, SCRIPTS
 from fatpack.main.help import command_help, shared_options
-from fatpack.tabular import columns as rows
+from fatpack.tabular import columns
 from fatpack.targets.devices import parse_device
 from fatpack.targets.vocabulary import load_vocabulary
 
@@ -33,7 +33,7 @@ def _is_device(name: str) -> bool:
 
 
 def render_all() -> dict[str, str]:
-    """Return page name below ``docs/`` → text."""
+    """Return the text of each page by its name below ``docs/``."""
     from tools.docs import benchmarks, library_reference, manual, stand_ins, targets
 
     pages = {f"formats/{name}.md": format_page(name) for name in formats.MODULES}
@@ -65,13 +65,13 @@ def _card(doc: FormatInfo) -> list[str]:
 
 
 def format_page(name: str) -> str:
-    """Return the page of a format: its card, what people wrote on it, its layouts, and small files taken apart."""
+    """Return the page of a format: its description, the part that people wrote, its layouts, and small examples."""
     page = _with_layouts(formats.get_format(name), DOCS / "formats" / f"{name}.md")
     return f"{page.rstrip()}\n\n{chr(10).join(dumps.section(name))}"
 
 
 def package_page(name: str) -> str:
-    """Return the page of a package, as that of a format."""
+    """Return the page of a package, in the form of a format's page."""
     return _with_layouts(packages.get_package(name), DOCS / "packages" / f"{name}.md")
 
 
@@ -94,7 +94,7 @@ def _with_layouts(room: formats.Format | packages.Package, page: Path) -> str:
 
 
 def host_page(name: str) -> str:
-    """Return the page of a host: its card."""
+    """Return the page of a host: its description."""
     return "\n".join(_card(binary.get_host(name).DOC))
 
 
@@ -118,7 +118,7 @@ EXIT_CODES = [
 ]
 
 
-#: shell → the file in which it looks for completions, below ``share``
+#: shell → the file for its completions, below ``share``
 COMPLETIONS = {
     "bash": "bash-completion/completions/fatpack",
     "zsh": "zsh/site-functions/_fatpack",
@@ -198,17 +198,17 @@ def cli_page() -> str:
 def rows_page() -> str:
     """Return the page about rows, with the tables of columns as the records have them."""
     page = (DOCS / "rows.md").read_text(encoding="utf-8")
-    for table_name, (kind, _) in rows.TABLES.items():
-        page = filled(page, table_name, "\n".join(table(["column", "type", "meaning"], rows.describe_columns(kind))))
+    for table_name, (kind, _) in columns.TABLES.items():
+        page = filled(page, table_name, "\n".join(table(["column", "type", "meaning"], columns.describe_columns(kind))))
     return page
 
 
 def rows_schema() -> str:
-    """Return the JSON schema of rows, which is shipped with the package."""
-    return json.dumps(rows.json_schema(), indent=2) + "\n"
+    """Return the JSON schema of rows, which is part of the package."""
+    return json.dumps(columns.json_schema(), indent=2) + "\n"
 
 
 def architecture_page() -> str:
-    """Return the page about the house, with the tables of rooms and folders as the source has them."""
+    """Return the page about the architecture, with the tables of modules and folders from the source."""
     page = (DOCS / "design" / "architecture.md").read_text(encoding="utf-8")
     return filled(filled(page, "rooms", house.rooms()), "folders", house.folders())

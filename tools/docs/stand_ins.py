@@ -9,7 +9,7 @@ from fatpack.tools import TOOLS
 
 PAGES = Path(__file__).parents[2] / "docs" / "tools"
 
-#: What the table says of options that are of no use.
+#: Words in the table for options without an effect.
 _OF_NO_USE = ("refused", "ignored")
 
 _OPTION = re.compile(r"(?<![^\s,])--?[A-Za-z0-9#][\w#-]*")
@@ -21,7 +21,7 @@ def offered() -> str:
 
 
 def rows(name: str) -> list[tuple[tuple[str, ...], str]]:
-    """Return the rows of a stand-in's table of options: options as they are spelled, and what becomes of them."""
+    """Return the rows of a stand-in's table of options: the spellings of the options, and their treatment."""
     text = _page(name).read_text(encoding="utf-8").partition("\n## Options\n")[2].partition("\n## ")[0]
     found = []
     for line in text.splitlines():

@@ -2,7 +2,7 @@
 
 Without names all targets share the time, on all cores. A table is printed, and each file that makes a target fail is
 kept in ``.fuzz/TARGET``; the exit code is 1 if there is one. Such a file becomes a fixture in ``tests/fixtures/fuzz``
-with the mending.
+together with the fix.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT = ROOT / ".fuzz"
 
 
 def main() -> int:
-    """Run the targets that were asked for and return the exit code."""
+    """Run the targets on the command line and return the exit code."""
     options = _options()
     if options.worker:
         return _work(options)
@@ -36,7 +36,7 @@ def main() -> int:
         return 0
     engine = options.engine or ("atheris" if guided.is_installed() else "plain")
     names = options.targets or list(DIFFERENTIAL if options.differential else TARGETS)
-    # With a bound of files a target has one process, on any number of cores: others would try other files.
+    # With --executions a target has one process, on any number of cores: more would try other files.
     each = 1 if options.executions else max(1, options.jobs // len(names))
     parts = [(name, number) for number in range(each) for name in names]
     seconds = options.seconds or 60 * options.minutes * options.jobs / len(parts)
@@ -50,13 +50,13 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="what to try; --list prints the names")
-    parser.add_argument("--minutes", type=float, default=1, help="how long all of it takes (default 1)")
-    parser.add_argument("--seconds", type=float, help="how long each target takes instead")
-    parser.add_argument("--executions", type=int, help="end a target after so many files")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="targets to run; --list prints the names")
+    parser.add_argument("--minutes", type=float, default=1, help="time for all of them (default 1)")
+    parser.add_argument("--seconds", type=float, help="time for each target instead")
+    parser.add_argument("--executions", type=int, help="end a target after this number of files")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at a time")
     parser.add_argument("--seed", type=int, default=0, help="another number gives other files")
-    parser.add_argument("--engine", choices=["plain", "atheris"], help="default: atheris where it is installed")
+    parser.add_argument("--engine", choices=["plain", "atheris"], help="default: atheris if it is installed")
     parser.add_argument("--list", action="store_true", help="print the names of the targets")
     parser.add_argument("--differential", action="store_true", help="compare stand-ins with their originals instead")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -78,7 +78,7 @@ def _run(engine: str, name: str, number: int, seconds: float, options: argparse.
 
 
 def _work(options: argparse.Namespace) -> int:
-    """Fuzz one target here, with nothing of what it prints on the streams, and print the results."""
+    """Fuzz one target in this process without its output, and print the results."""
     own = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -93,7 +93,7 @@ def _work(options: argparse.Namespace) -> int:
 
 
 def _told(run: dict[str, Any]) -> dict[str, Any]:
-    """Print the mistakes of a run as they are known, and keep the files that show them."""
+    """Print the mistakes of a run as they are found, and keep the files that show them."""
     for key, text, data in run["faults"]:
         folder = KEPT / str(run["target"])
         folder.mkdir(parents=True, exist_ok=True)

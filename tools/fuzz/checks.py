@@ -1,6 +1,6 @@
-"""What is tried with a file, and what must hold then. Every try returns in a few words how it went.
+"""The tested functions and their rules. Each returns a short description of its run.
 
-Files that are treated alike are described alike: a new description means that a file reached something new.
+Files that take the same path have the same description: a new description means that a file reached new code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_WORDS = re.compile(r"[^A-Za-z ]+")
 
 
 class Failure(Exception):
-    """Something that must hold does not."""
+    """A rule is broken."""
 
 
 def _view(data: bytes) -> View:
@@ -49,13 +49,13 @@ def _joined(pieces: Iterable[object]) -> bytes:
 
 
 def _words(error: FatpackError) -> str:
-    """Return an error without what differs from file to file."""
+    """Return an error without the parts that differ from file to file."""
     field = error.field if isinstance(error, FormatError) else ""
     return f"{type(error).__name__} {_NO_WORDS.sub('', field)} {_NO_WORDS.sub(' ', error.problem)[:60]}"
 
 
 def _check_cover(labels: Iterable[Label], start: int, end: int) -> int:
-    """Raise Failure unless labels cover a range once and in order; return how many kinds of names there are."""
+    """Raise Failure unless labels cover a range once and in order; return the number of different names."""
     reached, kinds = start, set()
     for label in labels:
         if label.span.start != reached or label.span.end <= reached:
@@ -84,7 +84,7 @@ def file_fields(data: bytes) -> list[Field]:
 
 
 def inspect_file(data: bytes) -> str:
-    """Open, list and describe a file with all that is in it."""
+    """Open, list and describe a file with all its contents."""
     record = make_file_record(_view(data), InspectOptions(kernels=True))
     codes = sorted({item["code"] for item in record["findings"]})
     found = [f"{item['format']}{len(item['images']).bit_length()}" for item in record["containers"][:3]]
@@ -92,7 +92,7 @@ def inspect_file(data: bytes) -> str:
 
 
 def rows_of_file(data: bytes) -> str:
-    """Make flat records of a file's images and kernels; nothing is raised, and the file's own record is the last."""
+    """Make rows of a file's images and kernels; nothing is raised, and the file's own row is the last."""
     words = []
     for of in ("images", "kernels"):
         made = [row.to_dict() for row in rows(data, of=of, digests=True, kernels=True, deep=True)]
@@ -106,7 +106,7 @@ def rows_of_file(data: bytes) -> str:
 
 
 def read_image(data: bytes) -> str:
-    """Read a file as an image: what it is, its kernels, and what those need."""
+    """Read a file as an image: its form, its kernels, and their resources."""
     view = _view(data)
     recognised = images.identify_image(view)
     words = [recognised.form, recognised.arch]
@@ -120,16 +120,16 @@ def read_image(data: bytes) -> str:
 
 
 def read_tile_ir(data: bytes) -> str:
-    """Read a file as Tile IR: where it ends, its kernels; an error has a place, and what is cut has no end."""
+    """Read a file as Tile IR: its end, its kernels; an error has an offset, and a truncated module has no end."""
     view = _view(data)
     size = tile_ir.extent(view)
     if size is not None and tile_ir.extent(view.slice(0, size)) != size:
-        raise Failure(f"the module ends at {size}, and not any more when it is cut there")
+        raise Failure(f"the module ends at {size}, but has no end if it is truncated there")
     try:
         found = images.facts(view, "tileir")
     except (FormatError, Unsupported) as error:
         if isinstance(error, FormatError) and error.offset is None:
-            raise Failure(f"an error without a place: {error!r}") from error
+            raise Failure(f"an error without an offset: {error!r}") from error
         return f"{size is None} {_words(error)}"
     return f"{size is None} {len(found.kernels)} {len(found.made_by)}"
 
@@ -154,7 +154,7 @@ def read_sidecar(data: bytes) -> str:
 
 
 def search_all(data: bytes) -> str:
-    """Search a file for images in no container: each lies inside, is whole, and is not found in itself."""
+    """Search a file for images outside containers: each is inside, complete, and not found in itself."""
     view, reached, forms = _view(data), 0, []
     for item in bare_images.find_bare_images(view, [(0, len(view))]):
         if isinstance(item, Finding):
@@ -162,7 +162,7 @@ def search_all(data: bytes) -> str:
             continue
         _, stored = item
         if not reached <= stored.start < stored.end <= len(view):
-            raise Failure(f"an image at {stored.start} to {stored.end}, behind {reached}")
+            raise Failure(f"an image at {stored.start} to {stored.end}, after {reached}")
         reached = stored.end
         alone = _view(stored.tobytes())
         if any(True for _ in bare_images.find_bare_images(alone, [(0, len(alone))])):
@@ -172,7 +172,7 @@ def search_all(data: bytes) -> str:
 
 
 def format_room(name: str) -> Callable[[bytes], str]:
-    """Return what tries the whole door of a format: every byte has a label, and what is written stays what it is."""
+    """Return a function that tests the interface of a format: labels cover all bytes, and rewriting changes nothing."""
 
     def run(data: bytes) -> str:
         room, view = formats.get_format(name), _view(data)
@@ -183,7 +183,7 @@ def format_room(name: str) -> Callable[[bytes], str]:
             container = room.parse(view, 0)
         except (FormatError, Unsupported) as error:
             if isinstance(error, FormatError) and (error.offset is None or error.format != name):
-                raise Failure(f"an error without a place: {error!r}") from error
+                raise Failure(f"an error without an offset: {error!r}") from error
             return f"{claimed is None} {_words(error)}"
         kinds = _check_cover(room.labels(view, container), container.span.start, container.span.end)
         room.describe(container)
@@ -203,7 +203,7 @@ def format_room(name: str) -> Callable[[bytes], str]:
 
 
 def _written(name: str, container: object) -> str:
-    """Write a container that was read, and what is read of that: the same bytes must come out. Return how it went."""
+    """Write a parsed container, parse and write the result: the same bytes must come out. Return a description."""
     room = formats.get_format(name)
     try:
         once = _joined(room.write(container))  # type: ignore[arg-type]
@@ -211,16 +211,16 @@ def _written(name: str, container: object) -> str:
         return _words(error)
     view = _view(once)
     if not room.detect(view, 0):
-        raise Failure("what was written is not detected")
+        raise Failure("the written container is not detected")
     again = room.parse(view, 0)
     twice = _joined(room.write(again))
     if twice != once:
-        raise Failure("what was written differs when it is read and written again")
+        raise Failure("the written container differs when it is read and written again")
     return "written"
 
 
 def format_fields(name: str) -> Callable[[bytes], list[Field]]:
-    """Return what finds the numbers of a container of a format."""
+    """Return a function that finds the numbers of a container of a format."""
 
     def fields(data: bytes) -> list[Field]:
         room, view = formats.get_format(name), _view(data)
@@ -233,7 +233,7 @@ def format_fields(name: str) -> Callable[[bytes], list[Field]]:
 
 
 def host_room(name: str) -> Callable[[bytes], str]:
-    """Return what tries the door of a host, but for editing."""
+    """Return a function that tests the interface of a host, except editing."""
 
     def run(data: bytes) -> str:
         room, view = binary.get_host(name), _view(data)
@@ -245,7 +245,7 @@ def host_room(name: str) -> Callable[[bytes], str]:
                 if isinstance(item, Finding):
                     words.append(item.code)
                 elif item.data.end > item.data.source.size:
-                    raise Failure(f"{item} reaches behind the end")
+                    raise Failure(f"{item} extends beyond the end")
             kinds = _check_cover(room.labels(view), 0, len(data))
         except FormatError as error:
             return f"{sorted(set(words))} {_words(error)}"
@@ -255,12 +255,12 @@ def host_room(name: str) -> Callable[[bytes], str]:
     return run
 
 
-#: LIMIT: bytes that one file may make the target of packages inflate.
+#: LIMIT: bytes that one file may make the target of packages decompress.
 _INFLATED = 4 << 20
 
 
 def read_package(data: bytes) -> str:
-    """Ask every package what is in a file, and read the files: sizes hold, and what one opens twice is the same."""
+    """List the files in each kind of package, and read them: sizes hold, and a second reading gives the same."""
     words = []
     for name in packages.MODULES:
         view = _view(data)
@@ -306,7 +306,7 @@ _CONTAINER = (seeds.FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes(
 
 
 def edit_file(edit: Callable[[View], Iterable[object]]) -> Callable[[bytes], str]:
-    """Return what edits a file; what an editor makes must be sound: that it is not is no answer to a user."""
+    """Return a function that edits a file; the result must be sound: an unsound result is a failure, not an answer."""
 
     def run(data: bytes) -> str:
         view = _view(data)
@@ -322,7 +322,7 @@ def edit_file(edit: Callable[[View], Iterable[object]]) -> Callable[[bytes], str
 
 
 def remove_file(data: bytes) -> str:
-    """Take all device code out; the result must pass the check that belongs to it, as the command applies it."""
+    """Remove all device code; the result must pass the check of its format, as the command applies it."""
     view = _view(data)
     host = detect_host(view)
     try:
@@ -335,17 +335,17 @@ def remove_file(data: bytes) -> str:
 
 
 def with_another(view: View) -> Iterable[object]:
-    """Put a container in."""
+    """Add a container."""
     return embed_container(view, [_CONTAINER], format="llvm-offload-binary")
 
 
 def with_other(view: View) -> Iterable[object]:
-    """Put a container in the place of the one that is there."""
+    """Replace the container."""
     return replace_container(view, _view(_CONTAINER), accept_mismatch=True)
 
 
 def relay_file(data: bytes) -> str:
-    """Take device code out of a linked file; what is made is as long as it says, and can be edited again."""
+    """Remove device code from a linked file; the result has the announced size, and can be edited again."""
     view = _view(data)
     host = detect_host(view)
     shrinker = binary.get_shrinker(host) if host in binary.MODULES else None
@@ -371,8 +371,8 @@ def relay_file(data: bytes) -> str:
 
 
 def fresh_folder(data: bytes) -> None:
-    """Go to a folder that holds a file ``in`` with these bytes, and nothing else: in memory where there is such one."""
-    global _folder  # noqa: PLW0603  (the folder one is in is of the process too)
+    """Enter a folder with only a file ``in`` with these bytes: in memory if possible."""
+    global _folder  # noqa: PLW0603  (the current folder is global to the process too)
     if _folder is None:
         _folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         os.chdir(_folder.name)
@@ -385,7 +385,7 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
-    """Return what runs command lines of a stand-in, for which the file is called ``in``."""
+    """Return a function that runs command lines of a stand-in, for which the file is called ``in``."""
 
     def run(data: bytes) -> str:
         from fatpack.tools import run_stand_in

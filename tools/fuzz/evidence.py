@@ -1,4 +1,4 @@
-"""What is tried with what host files register: any damage gives an answer, once more the same, that can be shown."""
+"""Fuzz targets for registrations of host files: any damage gives a result that is reproducible and can be shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fatpack.model import Finding
 from fatpack.registration.analysis import analyze, model
 from fatpack.scanner import detect_host
 
-#: Names by which files show what they register, as they stand in tables of strings.
+#: Names that show registrations, as in tables of strings.
 WORDS = [
     *(name.encode() + b"\0" for name in sorted(model.FUNCTION_NAMES)),
     b"_Z26__device_stub__Z7add_onePiPi\0",
@@ -29,7 +29,7 @@ WORDS = [
 
 
 def read_evidence(data: bytes) -> str:
-    """Judge a host file, show what it registers, and label it."""
+    """Judge a host file, show its registrations, and label it."""
     view = BytesSource(data, "fuzz").view()
     host = detect_host(view)
     if host not in ("elf", "coff", "pe", "archive"):
@@ -55,13 +55,13 @@ def read_evidence(data: bytes) -> str:
 
 
 def hosts() -> list[bytes]:
-    """Return small host files that register something, and one with all records in few bytes."""
+    """Return small host files with registrations, and one with all records in few bytes."""
     small = seeds.files("cuda_fatbin/hosts", "elf", "coff", ends=(".o", ".obj", ".so"))
     return [all_records(), *sorted(small, key=len)[:24]]
 
 
 def all_records() -> bytes:
-    """Return an object with a record, entries of both eras, a descriptor with an image, and a constructor."""
+    """Return an object with a record, entries of both layouts, a descriptor with an image, and a constructor."""
     built = elf.Elf()
     text = built.add(".text", b"\x48\x8d\x3d\0\0\0\0\xe8\0\0\0\0\xc3", flags=elf.ALLOC | 4)
     names = built.add(".rodata", b"kernel\0old\0", flags=elf.ALLOC)

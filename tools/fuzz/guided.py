@@ -1,6 +1,6 @@
-"""The loop of atheris, where it is installed: which code a file reaches decides whether it is changed further.
+"""The loop of atheris, if it is installed: files that reach new code are changed further.
 
-atheris ends its own process, and knows nothing of us, so a run of it is a process that leaves its results in a folder.
+atheris ends its own process, so each run of it is a process that leaves its results in a folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-#: What libFuzzer prints while it runs, and when it ends.
+#: Output of libFuzzer while it runs, and when it ends.
 _EDGES = re.compile(r"cov: (\d+)")
 _STATISTIC = re.compile(r"stat::(\w+):\s+(\d+)")
 
@@ -25,7 +25,7 @@ def is_installed() -> bool:
 
 
 def fuzz(name: str, *, seconds: float, executions: int | None, number: int) -> dict[str, object]:
-    """Run a target in a process of its own and return its results, as the plain loop gives them."""
+    """Run a target in a process of its own and return its results, in the form of the plain loop."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tools.fuzz.guided"]
         command += [folder, name, str(seconds), str(executions or 0), str(number)]
@@ -58,8 +58,8 @@ def main(folder: str, name: str, seconds: str, executions: str, number: str) -> 
 
     target, results = (TARGETS | DIFFERENTIAL)[name], Path(folder) / "results.json"
     first = [*target.first(), *seeds.found(name)]
-    # Modules are instrumented when they are first imported: half a second, which is no file's fault. What is wrong with
-    # these files is found when atheris runs them.
+    # Modules are instrumented when they are first imported, which takes half a second that must not count for a file.
+    # Faults of these files are found when atheris runs them.
     warm = Watch(target)
     for data in first:
         warm.run(data)

@@ -1,4 +1,4 @@
-"""What is tried around kpack archives: the markers of programs, and manifests."""
+"""Fuzz targets for kpack archives: the markers of programs, and manifests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.registration import records as registration_records
 
-#: The keys of both, as they are stored.
+#: The keys of both, as stored.
 WORDS = [
     b"\xabkernel_name",
     b"\xb2kpack_search_paths",
@@ -27,7 +27,7 @@ _RECORDS = 48
 
 
 def read_marker(data: bytes) -> str:
-    """Read a program whose first bytes are two records, and the rest what they point to."""
+    """Read a program whose first bytes are two records, followed by their targets."""
     records, marker = data[:_RECORDS].ljust(_RECORDS, b"\0"), data[_RECORDS:]
     program = kpack_host.library(marker or b"\0", records=records)
     view = BytesSource(program, "fuzz").view()
@@ -60,7 +60,7 @@ def read_manifest(data: bytes) -> str:
 
 
 def markers() -> list[bytes]:
-    """Return records with what they point to."""
+    """Return records with their targets."""
     records = kpack_host.record() + kpack_host.record(1)
     paths = ["../.kpack/x_@GFXARCH@.kpack", "/opt/x.kpack"]
     return [records + kpack_host.reference("lib/libx.so", paths[:count]) for count in (1, 2)]

@@ -1,7 +1,7 @@
-"""Changes to files: to the numbers that readers go by, to blocks of bytes, and to words.
+"""Changes to files: to the numbers that readers use, to blocks of bytes, and to words.
 
-A reader trusts sizes, offsets, counts and magics, and only passes most other bytes on; so half of the changes go to the
-fields that the layout tables of a format name, with values at the edges of what makes sense there.
+A reader depends on sizes, offsets, counts and magics, and only copies most other bytes; so half of the changes go to
+the fields in the layout tables of a format, with values at the edges of their meaning.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Literal, NamedTuple
 
-#: Values at the edges of the types, and of what a file can hold.
+#: Values at the edges of the types, and of possible file sizes.
 _EDGES = (
     0,
     1,
@@ -35,7 +35,7 @@ _EDGES = (
 
 
 class Field(NamedTuple):
-    """A number in a file: where it stands, and in how many bytes."""
+    """A number in a file: its position, and its size in bytes."""
 
     at: int
     size: int
@@ -61,7 +61,7 @@ class Mutator:
         """Return a file made of one seed, and sometimes of a part of another."""
         random = self._random
         data = bytearray(seed.data)
-        # Numbers first: they stand where they stood only until the first block moves.
+        # Numbers first: their positions are right only until the first block moves.
         if seed.fields and random.random() < 0.75:
             for _ in range(random.choice((1, 1, 1, 2, 3))):
                 self._number(data, seed.fields)

@@ -1,4 +1,4 @@
-"""The loop that runs everywhere: files are changed at random, and what reaches something new is changed further."""
+"""The portable loop: files are changed at random, and files that reach new code are changed further."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tools.fuzz.mutate import Field, Mutator, Seed
 from tools.fuzz.targets import Target
 from tools.fuzz.watch import Fault, Watch
 
-#: So many files are kept, and so many of each way in which a run goes.
+#: LIMIT: files that are kept, and files of each description of a run.
 _MOST, _MOST_ALIKE = 3000, 3
 
-#: So many runs are spent to make a file smaller that shows a mistake.
+#: Number of runs to reduce a file that shows a mistake.
 _SHRINKING = 300
 
 
 class Outcome(NamedTuple):
-    """What a campaign did with one target: ``seconds`` of processor time, and in how many ways the runs went."""
+    """The result of a target: ``seconds`` of processor time, and the number of different descriptions of runs."""
 
     target: str
     executions: int
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def fuzz(target: Target, *, seconds: float, executions: int | None, number: int) -> Outcome:
-    """Run a target on its seeds and on changes of them, for a time or so often; ``number`` decides which changes."""
+    """Run a target on its seeds and on changes of them, for a time or a number; ``number`` seeds the changes."""
     random, watch = Random(f"{target.name} {number}"), Watch(target)
     start = time.monotonic()
     corpus: list[Seed] = []

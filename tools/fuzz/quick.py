@@ -1,4 +1,4 @@
-"""The quick way through a container against the thorough one: they must tell the same of every file."""
+"""The fast parser of a format against the general one: both must give the same for every file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = tuple(QUICK)
 
 
 def both_ways(name: str) -> Callable[[bytes], str]:
-    """Return what parses a container of a format on both ways, and fails unless all fields and findings are equal."""
+    """Return a function that parses a container with both parsers, and fails if fields or findings differ."""
 
     def run(data: bytes) -> str:
         room = QUICK[name]

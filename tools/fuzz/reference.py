@@ -1,7 +1,7 @@
-"""Stand-ins beside their originals: where the original takes a file, both must print and write the same.
+"""Stand-ins beside their originals: if the original accepts a file, both must print and write the same.
 
-Starting a process for every file makes these targets slow, so they run only when they are asked for, with
-``--differential``. A stand-in may refuse what its original takes: the pages below ``docs/tools`` say where.
+Starting a process for every file makes these targets slow, so they run only with ``--differential``. A stand-in may
+refuse a file that its original accepts: the pages below ``docs/tools`` list these.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tools.fuzz.checks import Failure, fresh_folder
 
 from fatpack.errors import FatpackError
 
-#: Where originals are looked for before PATH, as the reference tests do.
+#: Folders searched for originals before PATH, as in the reference tests.
 _FOLDERS = ("/usr/lib/llvm-22/bin", *os.environ.get("FATPACK_REFERENCE_BIN", "").split(os.pathsep))
 
 
 def original(name: str) -> str | None:
-    """Return the path of an original, None where it is not installed."""
+    """Return the path of an original, None if it is not installed."""
     paths = [Path(folder) / name for folder in _FOLDERS if folder]
     return next((str(path) for path in paths if path.exists()), shutil.which(name))
 
 
 def same_as(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
-    """Return what runs command lines of a tool and of its stand-in; the file is called ``in``."""
+    """Return a function that runs command lines of a tool and of its stand-in; the file is called ``in``."""
 
     def run(data: bytes) -> str:
         path = original(name)

@@ -1,4 +1,4 @@
-"""Where fuzzing starts: the small real files of the tests, and the words of the formats."""
+"""Seeds of fuzzing: the small real files of the tests, and the words of the formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIXTURES = Path(__file__).parents[2] / "tests" / "fixtures"
 #: Files that once made a target fail, in a folder for each target.
 FOUND = FIXTURES / "fuzz"
 
-#: Larger files make a target slow, and say nothing that smaller ones do not.
+#: Larger files make a target slow, and find nothing more.
 LARGEST = 24 << 10
 
 
@@ -33,7 +33,7 @@ def files(*folders: str, ends: tuple[str, ...] = ("",)) -> list[bytes]:
 
 
 def packages() -> list[bytes]:
-    """Return small packages of every kind: no fixture, the tests make them too."""
+    """Return small packages of every kind, made as in the tests, because no fixture has them."""
     from tests.builders import packages as build
 
     files = {"pkg/k.co": b"device code " * 9, "b": b"", "../c": b"1"}
@@ -53,7 +53,7 @@ def packages() -> list[bytes]:
 
 
 def linked() -> list[bytes]:
-    """Return linked programs: one of every word size and byte order, which the tests make, and small real ones."""
+    """Return linked programs: one of every word size and byte order, made as in the tests, and small real ones."""
     from tests.builders.handmade_elf import LinkedElf
 
     kinds = [(bits, order) for bits in (32, 64) for order in ("little", "big")]
@@ -61,7 +61,7 @@ def linked() -> list[bytes]:
     return [*files("elf", "pe", "cuda_fatbin/hosts", ends=(".so", ".dll", ".exe", ".pyd")), *made]
 
 
-#: All magics, and what containers and sections are called: bytes that a reader looks for.
+#: All magics, and names of containers and sections: bytes that readers search for.
 WORDS = [
     *sorted({value for name, value in vars(magic_numbers).items() if name.isupper() and isinstance(value, bytes)}),
     b".llvm.offloading",
@@ -78,7 +78,7 @@ WORDS = [
     b"//              ",
 ]
 
-#: What stands in MLIR.
+#: Words of MLIR.
 TEXT_WORDS = [
     *(b"{", b"}", b"(", b")", b"<", b">", b"[", b"]", b'"', b"//", b"/*", b"{-#", b"#-}", b"->", b"\\22", b"\\"),
     *(b"module", b"builtin.module", b"cir.func", b"cir.global", b"cir.offload.container", b"cir.offload.module"),

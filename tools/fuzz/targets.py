@@ -1,4 +1,4 @@
-"""The targets: what is tried, with which files at first, and where the numbers in them are."""
+"""The targets: the tested function, the first files, and the positions of the numbers in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fatpack.tools import TOOLS
 
 
 class Target(NamedTuple):
-    """What is tried, with which files at first, and where their numbers are."""
+    """A tested function, its first files, and the positions of their numbers."""
 
     name: str
     run: Callable[[bytes], str]
@@ -33,7 +33,7 @@ def _no_fields(_data: bytes) -> list[Field]:
 
 _CIR = "cir-offload-container"
 _TEXT = (".cir", ".mlir")
-#: room → the folder of its fixtures
+#: format → the folder of its fixtures
 _FORMATS = {
     "llvm-offload-binary": "offload_binary",
     "clang-offload-bundle": "clang_bundle",
@@ -84,7 +84,7 @@ _TOOLS = {
     "clang-offload-deps": (("elf", "coff", "pe"), [["-targets=sycl-spir64-unknown-unknown", "-outputs=out", "in"]]),
     # No program of that name is run.
     "llvm-foreach": (("file_table",), [["--in-file-list=in", "--in-replace={}", "--", "no/program", "{}"]]),
-    # It takes addresses of places, no files.
+    # It takes addresses, not files.
     "roc-obj-extract": (("elf", "offload_binary"), [["file://in#offset=0&size=64"], ["-o", "-", "file://in"]]),
     "file-table-tform": (
         ("file_table",),
@@ -102,7 +102,7 @@ _TOOLS = {
     ),
 }
 
-#: of stand-ins that read whatever holds device code
+#: stand-ins that read any file with device code
 _ANY_TOOL = (("elf", "offload_binary", "clang_bundle", "cuda_fatbin"), [["in"]])
 
 
@@ -157,5 +157,5 @@ def _same() -> Iterator[Target]:
 
 TARGETS = {target.name: target for target in _targets()}
 
-#: Those that start another tool for every file; empty where none is installed.
+#: Targets that start another tool for every file; empty if none is installed.
 DIFFERENTIAL = {target.name: target for target in _same()}

@@ -1,4 +1,4 @@
-"""One run of a target, watched: what it raises, how long it takes, how much memory the process needs by then."""
+"""One run of a target with its exceptions, its time, and the memory of the process."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tools.fuzz.targets import Target
 #: Seconds of processor time for a megabyte, and for the smallest file: reading, labelling and writing it several times.
 SECONDS_PER_MB, LEAST_SECONDS = 2.0, 0.5
 
-#: A run that takes so many times longer than it may is ended.
+#: A run that takes this multiple of its allowed time is ended.
 _PATIENCE = 4
 
-#: Bytes that the process may have in memory at any time.
+#: LIMIT: bytes of the process in memory.
 MEMORY = 500 << 20
 
 
 class Fault(NamedTuple):
-    """What is wrong with a file: ``key`` is the same for files that show the same mistake."""
+    """A fault of a file: ``key`` is the same for files that show the same mistake."""
 
     key: str
     text: str
@@ -43,9 +43,9 @@ class Watch:
         signal.signal(signal.SIGPROF, _end)
 
     def run(self, data: bytes) -> tuple[str, Fault | None]:
-        """Return how a run went, and what is wrong, if anything is.
+        """Return the description of a run, and its fault, if any.
 
-        A slow one is repeated: a busy machine can make any run slow, and few twice.
+        A slow run is repeated: a busy machine can make any run slow, but rarely two.
         """
         words, fault, taken = self._once(data)
         if fault is not None and fault.key.startswith(("slow", TooSlow.__name__)):
@@ -65,7 +65,7 @@ class Watch:
         words, fault = "", None
         try:
             words = self._target.run(data)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
+        except Exception as error:  # noqa: BLE001  (any exception is a finding of the fuzzer)
             fault = _fault(error)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
@@ -76,7 +76,7 @@ class Watch:
 
 
 def _fault(error: Exception) -> Fault:
-    """Return an exception as a fault; its key is where in fatpack it was raised."""
+    """Return an exception as a fault; its key is the place in fatpack that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/fatpack/" in frame.filename] or frames
     place = f"{ours[-1].filename.rpartition('/src/')[2]}:{ours[-1].name}"
@@ -86,10 +86,10 @@ def _fault(error: Exception) -> Fault:
 
 
 def _memory() -> int:
-    """Return the most memory that the process has had, in bytes."""
+    """Return the peak memory of the process in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     if most > MEMORY and os.path.exists("/proc/self/status"):
-        # Linux counts what the parent had when it started this program (getrusage(2)); VmHWM is the program's own.
+        # Linux counts the parent's peak at the start of this program (getrusage(2)); VmHWM is the program's own.
         with open("/proc/self/status") as status:
             most = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
     return most

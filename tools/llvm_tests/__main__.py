@@ -1,12 +1,12 @@
-"""Run LLVM's own tests of the tools we stand in for: ``python -m tools.llvm_tests SOURCE --llvm 22 --tools DIR``.
+"""Run LLVM's own tests of tools with stand-ins: ``python -m tools.llvm_tests SOURCE --llvm 22 --tools DIR``.
 
 SOURCE is a source tree of llvm-project of that version, of which clang/test, llvm/test and llvm/utils/lit are used. On
-Debian, ``apt-get source --download-only llvm-toolchain-22`` with a deb-src line brings it. Nothing of it gets into this
-repository: the tests are copied to a scratch folder, which is gone afterwards. DIR holds the tools of that version: the
-bin folder of ``tools/reference/get_llvm23.sh``, or for LLVM 22 ``/usr/lib/llvm-22/bin``. FileCheck, not, count and
-split-file, which Debian's llvm-22 lacks, come from a second ``--tools``; those of another version will do.
+Debian, ``apt-get source --download-only llvm-toolchain-22`` with a deb-src line fetches it. The tests are copied to a
+scratch folder, which is removed afterwards, and never to this repository. DIR has the tools of that version: the bin
+folder of ``tools/reference/get_llvm23.sh``, or for LLVM 22 ``/usr/lib/llvm-22/bin``. FileCheck, not, count and
+split-file, which Debian's llvm-22 lacks, come from a second ``--tools``, possibly of another version.
 
-Each test runs twice: with the originals, and with the stand-ins in front of them on PATH. A table of both results is
+Each test runs twice: with the originals, and with the stand-ins before them on PATH. A table of both results is
 printed; the exit code is 1 if a test passes with the originals and not with the stand-ins.
 """
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 STAND_INS = ("clang-offload-bundler", "llvm-offload-binary", "clang-offload-packager")
 
-#: Where LLVM tests command-line tools.
+#: Folders of LLVM's tests of command-line tools.
 FOLDERS = ("clang/test/Driver", "llvm/test/tools", "llvm/test/Object", "llvm/test/ObjectYAML")
 
 _RUN = re.compile(rf"RUN:.*\b({'|'.join(STAND_INS)})\b")
 
-#: What the tests ask of the machine they run on, and Debian's builds have.
+#: Features that the tests require of the machine, and that Debian's builds have.
 FEATURES = (
     "x86-registered-target",
     "nvptx-registered-target",
@@ -77,7 +77,7 @@ config.substitutions += [
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the tests that the command line asks for; return the exit code."""
+    """Run the tests that the command line selects; return the exit code."""
     summary, _, _ = (__doc__ or "").partition("\n")
     parser = argparse.ArgumentParser(prog="python -m tools.llvm_tests", description=summary)
     parser.add_argument("source", type=Path, help="a source tree of llvm-project")
@@ -116,7 +116,7 @@ def _install(folder: Path, version: str) -> None:
 
 
 def _run(source: Path, tests: Sequence[Path], scratch: Path, path: Sequence[Path]) -> dict[str, str]:
-    """Run tests with lit, with these folders in front of PATH; return the results by path below the source."""
+    """Run tests with lit, with these folders before PATH; return the results by path below the source."""
     suite, output = scratch / "suite", scratch / "output"
     for test in tests:
         copy = suite / test.relative_to(source)

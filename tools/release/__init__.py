@@ -1,1 +1,1 @@
-"""What a release promises, and the steps to it."""
+"""The promises of a release, and the steps to it."""

@@ -1,11 +1,11 @@
 """Walk the release checklist: ``python -m tools.release [--dry-run] [--all]``.
 
-Every step says what it found. With ``--dry-run`` nothing is changed: what a release would write is told. Without it,
-and only if every check passed, the changelog gets its date, ``surface.txt`` the surface, and both become a commit with
-a tag. Uploading stays with people: the last lines say how. ``--all`` runs ``.ci/run`` too, which takes half an hour.
+Every step prints its result. With ``--dry-run`` nothing is changed, and the changes are listed. Without it, and only if
+every check passed, the changelog gets its date, ``surface.txt`` the surface, and both become a commit with a tag. A
+person uploads the result: the last lines have the commands. ``--all`` runs ``.ci/run`` too, which takes half an hour.
 
-``python -m tools.release surface`` tells what changed of the public surface since the last release, and
-``surface --record`` writes it down, which is right for a version that nobody has yet.
+``python -m tools.release surface`` lists the changes of the public surface since the last release, and ``surface
+--record`` records it, which is right for an unreleased version.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import fatpack
 
 
 def main(arguments: list[str]) -> int:
-    """Run the checklist, or the part that was asked for; return the exit code."""
+    """Run the checklist, or one part of it; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.release", description="Walk the release checklist.")
-    parser.add_argument("part", nargs="?", choices=("surface",), help="only what changed of the public surface")
-    parser.add_argument("--dry-run", action="store_true", help="change nothing, tell what would be")
+    parser.add_argument("part", nargs="?", choices=("surface",), help="only the changes of the public surface")
+    parser.add_argument("--dry-run", action="store_true", help="change nothing, list the changes")
     parser.add_argument("--all", action="store_true", help="run .ci/run too")
-    parser.add_argument("--record", action="store_true", help="with surface: write it down")
+    parser.add_argument("--record", action="store_true", help="with surface: record it")
     given = parser.parse_args(arguments)
     if given.part == "surface":
         return _surface(is_recorded=given.record)

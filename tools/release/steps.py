@@ -22,23 +22,23 @@ CHANGELOG = ROOT / "CHANGELOG.md"
 
 ADVICE = (
     "keep what was promised, with a warning if it goes (docs/stability.md), or raise the version; "
-    "for one that nobody has yet: python -m tools.release surface --record"
+    "for an unreleased version: python -m tools.release surface --record"
 )
 
 
 class StepFailed(Exception):
-    """A check that did not pass, with what was found."""
+    """A check that did not pass; the message is its result."""
 
 
 class Check(NamedTuple):
-    """A check by name: running it returns what it found, or raises StepFailed."""
+    """A check by name: running it returns its result, or raises StepFailed."""
 
     name: str
     run: Callable[[], str]
 
 
 class Change(NamedTuple):
-    """A change by name, what it would do in words, and what does it."""
+    """A change by name, its description, and its function."""
 
     name: str
     would: str
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 def checks(*, everything: bool) -> Iterator[Check]:
-    """Yield the checks in their order, the cheap ones first."""
+    """Yield the checks in their order, the fast ones first."""
     yield Check("version", version)
     yield Check("changelog", changelog)
     yield Check("public surface", public_surface)
@@ -66,7 +66,7 @@ def changes() -> Iterator[Change]:
 
 
 def version() -> str:
-    """Return the version, which no tag has yet."""
+    """Return the version, which has no tag yet."""
     now = fatpack.__version__
     if not re.fullmatch(r"\d+\.\d+\.\d+", now):
         raise StepFailed(f"{now} is no version to release; expected three numbers")
@@ -76,7 +76,7 @@ def version() -> str:
 
 
 def changelog() -> str:
-    """Return how many changes the section of this version tells; it is the first and has no date yet."""
+    """Return the number of changes in the section of this version; it is the first and has no date yet."""
     sections = re.findall(r"(?m)^## (.*)\n((?:(?!## ).*\n)*)", CHANGELOG.read_text(encoding="utf-8"))
     title, text = sections[0] if sections else ("", "")
     expected = f"{fatpack.__version__} (unreleased)"
@@ -84,12 +84,12 @@ def changelog() -> str:
         raise StepFailed(f"the first section of CHANGELOG.md is {title!r}, expected {expected!r}")
     entries = len(re.findall(r"(?m)^\* ", text))
     if not entries:
-        raise StepFailed("nothing stands in this version's section of CHANGELOG.md")
+        raise StepFailed("this version's section of CHANGELOG.md is empty")
     return f"{entries} changes"
 
 
 def public_surface() -> str:
-    """Return what became of the promises of the last release."""
+    """Return the changes to the promises of the last release."""
     before_version, before = surface.recorded()
     now = surface.lines()
     broken = surface.broken(before, now)
@@ -101,14 +101,14 @@ def public_surface() -> str:
 
 
 def working_tree() -> str:
-    """Return the branch, on which nothing is uncommitted."""
+    """Return the branch, which has no uncommitted changes."""
     if changed := _output("git", "status", "--porcelain"):
         raise StepFailed(f"{len(changed.splitlines())} files are not committed")
     return _output("git", "rev-parse", "--abbrev-ref", "HEAD")
 
 
 def build() -> str:
-    """Return the digests of wheel and sdist, which two builds agree on, after the wheel was installed and has run."""
+    """Return the digests of wheel and sdist, which are equal in two builds, after the wheel was installed and ran."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         first, second = _built(folder / "1"), _built(folder / "2")
@@ -134,7 +134,7 @@ def _built(folder: Path) -> dict[str, str]:
 
 
 def date_changelog() -> str:
-    """Write today's date (UTC) behind the version."""
+    """Write today's date (UTC) after the version."""
     now, today = fatpack.__version__, datetime.now(UTC).date().isoformat()
     text = CHANGELOG.read_text(encoding="utf-8")
     CHANGELOG.write_text(text.replace(f"## {now} (unreleased)", f"## {now} ({today})", 1), encoding="utf-8")
@@ -147,7 +147,7 @@ def _record() -> str:
 
 
 def commit() -> str:
-    """Commit what the release wrote and tag it; return how to publish it."""
+    """Commit and tag the files that the release wrote; return how to publish it."""
     now = fatpack.__version__
     _quiet("git", "commit", "-qm", f"Release {now}", "CHANGELOG.md", str(surface.RECORDED.relative_to(ROOT)))
     _quiet("git", "tag", "-a", f"v{now}", "-m", f"fatpack {now}")

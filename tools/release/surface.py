@@ -1,7 +1,8 @@
-"""The public surface as lines of text, one promise each, and what a change of them means for the version.
+"""The public surface as lines of text, one promise each, and the version that a change of them requires.
 
-``surface.txt`` beside this module is the surface of the last release, or of the one that is being made. A line that is
-there and no longer true is a broken promise; one that is new is an addition, unless it asks for more than before::
+``surface.txt`` beside this module is the surface of the last release, or of the one in preparation. A recorded line
+that
+is missing now is a broken promise; a new one is an addition, unless it requires more than before::
 
     library check: takes paths
     library check: requires paths
@@ -31,22 +32,22 @@ from fatpack.tools import TOOLS
 
 RECORDED = Path(__file__).with_name("surface.txt")
 
-#: Words of lines that ask something of callers: a new one breaks them as a lost one of the others does.
+#: Part of lines with requirements for callers: a new one breaks callers, as a lost line of any other kind does.
 _ASKS = " requires "
 
-#: Modules of records that callers make; of the others, which they only get, more fields break nobody.
+#: Modules of records that callers make; new fields in other records, which callers only get, break no caller.
 _MADE_BY_CALLERS = ("fatpack.commands.pack.request", "fatpack.model", "fatpack.selectors.select", "fatpack.options")
 
 
 class Broken(NamedTuple):
-    """What callers of the recorded surface would miss, and what is newly asked of them."""
+    """The lines that callers of the recorded surface would miss, and the new requirements."""
 
     lost: list[str]
     asked: list[str]
 
 
 def lines() -> list[str]:
-    """Return the surface of the code that is here, sorted, each line once."""
+    """Return the surface of this code, sorted, each line once."""
     found = [*_library(), *_commands(), *_outputs()]
     found += [f"tool {name}" for name in TOOLS]
     found += [f"finding {code}: {severity}" for code, (severity, _) in CODES.items()]
@@ -58,18 +59,18 @@ _EXIT_CODES = ("FINE", "FINDINGS", "USAGE", "MALFORMED", "UNSUPPORTED", "INPUT_O
 
 
 def recorded() -> tuple[str, list[str]]:
-    """Return the version that ``surface.txt`` is of, and its lines."""
+    """Return the version of ``surface.txt``, and its lines."""
     version, *rest = RECORDED.read_text(encoding="utf-8").splitlines()
     return version.removeprefix("fatpack "), rest
 
 
 def record() -> None:
-    """Write the surface of the code that is here as that of its version."""
+    """Write the surface of this code as that of its version."""
     RECORDED.write_text("\n".join((f"fatpack {fatpack.__version__}", *lines())) + "\n", encoding="utf-8")
 
 
 def broken(before: list[str], now: list[str]) -> Broken:
-    """Return what a caller of one surface meets when he gets the other."""
+    """Return the broken promises for a caller of one surface who gets the other."""
     lost = [line for line in sorted(set(before) - set(now)) if _ASKS not in line]
     known = {line.partition(_ASKS)[0].removesuffix(":") for line in before}
     news = [line for line in sorted(set(now) - set(before)) if _ASKS in line]
@@ -147,7 +148,7 @@ def _commands() -> list[str]:
 
 
 def _outputs() -> list[str]:
-    """Return the lines of what commands print for programs: properties of JSON outputs, columns of rows."""
+    """Return the lines of the machine-readable output of commands: properties of JSON outputs, columns of rows."""
     found = [f"columns {kind.__name__}: {field}" for kind in (ImageRow, KernelRow) for field in kind._fields]
     for path in sorted(Path(schemas.__file__).parent.glob("*.schema.json")):
         name = path.name.removesuffix(".schema.json")
@@ -158,7 +159,7 @@ def _outputs() -> list[str]:
 
 
 def _properties(place: str, schema: Any, root: Any, within: tuple[str, ...]) -> list[str]:
-    """Return the lines of the properties of a schema. A definition that is inside itself is followed once."""
+    """Return the lines of the properties of a schema. A recursive definition is followed once."""
     found: list[str] = []
     if not isinstance(schema, dict):
         return found
@@ -181,7 +182,7 @@ def _properties(place: str, schema: Any, root: Any, within: tuple[str, ...]) -> 
 
 
 def _required(schema: Mapping[str, Any]) -> set[str]:
-    """Return the properties that are always there: those of a document that is none of a failure, too."""
+    """Return the properties that are always there: those of a document without a failure, too."""
     choices = [set(choice.get("required", ())) for choice in schema.get("anyOf", ())]
     answers = [choice for choice in choices if "error" not in choice]
     return {*schema.get("required", ()), *(set.intersection(*answers) if answers else ())}

@@ -1,6 +1,6 @@
 """Build the site of the documents: ``python -m tools.site [FOLDER]``, by default into ``site-out/``.
 
-A warning ends the build: a link that leads nowhere, a page in no part of the site. The pages need no server.
+A warning ends the build: a broken link, a page in no part of the site. The pages need no server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order of the site's pages. A page that stands nowhere here ends the build with an error of Sphinx."""
+"""The order of the site's pages. A page that is missing here ends the build with an error of Sphinx."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ START = "docs/index"
 #: Pages outside of ``docs/``.
 TOP = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "examples/toybox/README")
 
-#: part of the site → its pages, relative to the repository; a name that ends with ``/*`` stands for a folder
+#: part of the site → its pages, relative to the repository; a name that ends with ``/*`` means a folder
 PARTS = {
     "Start": ("docs/tutorial", "README", "docs/install"),
     "For compiler engineers": (
@@ -75,7 +75,7 @@ def _tree(part: str, pages: tuple[str, ...], root: Path) -> str:
 
 
 def _titled(name: str) -> str:
-    """Return a page as a directive takes it. README's own title is the site's."""
+    """Return a page in the form of a directive. README's own title is the site's."""
     return f"What it is </{name}>" if name == "README" else f"/{name}"
 
 

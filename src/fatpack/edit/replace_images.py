@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.edit.editor import EditCheck
     from fatpack.edit.selection import EditSelection
     from fatpack.edit.write_containers import ImageChanges
-    from fatpack.formats.cir.bundle_id import CirBundleId as CirId
+    from fatpack.formats.cir.bundle_id import CirBundleId
     from fatpack.formats.clang_bundle.bundle_id import BundleId
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Image, Target
@@ -127,7 +127,7 @@ def _of_cir(new: Image, old: Image, is_beside: bool) -> Image:
 
 
 def _with_id(
-    new: Image, old: Image, made: Callable[[Target, str], str], parse: Callable[[str], BundleId | CirId]
+    new: Image, old: Image, made: Callable[[Target, str], str], parse: Callable[[str], BundleId | CirBundleId]
 ) -> Image:
     """Return an image whose bundle ID names its target: the old ID with another processor, if that is enough."""
     if new.target == old.target:

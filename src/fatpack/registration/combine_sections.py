@@ -119,17 +119,13 @@ def read_combined(
     if tables:
         # Objects have records of one model: the other check is skipped.
         if any(_CUDA in (site.section or "") for site in tables):
-            from fatpack.registration import records as registration_records
+            from fatpack.registration.records import check_cuda_records
 
-            yield from registration_records.check_cuda_records(
-                view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges
-            )
+            yield from check_cuda_records(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
         if any(_HIP in (site.section or "") for site in tables):
-            from fatpack.registration import records as registration_records
+            from fatpack.registration.records import check_hip_records
 
-            yield from registration_records.check_hip_records(
-                view, host, tables, starts.get("clang-offload-bundle", ())
-            )
+            yield from check_hip_records(view, host, tables, starts.get("clang-offload-bundle", ()))
     if records:
         from fatpack.registration import stripped_programs
 

@@ -139,7 +139,7 @@ class _RegionScan:
         if self._place.content != "mixed":
             if len(view) - following >= 4:
                 findings += _zeros_before(view, at, following, self._last)
-            # What is left of a damaged container was reported with its damage.
+            # The rest of a damaged container was reported with its damage.
             if is_unexpected and not self._is_damaged:
                 findings += _gap(view, at, following, self._last, self._context.host)
         return following, findings
@@ -195,7 +195,7 @@ def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Fin
         yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
     elif end == len(view) and len(gap) >= 16 and last == "cuda-fatbin" and host == "raw":
         # cuobjdump reads 16 bytes as a header; in sections it skips zeros.
-        yield finding("FP1410", gap.span(), f"{len(gap)} zero bytes behind the last fat binary of the file")
+        yield finding("FP1410", gap.span(), f"{len(gap)} zero bytes after the last fat binary of the file")
 
 
 #: Hosts with sections: tables in some of them describe the others.

@@ -108,7 +108,7 @@ def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: st
         return []
     spelling, image, _ = offered[answer.image]
     fits = (other for other, _, candidate in offered if _fits(want.kind, want.arch, candidate))
-    doubt = "" if answer.is_certain else "; another may be taken: nobody knows for sure"
+    doubt = "" if answer.is_certain else "; another may be taken: the rules are uncertain"
     others = tuple(dict.fromkeys(other for other in fits if other != spelling))
     return [BundleIdChoice(request, image, f"which is compatible: {answer.reason}{doubt}", others)]
 

@@ -191,7 +191,7 @@ def _serves_other(provider: Target, request: Target, nvidia_rules: bool, form: s
     if nvidia_rules and image and device and form in ("cubin", "ptx"):
         ruling = can_load(image, device, form)
         what = "PTX" if form == "ptx" or image.is_virtual else "a cubin"
-        doubt = "" if ruling.is_certain else "; nobody knows for sure"
+        doubt = "" if ruling.is_certain else "; this is uncertain"
         return Compatibility(ruling.answer, f"{what} for {have} runs on {ruling.rule}{doubt}", not ruling.is_certain)
     return Compatibility(False, f"the processors differ: {have or 'none'} and {want or 'none'}")
 

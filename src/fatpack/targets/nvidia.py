@@ -162,7 +162,7 @@ def _loads_family(image: NvidiaArch, device: NvidiaArch) -> LoadRule:
         return LoadRule(False, f"no device: there are families from {_FIRST_FAMILY // 10}.0 on")
     members = FAMILIES.get(have)
     if members is None:
-        rule = f"the family of {image.capability}, which nobody has listed"
+        rule = f"the family of {image.capability}, which is in no list"
         return LoadRule(have == want, rule, have == want and image.number == device.number)
     names = ", ".join(f"{number // 10}.{number % 10}" for number in members)
     is_sure = have == want or want not in members or want not in _HEARSAY

@@ -71,7 +71,7 @@ def canonical_target_id(text: str) -> str:
 def feature_signs(arch: str) -> dict[str, str]:
     """Return feature → sign of an arch string from a file; malformed and repeated features are skipped.
 
-    LLVM compares stored target IDs that nobody validated in the same way (AMDGPUTargetParser.cpp, 2026).
+    LLVM compares stored target IDs, which no tool has validated, in the same way (AMDGPUTargetParser.cpp, 2026).
     """
     found: dict[str, str] = {}
     for feature in arch.split(":")[1:]:

@@ -11,7 +11,7 @@ from tests.builders import registration
 from tests.registration.analysis.test_programs import RUNTIME
 
 import fatpack
-from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.commands.inspect.registration import registration_record
 from fatpack.io.open import open_source
 from fatpack.main import main
 from fatpack.registration.analysis.findings import missing_kernels
@@ -75,7 +75,7 @@ def test_units_of_two_models_linked_without_the_wrapper(tmp_path: Path, model: s
 
     def found(name: str) -> set[str]:
         with open_source(str(tmp_path / name)) as opened:
-            return {item["code"] for item in record_of(opened.view())["findings"] if item["code"] > "FP3040"}
+            return {item["code"] for item in registration_record(opened.view())["findings"] if item["code"] > "FP3040"}
 
     assert "FP3047" in found("both.so")
     kind = f"--kind={model}"

@@ -9,7 +9,7 @@ import pytest
 from tests import reference
 
 import fatpack
-from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.commands.inspect.registration import registration_record
 from fatpack.io.open import open_source
 from fatpack.registration.analysis import analyze
 from fatpack.registration.analysis.model import RegistrationEvidence
@@ -77,7 +77,7 @@ def evidence_of(path: Path) -> RegistrationEvidence:
 def codes(path: Path) -> list[str]:
     """Return the codes of registration that a file has, all that is read of it taken together."""
     with open_source(str(path)) as source:
-        found = record_of(source.view())["findings"]
+        found = registration_record(source.view())["findings"]
     return sorted({item["code"] for item in found if item["code"].startswith(("FP304", "FP305"))})
 
 

@@ -15,7 +15,7 @@ from tests.builders import registration
 from tests.registration.analysis.test_described import ARM, LINUX, WINDOWS, openmp_host, without
 
 import fatpack
-from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.commands.inspect.registration import registration_record
 from fatpack.io.open import open_source
 from fatpack.registration.analysis import objects
 from fatpack.registration.analysis.entries import OffloadEntry
@@ -94,7 +94,7 @@ def test_one_of_each_by_llvm_23(tmp_path: Path, model: str, target: str) -> None
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("model", registration.MODELS)
 def test_all_options(tmp_path: Path, model: str, target: str, version: str) -> None:
-    # What test_reference.py tries with LLVM 22 is left out here.
+    # Left out here: the cases that test_reference.py tries with LLVM 22.
     for level in LEVELS if version != "22" else LEVELS[2:5:2]:
         assert check(tmp_path, model, target, level, version) >= 11
 
@@ -195,7 +195,7 @@ def test_entries_of_older_compilers(tmp_path: Path, target: str, word: str, sect
     assert found == [(layout, "openmp", "region", 0, True), (layout, "openmp", "variable", 4, False)]
     assert codes(path) == []
     with open_source(str(path)) as source:
-        (unit,) = record_of(source.view())["units"]
+        (unit,) = registration_record(source.view())["units"]
     assert (unit["producer"], unit["kernel_count"], unit["variable_count"]) == ("clang ≤ 20 entries", 1, 1)
 
 
@@ -212,7 +212,7 @@ def test_what_the_link_adds_is_said(tmp_path: Path, options: tuple[str, ...], wo
     text = registration.host_ir(tmp_path, "hip", LINUX, *options)
     path = registration.compiled(tmp_path, text, LINUX, "unit")
     with open_source(str(path)) as source:
-        (unit,) = record_of(source.view())["units"]
+        (unit,) = registration_record(source.view())["units"]
     assert len(unit["awaited"]) == len(words)
     assert all(found.startswith(word) for found, word in zip(unit["awaited"], words, strict=True))
     assert codes(path) == []
@@ -225,7 +225,7 @@ def test_lto_objects_are_not_looked_at(tmp_path: Path) -> None:
     reference.run("llvm-as", "unit.ll", "-o", "unit.o", cwd=tmp_path)
     assert [code for code in codes(tmp_path / "unit.o") if code.startswith("FP30")] == []
     with open_source(str(tmp_path / "unit.o")) as source:
-        units = record_of(source.view())["units"]
+        units = registration_record(source.view())["units"]
     assert [unit["read"] for unit in units] == ["lto"]
 
 
@@ -270,7 +270,7 @@ def test_objects_of_nvcc(tmp_path: Path, options: tuple[str, ...]) -> None:
     reference.run("nvcc", "-arch=sm_80", *options, "-c", source, "-o", path)
     assert codes(path) == []
     with open_source(str(path)) as opened:
-        (unit,) = record_of(opened.view())["units"]
+        (unit,) = registration_record(opened.view())["units"]
     assert (unit["producer"], unit["kernel_count"], unit["unread"]) == ("nvcc calls", 5, 0)
     without_constructor = [f"--remove-section={name}.init_array" for name in (".rela", "")]
     assert objcopied(path, *without_constructor) == ["FP3043"]

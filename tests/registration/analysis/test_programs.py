@@ -11,7 +11,7 @@ import pytest
 from tests import reference
 from tests.builders import registration
 
-from fatpack.commands.inspect.registration import registration_record as record_of
+from fatpack.commands.inspect.registration import registration_record
 from fatpack.io.open import open_source
 from fatpack.main import main
 from fatpack.registration.analysis import x86
@@ -48,7 +48,7 @@ STATIC = {name for name in LINKS if name.startswith("static")}
 def judged(path: Path) -> tuple[set[str], list[str]]:
     """Return the kernels that are registered, and the codes of findings."""
     with open_source(str(path)) as source:
-        record = record_of(source.view())
+        record = registration_record(source.view())
     names = {each["name"] for unit in record["units"] for each in unit.get("kernels", ())}
     return names, sorted({item["code"] for item in record["findings"]})
 

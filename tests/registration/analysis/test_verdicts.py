@@ -1,4 +1,4 @@
-"""What follows from facts: how sure it is, and at what cost."""
+"""Verdicts that follow from facts, with their certainty and their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device gets, asked of all runtimes alike; and what follows where the rules are not certain."""
+"""The image that a device loads, for all runtimes alike; and the result if the rules are uncertain."""
 
 from __future__ import annotations
 

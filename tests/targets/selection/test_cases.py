@@ -1,7 +1,7 @@
-"""Which image a runtime takes: 114 cases, each with the rule that decides and the mark of its evidence.
+"""The image that a runtime selects: 114 cases, each with the rule that decides and the mark of its evidence.
 
-Marks: S read in the runtime's source, D a vendor's document, F a report of somebody else, O observed on an H100
-(capability 9.0, driver 580.159.04, CUDA 13.0), U nobody knows. A case that is marked U must not come out certain.
+Marks: S read in the runtime's source, D a vendor's document, F a report by others, O observed on an H100
+(capability 9.0, driver 580.159.04, CUDA 13.0), U unknown. A case that is marked U must not come out certain.
 
 Images are written as in the table of the rules: ``90`` is a cubin for sm_90, ``p90`` PTX, ``L80`` LTO-IR; of other
 runtimes they are target IDs. What is expected is the image that is taken, in brackets where it is compiled when it is
@@ -144,7 +144,7 @@ SYCL = """
 114 | nvptx64:sm_80 nvptx64:sm_90                  | cuda sm_90            | nvptx64:sm_80      | Y2 S
 """
 
-#: What no chooser has a model for yet, and why.
+#: Cases that no selection models yet, with the reason.
 NOT_MODELLED = {
     24: "damage of the image that is taken is found by reading it",
     25: "an image that contradicts its label is found by reading it (FP1102)",

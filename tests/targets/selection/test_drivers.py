@@ -1,4 +1,4 @@
-"""Which CUDA version a driver of NVIDIA has."""
+"""The CUDA version of an NVIDIA driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which archive the loader takes: before and after it tried all archives that list a device."""
+"""The archive that the loader selects: before and after it tried all archives that list a device."""
 
 from __future__ import annotations
 

@@ -311,10 +311,10 @@ def _linked(elf: ElfFile) -> Iterator[Finding]:
         return
     if _is_settled(list(symbol_table_strings(elf, layout.DYNSYM, layout.SYMTAB))):
         return
-    from fatpack.registration.analysis import elf_program as programs
-    from fatpack.registration.analysis import findings as program_verdicts
+    from fatpack.registration.analysis.elf_program import LinkedElfMemory
+    from fatpack.registration.analysis.findings import program_findings
 
-    yield from program_verdicts.program_findings(programs.LinkedElfMemory(elf))
+    yield from program_findings(LinkedElfMemory(elf))
 
 
 def _is_settled(tables: list[bytes]) -> bool:

@@ -110,7 +110,7 @@ def cuda_fit(
         return Fit(False, "C13", "CUDA_FORCE_PTX_JIT hides cubins")
     ruling = can_load(arch, device, image.form, driver)
     if ruling.answer and driver is not None and image.form == "ptx" and is_unknown_ptx(image):
-        return Fit(True, "C8", f"is PTX {_dotted(image)}, of which nobody knows the driver", False)
+        return Fit(True, "C8", f"is PTX {_dotted(image)}, for which the required driver is unknown", False)
     rule = _rule_of(arch, is_text=image.form == "ptx")
     if rule == "C2" and (arch.number in TEGRA_ARCHS or (device.number in TEGRA_ARCHS and arch.major == device.major)):
         rule = "C3"
@@ -267,7 +267,7 @@ def _loaded(image: CandidateImage, answer: SelectionResult, driver: tuple[int, i
         text = f"PTX {_dotted(image)}"
         needed = first_cuda_for_ptx(image.ptx_version)
         if needed is None:
-            return answer.replace(reason=f"{answer.reason}; nobody knows which driver {text} needs", is_certain=False)
+            return answer.replace(reason=f"{answer.reason}; the driver that {text} needs is unknown", is_certain=False)
         if needed > driver:
             reason = f"{answer.reason}; {text} needs a driver of CUDA {needed[0]}.{needed[1]} or newer"
             return answer.replace(outcome="fails", rule="C8", reason=reason, error=ERRORS[222])

@@ -297,7 +297,7 @@ def _intel(images: CandidateSet, device: Device) -> DeviceSelection:
 def required_cuda(image: CandidateImage) -> tuple[int, int] | None:
     """Return the CUDA version of the first driver that reads an image's compression and compiles its PTX.
 
-    None where every driver does, or where nobody knows.
+    None if every driver does, or if it is unknown.
     """
     found = []
     if image.compression == "zstd" and image.form in ("cubin", "ptx"):
