@@ -363,13 +363,13 @@ class CheckedPlugin:
         value = getattr(self._module, part)
         return self._guarded(part, value) if callable(value) else value
 
-    def detect(self, *given: Any) -> bool:
+    def detect(self, *arguments: Any) -> bool:
         """Return the plug-in's answer, False if it fails."""
-        return self._try("detect", given, bool) or False
+        return self._try("detect", arguments, bool) or False
 
-    def extent(self, *given: Any) -> int | None:
+    def extent(self, *arguments: Any) -> int | None:
         """Return the plug-in's answer, None if it fails or returns no number of bytes."""
-        size = self._try("extent", given, lambda value: value)
+        size = self._try("extent", arguments, lambda value: value)
         return size if isinstance(size, int) and size > 0 else None
 
     def parse(self, view: Any, at: int = 0) -> Any:
@@ -386,9 +386,9 @@ class CheckedPlugin:
             raise self._error("describe", f"returned {_shortly(stored)}: {wrong}", ())
         return stored
 
-    def _try(self, part: str, given: tuple[Any, ...], taken: Callable[[Any], Any]) -> Any:
+    def _try(self, part: str, arguments: tuple[Any, ...], taken: Callable[[Any], Any]) -> Any:
         try:
-            return taken(getattr(self._module, part)(*given))
+            return taken(getattr(self._module, part)(*arguments))
         except _PASSED:
             raise
         except BaseException as error:  # noqa: BLE001  (foreign code may raise anything)
@@ -396,20 +396,20 @@ class CheckedPlugin:
             return None
 
     def _guarded(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **options: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             try:
-                result = function(*given, **options)
+                result = function(*arguments, **options)
             except _PASSED:
                 raise
             except BaseException as error:
-                raise self._error(part, f"failed: {_text(error)}", given) from error
-            return self._drawn(part, result, given) if part in _OF_BYTES or hasattr(result, "__next__") else result
+                raise self._error(part, f"failed: {_text(error)}", arguments) from error
+            return self._drawn(part, result, arguments) if part in _OF_BYTES or hasattr(result, "__next__") else result
 
         return call
 
-    def _drawn(self, part: str, items: Iterable[Any], given: tuple[Any, ...]) -> Iterator[Any]:
+    def _drawn(self, part: str, items: Iterable[Any], arguments: tuple[Any, ...]) -> Iterator[Any]:
         """Yield the items of a generator. There are at most as many labels and sections as bytes."""
-        left = max(1, len(given[0])) if part in _OF_BYTES else None
+        left = max(1, len(arguments[0])) if part in _OF_BYTES else None
         drawn = None
         while True:
             try:
@@ -422,17 +422,17 @@ class CheckedPlugin:
             except _PASSED:
                 raise
             except BaseException as error:
-                raise self._error(part, f"failed: {_text(error)}", given) from error
+                raise self._error(part, f"failed: {_text(error)}", arguments) from error
             if left is not None:
                 left -= 1
                 if left < 0:
-                    raise self._error(part, "does not end: it yielded more than there are bytes", given)
+                    raise self._error(part, "does not end: it yielded more than there are bytes", arguments)
             yield item
 
-    def _error(self, part: str, problem: str, given: tuple[Any, ...]) -> FormatError:
+    def _error(self, part: str, problem: str, arguments: tuple[Any, ...]) -> FormatError:
         """Return the error of a part that failed, at the place that it was called with."""
-        view: Any = given[0] if given else None
-        at = given[1] if len(given) > 1 and isinstance(given[1], int) else 0
+        view: Any = arguments[0] if arguments else None
+        at = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], int) else 0
         return FormatError(
             f"{part} of {self._words} {problem}",
             format=self._name,

@@ -180,7 +180,7 @@ class ImageSubstitution(Record):
     ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.commands.slim.remove.ImageRemoval`.
     """
 
-    meant: EditSelection
+    selection: EditSelection
     changes: ImageChanges
     pieces: tuple[Piece, ...]
     changed: tuple[str, ...]
@@ -202,7 +202,7 @@ class ImageSubstitution(Record):
                 if inner is None:
                     raise HostError(f"the edited file is wrong: it has no member {number}", chain=after.chain)
                 after = inner
-            _compare(self.meant, self.changes, after)
+            _compare(self.selection, self.changes, after)
 
         return check
 
@@ -222,9 +222,9 @@ def replace_image(
     unless ``accept_mismatch``, and be readable unless ``accept_damage``. Raises NothingSelected, UsageError for several
     images and for bytes that contradict the target, HostError for a host or an image that is not edited.
     """
-    meant = select_for_edit(host, selector, "replace")
-    if len(meant.images) > 1 and not every:
-        rows = [meant.words(where, image) for where, _, image in meant.images]
+    selection = select_for_edit(host, selector, "replace")
+    if len(selection.images) > 1 and not every:
+        rows = [selection.words(where, image) for where, _, image in selection.images]
         more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
         one = cli_or_api("--container and --index", "Selector(container=…, index=…)")
         raise UsageError(
@@ -233,8 +233,8 @@ def replace_image(
             chain=host.chain,
         )
     changes, changed = {}, []
-    for where, found, image in meant.images:
-        words = meant.words(where, image)
+    for where, found, image in selection.images:
+        words = selection.words(where, image)
         refuse_marker(words, image, host)
         new = replacement_image(image.as_stored, found.format, content)
         check_replacement(words, image, new, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
@@ -244,21 +244,21 @@ def replace_image(
         changed.append(
             f"{words}: {pluralize(image.size, 'byte')} → {pluralize(len(content), 'byte') if is_other else 'the same'}"
         )
-    return plan_substitution(meant, changes, changed, selector)
+    return plan_substitution(selection, changes, changed, selector)
 
 
 def plan_substitution(
-    meant: EditSelection, changes: ImageChanges, changed: Sequence[str], selector: Selector
+    selection: EditSelection, changes: ImageChanges, changed: Sequence[str], selector: Selector
 ) -> ImageSubstitution:
     """Return the plan for changes to selected images. Raises the errors of :func:`rewrite`."""
     return ImageSubstitution(
-        meant,
+        selection,
         changes,
-        tuple(rewrite(meant, changes) or [meant.whole.view]),
+        tuple(rewrite(selection, changes) or [selection.whole.view]),
         tuple(changed),
-        tuple(unread_findings(meant.items)),
-        tuple(unmatched_patterns(meant.items, selector)),
-        meant.damaged,
+        tuple(unread_findings(selection.items)),
+        tuple(unmatched_patterns(selection.items, selector)),
+        selection.damaged,
     )
 
 
@@ -316,13 +316,13 @@ def check_replacement(
         ) from error
 
 
-def _compare(meant: EditSelection, changes: ImageChanges, after: View) -> None:
+def _compare(selection: EditSelection, changes: ImageChanges, after: View) -> None:
     """Raise HostError unless a file holds the expected images, in their order."""
     containers = [item for item in all_items(scan_tree(after)) if isinstance(item, FoundContainer)]
     there = [
         image for found in containers for image in _in_order(found.format, found.container, found.container.images)
     ]
-    wanted = list(_wanted(meant, changes))
+    wanted = list(_wanted(selection, changes))
     if len(there) != len(wanted):
         problem = f"{pluralize(len(there), 'image')} where {len(wanted)} were written"
         raise HostError(f"the edited file is wrong: {problem}", chain=after.chain)
@@ -358,9 +358,9 @@ def _trimmed(view: View) -> View:
     return view.slice(0, len(view) - len(tail) + len(tail.rstrip(b"\0")))
 
 
-def _wanted(meant: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image, str]]:
+def _wanted(selection: EditSelection, changes: ImageChanges) -> Iterator[tuple[Image, str]]:
     """Yield the images that the file has after the edit, and the format of those in rewritten containers."""
-    for found in meant.items:
+    for found in selection.items:
         if isinstance(found, Finding):
             continue
         is_written = any(id(image) in changes for image in found.images)

@@ -326,7 +326,7 @@ def _refusal(wrong: Finding, host: View, verb: str) -> FormatError:
     return FormatError(wrong.message, offset=wrong.span.start, hint=hint, chain=wrong.span.source or host.chain)
 
 
-def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb: str) -> Iterator[Finding]:
+def _damaged(parts: Sequence[FilePart], selection: Collection[int], host: View, verb: str) -> Iterator[Finding]:
     """Yield the damage of members that stay unchanged, because nothing in them is selected.
 
     Raises FormatError for any other damage: unreadable images cannot be kept safely.
@@ -340,8 +340,8 @@ def _damaged(parts: Sequence[FilePart], meant: Collection[int], host: View, verb
             if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008"
         ]
         found = [item for item in part.items if isinstance(item, FoundContainer)]
-        stays = bool(meant and part.title) and detect_host(part.view) != "archive"
-        if wrong and (not stays or any(id(image) in meant for item in found for image in item.images)):
+        stays = bool(selection and part.title) and detect_host(part.view) != "archive"
+        if wrong and (not stays or any(id(image) in selection for item in found for image in item.images)):
             raise _refusal(wrong[0], host, verb)
         yield from wrong
 
@@ -399,7 +399,7 @@ def _parts(part: FilePart) -> Iterator[FilePart]:
         yield from _parts(member)
 
 
-def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = False) -> list[Piece]:
+def rewrite(selection: EditSelection, changes: ImageChanges, *, allow_empty: bool = False) -> list[Piece]:
     """Return the file with other images in place of some of the selected ones.
 
     A section without content left is removed. In any other changed section, containers with changed images are
@@ -407,7 +407,7 @@ def rewrite(meant: EditSelection, changes: ImageChanges, *, allow_empty: bool = 
     image; with ``allow_empty`` an empty container stays, there and in the sections that code refers to. Raises
     HostError, UsageError and Unsupported for content that cannot be written.
     """
-    return list(_written(meant.whole, changes, allow_empty=allow_empty) or ())
+    return list(_written(selection.whole, changes, allow_empty=allow_empty) or ())
 
 
 def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Iterable[Piece] | None:

@@ -120,9 +120,9 @@ def judge_file(view: View, scanned: ScannedContainers | None = None) -> Registra
     return make_verdict(scanned.findings, read_registering_files(view, scanned))
 
 
-def make_verdict(told: Iterable[Finding], found: Iterable[RegisteringFile]) -> RegistrationVerdict:
+def make_verdict(reported: Iterable[Finding], found: Iterable[RegisteringFile]) -> RegistrationVerdict:
     """Return the verdict that follows from the findings of a scan and the parts of a file."""
-    findings = [item for item in told if item.code.startswith(CODES)]
+    findings = [item for item in reported if item.code.startswith(CODES)]
     why_not, judged = "", 0
     for part in found:
         findings += part.findings
@@ -133,15 +133,15 @@ def make_verdict(told: Iterable[Finding], found: Iterable[RegisteringFile]) -> R
 
 def read_registering_files(view: View, scanned: ScannedContainers) -> Iterator[RegisteringFile]:
     """Yield the host files in a file that use a runtime or contain device code, with their registrations."""
-    told: dict[object, set[str]] = {}
+    reported: dict[object, set[str]] = {}
     for item in scanned.findings:
-        told.setdefault(item.span.source, set()).add(item.code)
+        reported.setdefault(item.span.source, set()).add(item.code)
     for member, numbers, inner in _files(view, None, (), limits.NESTING):
         found = scanned.containers.get(numbers, [])
         host = detect_host(inner)
         if not found and not analyze.may_register(inner, host):
             continue
-        part = _part(inner, host, member, numbers, found, told.get(inner.chain, set()))
+        part = _part(inner, host, member, numbers, found, reported.get(inner.chain, set()))
         if part is not None:
             yield part
 
@@ -166,9 +166,14 @@ def _files(
 
 
 def _part(
-    view: View, host: str, member: str | None, numbers: tuple[int, ...], found: Sequence[FoundContainer], told: set[str]
+    view: View,
+    host: str,
+    member: str | None,
+    numbers: tuple[int, ...],
+    found: Sequence[FoundContainer],
+    reported: set[str],
 ) -> RegisteringFile | None:
-    """Return one object or program, None if it uses no runtime; ``told`` are the codes that were reported already."""
+    """Return one object or program, None if it uses no runtime; ``reported`` are the codes of the findings so far."""
     evidence, way = analyze.read_evidence(view, host)
     if evidence is None:
         if not found and way != analyze.NOT_READ:
@@ -187,7 +192,7 @@ def _part(
     # Of objects the scan compares what takes little inflating.
     if evidence.is_linked or (kernels is not None and found and kernel_names_by_arch(found) is None):
         made = analyze.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES))
-        findings = [item for item in made if item.code not in told]
+        findings = [item for item in made if item.code not in reported]
     is_own = bool(found) or analyze.has_own_kernels(evidence)
     why_not = analyze.not_judged_reason(evidence, way) if is_own else ""
     if is_own and not why_not and evidence.kernels and not any(each.symbol for each in evidence.wrappers):

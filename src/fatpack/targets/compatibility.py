@@ -168,13 +168,13 @@ def _serves_amd(provider: Target, request: Target) -> Compatibility:
         assumed = True
     else:
         return Compatibility(False, f"the processors differ: {have} and {want}")
-    fixed, asked = feature_signs(provider.arch), feature_signs(request.arch)
+    fixed, requested = feature_signs(provider.arch), feature_signs(request.arch)
     line = words.amd.get(have)
     for feature, sign in sorted(fixed.items()):
         if line is not None and feature not in line.features:
             continue
-        if asked.get(feature) != sign:
-            found = f"asks for {feature}{asked[feature]}" if feature in asked else f"leaves {feature} open"
+        if requested.get(feature) != sign:
+            found = f"asks for {feature}{requested[feature]}" if feature in requested else f"leaves {feature} open"
             return Compatibility(False, f"the image needs {feature}{sign}, the request {found}")
     return Compatibility(True, reason, assumed)
 
@@ -239,10 +239,10 @@ def can_serve_hip(entry: str, name: str) -> Compatibility:
     have, want = (primary_processor(target_id.partition(":")[0]) for target_id in (entry, name))
     if have != want:
         return Compatibility(False, f"the processors differ: {have} and {want}")
-    fixed, asked = feature_signs(entry), feature_signs(name)
+    fixed, requested = feature_signs(entry), feature_signs(name)
     for feature, sign in sorted(fixed.items()):
-        if asked.get(feature) != sign:
-            found = f"has {feature}{asked[feature]}" if feature in asked else f"does not say {feature}"
+        if requested.get(feature) != sign:
+            found = f"has {feature}{requested[feature]}" if feature in requested else f"does not say {feature}"
             return Compatibility(False, f"the image needs {feature}{sign}, the device {found}")
     return Compatibility(True, f"the image is for {have}")
 

@@ -224,24 +224,24 @@ def parse_device(name: str) -> Device:
 
 def _sold(name: str) -> Device:
     """Return the device with a product name."""
-    asked = _words(name)
-    rows = [row for row in device_names() if asked and row.words[-len(asked) :] == asked]
-    if asked and (not rows or not any(char.isdigit() for char in name)):
+    typed_words = _words(name)
+    rows = [row for row in device_names() if typed_words and row.words[-len(typed_words) :] == typed_words]
+    if typed_words and (not rows or not any(char.isdigit() for char in name)):
         # A series (RTX, TITAN, RTX PRO 6000): all products whose names begin so; further words select one.
-        rows = [row for row in device_names() if _is_run(asked, row.words)]
+        rows = [row for row in device_names() if _is_run(typed_words, row.words)]
     exact = [row for row in rows if row.name == name]
     archs = {row.arch: row for row in exact or rows}
     if not archs:
         printed = device_by_driver_name(name)
         if printed is not None:
             return printed
-        if len(asked) > 1 and asked[0] in ("amd", "intel"):
+        if len(typed_words) > 1 and typed_words[0] in ("amd", "intel"):
             return _sold(name.split(maxsplit=1)[1])
-        spaced = _spaced("".join(asked))
+        spaced = _spaced("".join(typed_words))
         if spaced:
             return _sold(spaced).replace(spelling=name)
         is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
-        near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
+        near = _nearest(name, len(typed_words)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:
             raise unknown_name(name)
         hint = f"did you mean {', '.join(near)}? {OTHERWISE}"
@@ -255,9 +255,9 @@ def _sold(name: str) -> Device:
     return Device(row.vendor, row.arch, name, row.name if len(rows) == 1 or exact else name)
 
 
-def _is_run(asked: tuple[str, ...], words: tuple[str, ...]) -> bool:
+def _is_run(typed_words: tuple[str, ...], words: tuple[str, ...]) -> bool:
     """Return whether some words follow each other in a name."""
-    return any(words[at : at + len(asked)] == asked for at in range(len(words) - len(asked) + 1))
+    return any(words[at : at + len(typed_words)] == typed_words for at in range(len(words) - len(typed_words) + 1))
 
 
 def _nearest(name: str, count: int) -> tuple[str, ...]:
@@ -302,12 +302,12 @@ def device_by_driver_name(name: str) -> Device | None:
 
     ``NVIDIA H100 80GB HBM3`` is an H100; other words than of form and memory make it another device.
     """
-    asked = _bare(_words(name))
+    typed_words = _bare(_words(name))
     best: DeviceName | None = None
     for row in device_names():
         words = _bare(row.words)
-        rest = asked[len(words) :]
-        is_named = row.vendor == "nvidia" and asked[: len(words)] == words and all(map(_is_form, rest))
+        rest = typed_words[len(words) :]
+        is_named = row.vendor == "nvidia" and typed_words[: len(words)] == words and all(map(_is_form, rest))
         if is_named and (best is None or len(words) > len(_bare(best.words))):
             best = row
     return Device(best.vendor, best.arch, name, name) if best and best.arch else None

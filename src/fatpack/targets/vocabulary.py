@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # ``gfx90a:sramecc+:xnack-`` is code for a gfx90a with error-correcting memory on and retry on page faults off. A
 # feature that is not named may be either. Order does not matter; clang writes features in alphabetical order
 # (llvm/docs/AMDGPUUsage.rst, target ID). Nothing here reads the vocabulary's data, so whether a processor accepts a
-# feature is asked of :func:`fatpack.targets.check_target_id`.
+# feature is checked by :func:`fatpack.targets.check_target_id`.
 
 _EXAMPLE = "a target ID looks like gfx90a:sramecc+:xnack-"
 
@@ -176,7 +176,7 @@ _TABLES = {
 
 
 class Vocabulary:
-    """Everything in ``data/*.toml``, indexed by name; a table is read when something in it is first asked for.
+    """Everything in ``data/*.toml``, indexed by name; a table is read on first use of one of its names.
 
     ``nvidia``, ``amd`` and ``intel`` map every name to its line, aliases included.
     """
@@ -372,7 +372,7 @@ def check_target_id(text: str) -> TargetId:
     words = load_vocabulary()
     line = words.amd.get(given.processor)
     if line is None and given.processor in words.nvidia:
-        raise TargetError(f"{given.processor!r} is a target of NVIDIA's, and AMD's are asked for", hint="as gfx90a")
+        raise TargetError(f"{given.processor!r} is an NVIDIA target, but an AMD target is required", hint="as gfx90a")
     if line is None:
         raise unknown_name(given.processor)
     for feature in given.features:

@@ -75,11 +75,11 @@ def hip_fit(image: CandidateImage, device: str, *, forces_spirv: bool = False) -
 
 def _judge_generic(image: CandidateImage, device: str) -> Fit:
     """Return the reason that an entry for a generic processor does not fit."""
-    asked = [name for name in hip_target_ids(device)[1:] if name != HIP_SPIRV]
+    generic_ids = [name for name in hip_target_ids(device)[1:] if name != HIP_SPIRV]
     processor = device.partition(":")[0]
-    if asked and asked[0].partition(":")[0] == image.arch.partition(":")[0]:
-        return Fit(False, "H3", can_serve_hip(image.arch, asked[0]).reason)
-    name = asked[0].partition(":")[0] if asked else "no generic processor"
+    if generic_ids and generic_ids[0].partition(":")[0] == image.arch.partition(":")[0]:
+        return Fit(False, "H3", can_serve_hip(image.arch, generic_ids[0]).reason)
+    name = generic_ids[0].partition(":")[0] if generic_ids else "no generic processor"
     return Fit(False, "H4", f"for {processor} HIP asks for {name}")
 
 
