@@ -12,6 +12,9 @@ Device code is in sections named ``.llvm.offloading…`` (LLVM), ``__CLANG_OFFLO
 and ``.nv_fatbin`` (HIP and CUDA without relocatable device code), ``__nv_relfatbin``. All are longer than 8 bytes, so
 their names are in the string table.
 
+``layout`` declares the records and ``reader`` reads objects. ``tables`` has the walks over symbols and relocations, for
+PE images, registration and archives too.
+
 Sources: the layout is Microsoft's PE/COFF specification; the big one follows LLVM's ``BigObjHeader``. Where clang
 22 puts device code, and that lld-link makes the same programs of edited objects, is checked in the reference tests for
 x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a COFF object.

@@ -11,16 +11,23 @@ Device code is in sections (``device_sections`` has the rules). Editors never wr
 copy the old bytes, add or replace some, and patch the headers that must change (``editor.append``, ``editor.rewrite``).
 The modules of this package are imported when they are used.
 
-There are two readers, because hosts and device images need different things; both read tables through ``table``, and
-relocations through ``relocations``:
+``layout`` declares every record, for readers, editors, documents and byte labels. There are two readers of headers,
+because a library has one host and thousands of device images: of the header of a cubin, ``file`` takes 32 µs and
+``quick_header`` one. Both read tables through ``table``:
 
 ================  ====================================================================================================
-``file``          hosts, one at a time: every field is checked, and errors name the field. Fields come from ``layout``,
-                  the table for documents and byte labels too. Editors, registration and ``device_sections`` use it
+``file``          hosts, one at a time: every field is checked, and errors name the field. Editors, registration and
+                  ``device_sections`` use it
 ``quick_header``  device images, thousands at a time: target and extent from one or two reads, almost unchecked
 ``device_elf``    sections, notes and relocations of a device image, for properties and digests of its kernels
 ``symbols``       symbol tables: all of a host, for ``file``; one of a device image, for ``quick_header``
+``relocations``   relocations of both, in blocks of columns
+``segments``      segments and dynamic tables of hosts
 ================  ====================================================================================================
+
+``editor`` and ``shrinker`` have one model of a file, ``editor.editable.EditableFile``: they keep all bytes and patch
+some records, so they read those as stored, with ``layout``. ``objcopy`` has a model of its own, since it writes every
+section, symbol and header anew, as llvm-objcopy does.
 
 Sources: the ELF gABI for all records; LLVM's source for the section type. The reference tests compare the bytes that
 GNU ld, gold and lld link from edited objects with those from the originals.
