@@ -398,6 +398,9 @@ class _FileScan:
             yield item
         if images.identify_image(view).form == "cir":
             yield from filter(None, (unsupported_files.split_mlir_finding(view),))
+        for item in _in_compiler_text(view, context) if not found else ():
+            found = found or isinstance(item, FoundContainer)
+            yield item
         if found:
             return
         is_searched = context.search == SEARCH_ALL or (
@@ -610,6 +613,23 @@ def _in_module(view: View, context: ScanContext, *, is_file: bool = False) -> It
                 yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
     except (FormatError, Unsupported) as error:
         yield finding_from_error(error, view.span())
+
+
+def _in_compiler_text(view: View, context: ScanContext) -> Iterator[FoundContainer | Finding]:
+    """Yield the containers that LLVM IR, assembly or nvcc's C file with a fat binary spells."""
+    from fatpack.scanner.unsupported_files import has_spelled_code
+
+    if not has_spelled_code(view):
+        return
+    from fatpack.scanner.compiler_text import find_text_containers
+
+    if context.depth <= 0:
+        yield finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING"))
+        return
+    for spelled in find_text_containers(view):
+        inside = context.inside(spelled.data).replace(member=context.member, numbers=context.numbers)
+        for item in _FileScan(inside).items():
+            yield item if isinstance(item, Finding) else item.replace(host="text", section=spelled.holder)
 
 
 def _has_word(view: View) -> bool:

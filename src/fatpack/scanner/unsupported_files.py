@@ -4,7 +4,8 @@ Blender ships its kernels as ``.cubin.zst``: nothing can be found in them withou
 compressed are searched for containers, but a search finds neither bare images nor the names of members.
 
 Compilers write device code into text as well, as strings or numbers: LLVM IR (``.ll``), assembly (``.s``) and the C
-file with which nvcc embeds a fat binary (``.fatbin.c``).
+file with which nvcc embeds a fat binary (``.fatbin.c``). What :mod:`fatpack.scanner.compiler_text` does not decode is
+reported.
 
 How we know: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
 """
@@ -72,7 +73,8 @@ _SPELLED = {
     ),
     "assembly or C with device code in strings or numbers": (
         rb'\.(?:ascii|asciz|string)[ \t]+"(?:P\\355U\\272|__CLANG_OFFLOAD_BUNDLE__|CCOB\\00|\\020\\377\\020\\255)'
-        rb"|\.(?:quad|8byte)[ \t]+0x00100001ba55ed50|\.(?:long|4byte)[ \t]+(?:0xba55ed50|3126193488)\b",
+        rb"|\.(?:quad|8byte|xword)[ \t]+(?:0x0*100001ba55ed50|4503607048531280)\b"
+        rb"|\.(?:long|4byte|int)[ \t]+(?:0x0*ba55ed50|3126193488|-1168773808)\b",
         "compile it to an object, and give that",
     ),
 }
@@ -123,6 +125,11 @@ def _spelled(view: View) -> Finding | None:
         return None
     kind, (_, remedy) = list(_SPELLED.items())[hit[1] - 1]
     return finding("FP1006", view.span(hit[0], 0), f"{kind}: not read", remedy)
+
+
+def has_spelled_code(view: View) -> bool:
+    """Return whether a text has device code as strings or numbers."""
+    return _place(view, _IN_TEXT) is not None
 
 
 def split_mlir_finding(view: View) -> Finding | None:

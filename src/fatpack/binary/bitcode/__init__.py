@@ -51,7 +51,7 @@ DOC = FormatInfo(
     writes="nothing",
     limitations=(
         "Bitcode is never edited: compilers embed device code when they write it.",
-        "Textual LLVM IR (.ll) is not read.",
+        "Textual LLVM IR (.ll) is no host: containers in its strings are listed and extracted, and not edited.",
         "Device code is found by the section of a global, not by the metadata llvm.embedded.objects.",
         "The bits of an image in bitcode do not start at a byte of the file, so it has no address for other tools.",
     ),
