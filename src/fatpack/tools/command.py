@@ -49,13 +49,13 @@ def _offloads() -> Iterable[str]:
 
 
 def _dpcpp_offloads() -> Iterable[str]:
-    from fatpack.commands.wrap.inputs import DPCPP_KINDS
+    from fatpack.commands.wrap.dpcpp_images import DPCPP_KINDS
 
     return DPCPP_KINDS
 
 
 def _dpcpp_formats() -> Iterable[str]:
-    from fatpack.commands.wrap.inputs import FORMATS
+    from fatpack.commands.wrap.dpcpp_images import FORMATS
 
     return FORMATS
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from fatpack.commands.pack.formats import PackedContainers
     from fatpack.commands.pack.request import ImageFile
-    from fatpack.commands.wrap.inputs import DpcppImage, DpcppOutput, WrapInput
+    from fatpack.commands.wrap.dpcpp_images import DpcppImage, DpcppOutput
+    from fatpack.commands.wrap.inputs import WrapInput
     from fatpack.commands.wrap.registration import Registration
     from fatpack.io.open import Input
     from fatpack.io.source import Piece, Source, View
@@ -247,7 +248,7 @@ def wrap_for_dpcpp(
     ``descriptor`` is what others may call the descriptor by, None where nobody does. Without functions nothing is
     registered, and no table says where the images are. Raises UsageError for a host on which DPC++ registers nothing.
     """
-    from fatpack.commands.wrap.inputs import DpcppOutput
+    from fatpack.commands.wrap.dpcpp_images import DpcppOutput
     from fatpack.commands.wrap.ir.dpcpp import dpcpp_module
 
     host = parse_host(host_triple)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
+from fatpack.commands.wrap.dpcpp_images import DPCPP_KINDS, FORMATS, DpcppImage, read_entry_names, read_property_sets
 from fatpack.commands.wrap.file_table import read_table
-from fatpack.commands.wrap.inputs import DPCPP_KINDS, FORMATS, DpcppImage, read_entry_names, read_property_sets
 from fatpack.commands.wrap.run import wrap_for_dpcpp
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.llvm_triple import is_architecture
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.commands.wrap.inputs import DpcppOutput
+    from fatpack.commands.wrap.dpcpp_images import DpcppOutput
     from fatpack.io.source import Piece, Source, View
 
 

@@ -8,7 +8,7 @@ Descriptors have DPC++'s layout: records of SYCL's images are those of version 2
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.inputs import DPCPP_KINDS, FORMATS
+from fatpack.commands.wrap.dpcpp_images import DPCPP_KINDS, FORMATS
 from fatpack.commands.wrap.ir import functions
 from fatpack.commands.wrap.ir.text import ModuleText, element_pointer, global_name, quote_bytes
 from fatpack.commands.wrap.objects import contents
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.commands.wrap.inputs import DpcppImage
+    from fatpack.commands.wrap.dpcpp_images import DpcppImage
     from fatpack.commands.wrap.run import WrapHost
     from fatpack.io.source import Piece, View
 

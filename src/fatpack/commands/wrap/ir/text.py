@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack.commands.wrap.objects import contents
 from fatpack.commands.wrap.registration import UniqueNames
 from fatpack.io.source import piece_parts
 
@@ -66,8 +65,10 @@ class ModuleText:
     """The text of a module under way."""
 
     def __init__(self, host: WrapHost, called: str) -> None:
+        from fatpack.commands.wrap.objects.contents import CODE_SECTIONS
+
         self.host = host
-        self.code = "__TEXT,__StaticInit" if host.file == "mach-o" else contents.CODE_SECTIONS
+        self.code = "__TEXT,__StaticInit" if host.file == "mach-o" else CODE_SECTIONS
         self.fresh = UniqueNames()
         self._pieces: list[bytes] = []
         self.line(f"; ModuleID = '{called}'")
@@ -103,7 +104,9 @@ class ModuleText:
         """Add the bounds of all offload entries, and return what they are called."""
         pair = self.bounds_of(entries)
         if self.host.file == "coff":
-            for symbol, suffix in zip(pair, (contents.COFF_START, contents.COFF_STOP), strict=True):
+            from fatpack.commands.wrap.objects.contents import COFF_START, COFF_STOP
+
+            for symbol, suffix in zip(pair, (COFF_START, COFF_STOP), strict=True):
                 section = entries.section + suffix
                 self.line(
                     f'{symbol} = weak_odr hidden constant [0 x {ENTRY_TYPE}] zeroinitializer, section "{section}"'
