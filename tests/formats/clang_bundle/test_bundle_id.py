@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.bundle_id import (
     conflict_llvm22,
     find_id_conflicts,
@@ -19,8 +18,9 @@ from fatpack.formats.clang_bundle.bundle_id import (
     stored_by_llvm22,
     stored_id,
 )
-from fatpack.formats.clang_bundle.llvm_triple import normalize_triple
 from fatpack.model import Target
+from fatpack.targets import llvm_triple
+from fatpack.targets.llvm_triple import normalize_triple
 from fatpack.targets.vocabulary import load_vocabulary
 
 

@@ -11,7 +11,6 @@ from tests import reference
 from tests.builders import archive
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.bundle_id import (
     conflict_llvm22,
     is_compatible_id_llvm22,
@@ -20,6 +19,7 @@ from fatpack.formats.clang_bundle.bundle_id import (
 )
 from fatpack.io.source import Span
 from fatpack.model import Container
+from fatpack.targets import llvm_triple
 from fatpack.testing.helpers import join_pieces, make_image, make_view
 
 pytestmark = pytest.mark.reference

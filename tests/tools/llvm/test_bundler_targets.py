@@ -13,9 +13,9 @@ import pytest
 from tests.effort import some
 from tests.reference import llvm_tool, tool
 
-from fatpack.formats.clang_bundle import llvm_triple
 from fatpack.formats.clang_bundle.bundle_id import conflict_llvm22, refusal_llvm22, stored_by_llvm22
 from fatpack.main import main
+from fatpack.targets import llvm_triple
 
 pytestmark = pytest.mark.reference
 

@@ -122,7 +122,7 @@ def _nearest_triple(triple: str) -> str:
     """
     if triple in _COMMON_TRIPLES:
         return ""
-    from fatpack.formats.clang_bundle.llvm_triple import is_architecture
+    from fatpack.targets.llvm_triple import is_architecture
     from fatpack.targets.triple import is_amdgpu
     from fatpack.targets.vocabulary import load_vocabulary
 
@@ -139,7 +139,7 @@ def _nearest_triple(triple: str) -> str:
 
 
 def _is_word_of_triples(word: str) -> bool:
-    from fatpack.formats.clang_bundle.llvm_triple import VENDORS, parse_environment, parse_object_format, parse_system
+    from fatpack.targets.llvm_triple import VENDORS, parse_environment, parse_object_format, parse_system
 
     is_place = word in ("", "unknown") or word in VENDORS
     return bool(is_place or parse_system(word) or parse_environment(word) or parse_object_format(word))

@@ -63,7 +63,9 @@ def pass_through(
     if kind == "openmp":
         contents: list[RegisteredContent] = []
         for name, view in files:
-            if formats.format_at(view) == "llvm-offload-binary":
+            # Other bytes are an image: no plug-in is asked for their format.
+            is_offload_binary = formats.format_by_magic(view.head(0, 48)) == "llvm-offload-binary"
+            if is_offload_binary and formats.format_at(view) == "llvm-offload-binary":
                 # Builds that wrap plain images do not need what reads containers.
                 from fatpack.commands.wrap.inputs import WrapInput, offload_binaries
 

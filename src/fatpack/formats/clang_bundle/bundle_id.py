@@ -19,16 +19,16 @@ bundles; the left column is compared with the tool on thousands of random IDs.
 from __future__ import annotations
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle import llvm_triple
-from fatpack.formats.clang_bundle.llvm_triple import (
+from fatpack.model import Target
+from fatpack.record import Record
+from fatpack.targets import llvm_triple
+from fatpack.targets.llvm_triple import (
     is_architecture,
     normalize_triple,
     parse_environment,
     parse_llvm_triple,
     parse_object_format,
 )
-from fatpack.model import Target
-from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from fatpack import binary
 from fatpack.commands.wrap.ir.text import global_name, quote_bytes
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.formats.clang_bundle.fat_object import symbols_for_id
-from fatpack.formats.clang_bundle.llvm_triple import is_architecture
 from fatpack.io.atomic_write import OutputBatch
 from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.printable import printable
+from fatpack.targets.llvm_triple import is_architecture
 from fatpack.tools.llvm import cl_tool, command_line
 from fatpack.tools.llvm.cl_tool import ToolError, strerror
 

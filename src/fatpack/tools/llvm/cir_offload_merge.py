@@ -16,12 +16,12 @@ from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import parse_id, refusal_reason
 from fatpack.formats.cir.reader import check_syntax
 from fatpack.formats.cir.vocabulary import CIR_FORMAT, CURRENT
-from fatpack.formats.clang_bundle.llvm_triple import is_architecture
 from fatpack.io.atomic_write import OutputBatch
 from fatpack.io.open import open_source
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
 from fatpack.printable import printable
+from fatpack.targets.llvm_triple import is_architecture
 from fatpack.targets.triple import is_amdgpu
 from fatpack.tools.llvm import command_line
 from fatpack.tools.versions import version_text

@@ -15,10 +15,10 @@ from fatpack.commands.wrap.dpcpp_images import DPCPP_KINDS, FORMATS, DpcppImage,
 from fatpack.commands.wrap.file_table import read_table
 from fatpack.commands.wrap.run import wrap_for_dpcpp
 from fatpack.errors import FatpackError
-from fatpack.formats.clang_bundle.llvm_triple import is_architecture
 from fatpack.io.open import open_source
 from fatpack.printable import printable
 from fatpack.record import Record
+from fatpack.targets.llvm_triple import is_architecture
 from fatpack.tools.llvm import cl_tool, command_line
 from fatpack.tools.llvm.cl_tool import ToolError, strerror
 from fatpack.tools.llvm.llvm_offload_wrapper import (
