@@ -167,7 +167,7 @@ def test_a_wrong_number_in_the_yaml_is_named_with_its_line() -> None:
 def test_a_descriptor_outside_its_section_is_named() -> None:
     data = bytearray(V6.read_bytes())
     with open_source(V6) as source:
-        from fatpack.binary.elf.quick_header import DYNSYM
+        from fatpack.binary.elf.layout import DYNSYM
         from fatpack.binary.elf.symbols import ElfSymbolTable
 
         symbols = ElfSymbolTable(source.view(), (DYNSYM,))

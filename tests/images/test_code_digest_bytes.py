@@ -13,7 +13,7 @@ import pytest
 
 from fatpack import images
 from fatpack.binary.elf.device_elf import DeviceElfSections
-from fatpack.binary.elf.quick_header import NOBITS
+from fatpack.binary.elf.layout import NOBITS
 from fatpack.errors import FatpackError
 from fatpack.io.source import BytesSource
 

@@ -19,7 +19,8 @@ import struct
 from fatpack import magic_numbers
 from fatpack.binary.coff.layout import BIG_HEADER, BIG_SYMBOL, FORMAT, HEADER, SECTION, SYMBOL
 from fatpack.binary.coff.tables import symbol_name_offset, symbol_rows
-from fatpack.binary.elf.quick_header import SYMTAB, read_quick_header
+from fatpack.binary.elf.layout import SYMTAB
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, Truncated, Unsupported
 from fatpack.limits import limit_name_size

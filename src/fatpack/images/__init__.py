@@ -142,7 +142,8 @@ def is_device_elf(view: View) -> bool:
 
 
 def _identify_elf(view: View, head: bytes) -> ImageInfo:
-    from fatpack.binary.elf.quick_header import AMDGPU, CUDA, read_quick_header
+    from fatpack.binary.elf.layout import AMDGPU, CUDA
+    from fatpack.binary.elf.quick_header import read_quick_header
 
     elf = read_quick_header(view, head)
     if elf is None:

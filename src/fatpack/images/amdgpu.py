@@ -17,7 +17,8 @@ Code object v2 has the processor in a note, which is not read: ROCm 3 was the la
 
 from __future__ import annotations
 
-from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB, QuickHeader, decode_name, decode_names
+from fatpack.binary.elf.layout import DYNSYM, SYMTAB
+from fatpack.binary.elf.quick_header import QuickHeader, decode_name, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.identification import ImageInfo
 

@@ -9,7 +9,8 @@ The rest of a section of code are functions that kernels may call, and padding: 
 from __future__ import annotations
 
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
-from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB, decode_name
+from fatpack.binary.elf.layout import DYNSYM, SYMTAB
+from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images import amdgpu, amdgpu_metadata
 from fatpack.images.kernel import (

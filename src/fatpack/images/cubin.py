@@ -19,7 +19,8 @@ without that note states sm_100.
 
 from __future__ import annotations
 
-from fatpack.binary.elf.quick_header import NOTE, SYMTAB, QuickHeader, decode_names
+from fatpack.binary.elf.layout import NOTE_SECTION, SYMTAB
+from fatpack.binary.elf.quick_header import QuickHeader, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.identification import ImageInfo
 
@@ -71,7 +72,7 @@ def identify_elf(elf: QuickHeader) -> ImageInfo:
     """Identify a cubin."""
     is_old = elf.osabi == _OLD_OSABI
     front = b"" if is_old else elf.view.head(0, _FRONT)
-    size, sections = elf.extent(() if is_old else (_COMPAT, NOTE))
+    size, sections = elf.extent(() if is_old else (_COMPAT, NOTE_SECTION))
     if is_old:
         number = elf.flags & 0xFF
         # QUIRK(ptxas 8): the bit is set for sm_60 and sm_61, with another meaning.
@@ -120,7 +121,7 @@ def _is_accelerated(view: View, front: bytes, sections: list[tuple[int, int, int
 def _is_family(view: View, front: bytes, sections: list[tuple[int, int, int]], number: int) -> bool:
     """Return whether a tool's options request the family of an SM: ``-arch sm_100f``."""
     name = b"sm_%df" % number
-    notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size > _INFO_SIZE]
+    notes = [(offset, size) for kind, offset, size in sections if kind == NOTE_SECTION and size > _INFO_SIZE]
     for offset, size in notes[:_NOTES]:
         note = _peek(view, front, offset, min(size, TOOL_SIZE))
         options = note.rstrip(b"\0").rpartition(b"\0")[2].replace(b"=", b" ").split()
@@ -131,7 +132,7 @@ def _is_family(view: View, front: bytes, sections: list[tuple[int, int, int]], n
 
 def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> int:
     """Return ten times the toolkit's version from the notes; 0 if they do not state it."""
-    notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size == _INFO_SIZE]
+    notes = [(offset, size) for kind, offset, size in sections if kind == NOTE_SECTION and size == _INFO_SIZE]
     for offset, size in notes[:_NOTES]:
         note = _peek(view, front, offset, size)
         if note.startswith(_INFO_START) and len(note) == _INFO_SIZE:

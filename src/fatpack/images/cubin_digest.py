@@ -14,7 +14,8 @@ from __future__ import annotations
 from struct import Struct
 
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
-from fatpack.binary.elf.quick_header import SYMTAB, decode_name
+from fatpack.binary.elf.layout import SYMTAB
+from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.cubin import ENTRY, FUNC
 from fatpack.images.cubin_kernels import INFO, read_attributes

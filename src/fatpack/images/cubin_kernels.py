@@ -24,7 +24,8 @@ from __future__ import annotations
 from struct import Struct
 
 from fatpack.binary.elf.device_elf import DeviceElfSections
-from fatpack.binary.elf.quick_header import SYMTAB, decode_name, decode_names
+from fatpack.binary.elf.layout import SYMTAB
+from fatpack.binary.elf.quick_header import decode_name, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue
 from fatpack.images.cubin import ENTRY, FUNC

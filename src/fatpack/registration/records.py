@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from fatpack import binary, formats, images, magic_numbers
 from fatpack.binary import IMAGE, CodeSection
-from fatpack.binary.elf.quick_header import SYMTAB
+from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.binary.pointers import HOSTS, INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN, open_pointers
 from fatpack.errors import FormatError, LimitExceeded

@@ -109,7 +109,8 @@ def _image_at(view: View) -> tuple[ImageInfo | None, int]:
 
 
 def _elf_at(view: View, head: bytes) -> tuple[ImageInfo | None, int]:
-    from fatpack.binary.elf.quick_header import AMDGPU, CUDA, FILE_TYPE_WORDS, read_quick_header
+    from fatpack.binary.elf.layout import AMDGPU, CUDA
+    from fatpack.binary.elf.quick_header import FILE_TYPE_WORDS, read_quick_header
 
     elf = read_quick_header(view, head)
     if elf is None or elf.machine not in (CUDA, AMDGPU):

@@ -459,7 +459,7 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
 
 
 def _variables(image: FoundImage) -> set[str]:
-    from fatpack.binary.elf.quick_header import DYNSYM, SYMTAB
+    from fatpack.binary.elf.layout import DYNSYM, SYMTAB
     from fatpack.binary.elf.symbols import ElfSymbolTable
 
     try:

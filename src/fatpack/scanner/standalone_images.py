@@ -193,7 +193,8 @@ def _walk(
 
 def _recognise(view: View) -> ImageInfo | None:
     """Identify a member that is an image; most members are objects of the host, and only their header is read."""
-    from fatpack.binary.elf.quick_header import AMDGPU, CUDA, read_quick_header
+    from fatpack.binary.elf.layout import AMDGPU, CUDA
+    from fatpack.binary.elf.quick_header import read_quick_header
 
     head = view.head(0, 64)
     elf = read_quick_header(view, head)

@@ -9,7 +9,7 @@ from tests.builders.device_elf import device_elf
 
 from fatpack.binary.elf import table
 from fatpack.binary.elf.device_elf import DeviceElfSections
-from fatpack.binary.elf.quick_header import SYMTAB
+from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.io.open import open_source

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.binary.elf import table
-from fatpack.binary.elf.layout import ESCAPED, REL, RELA
-from fatpack.binary.elf.quick_header import NOBITS, NOTE, decode_name, read_quick_header
+from fatpack.binary.elf.layout import ESCAPED, NOBITS, NOTE_SECTION, REL, RELA
+from fatpack.binary.elf.quick_header import decode_name, read_quick_header
 from fatpack.binary.elf.relocations import RelocationBlock, RelocationShape
 from fatpack.record import Record
 
@@ -156,7 +156,7 @@ class DeviceElfSections:
     def notes(self) -> Iterator[tuple[bytes, int, View]]:
         """Yield (owner without its NUL, type, descriptor) of all notes. Raises FormatError if one is truncated."""
         for index, row in enumerate(self.headers):
-            if row[1] == NOTE:
+            if row[1] == NOTE_SECTION:
                 yield from self._notes(self.row(index))
 
     def _notes(self, section: DeviceElfSection) -> Iterator[tuple[bytes, int, View]]:

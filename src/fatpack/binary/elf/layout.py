@@ -30,6 +30,9 @@ ORDERS: dict[int, ByteOrder] = {1: "little", 2: "big"}
 RELOCATABLE, EXECUTABLE, SHARED, CORE = 1, 2, 3, 4
 FILE_TYPES = {RELOCATABLE: "relocatable", EXECUTABLE: "executable", SHARED: "shared object", CORE: "core"}
 
+#: Machines of device ELF files
+CUDA, AMDGPU = 190, 224
+
 MACHINE_386, MACHINE_MIPS, MACHINE_ARM, MACHINE_AARCH64, MACHINE_RISCV = 3, 8, 40, 183, 243
 MACHINES = {
     2: "sparc",
@@ -42,14 +45,14 @@ MACHINES = {
     43: "sparc64",
     62: "x86-64",
     MACHINE_AARCH64: "aarch64",
-    190: "cuda",
-    224: "amdgpu",
+    CUDA: "cuda",
+    AMDGPU: "amdgpu",
     MACHINE_RISCV: "riscv",
     258: "loongarch",
 }
 
 #: Section types. LLVM 15 and newer mark device code with OFFLOADING, for any name of the section.
-NULL, PROGBITS, SYMTAB, STRTAB, RELA, NOBITS, REL, DYNSYM = 0, 1, 2, 3, 4, 8, 9, 11
+NULL, PROGBITS, SYMTAB, STRTAB, RELA, NOTE_SECTION, NOBITS, REL, DYNSYM = 0, 1, 2, 3, 4, 7, 8, 9, 11
 GROUP, SYMTAB_SHNDX, RELR, CREL = 17, 18, 19, 0x40000014
 ANDROID_REL, ANDROID_RELA, OFFLOADING = 0x60000001, 0x60000002, 0x6FFF4C0B
 SECTION_TYPES = {
@@ -60,7 +63,7 @@ SECTION_TYPES = {
     RELA: "rela",
     5: "hash",
     6: "dynamic",
-    7: "note",
+    NOTE_SECTION: "note",
     NOBITS: "nobits",
     REL: "rel",
     DYNSYM: "dynsym",

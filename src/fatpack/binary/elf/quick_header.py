@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from fatpack import magic_numbers
 from fatpack.binary.elf import table
-from fatpack.binary.elf.layout import CLASSES, ORDERS, elf_layouts
+from fatpack.binary.elf.layout import CLASSES, CUDA, EXECUTABLE, NOBITS, NULL, ORDERS, SHARED, elf_layouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,21 +27,12 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.layout import ElfLayouts
     from fatpack.io.source import View
 
-#: e_machine of device ELF files
-CUDA, AMDGPU = 190, 224
-
-#: e_type of programs with fixed addresses, and of libraries and position-independent programs
-EXECUTABLE, SHARED = 2, 3
-
 #: e_type → text
 FILE_TYPE_WORDS = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 
-#: sh_type
-SYMTAB, NOTE, NOBITS, DYNSYM = 2, 7, 8, 11
-
 #: sh_type of sections without bytes; relocatable cubins (``ptxas -c``) have types of their own for global, local,
 #: shared and reserved shared memory
-_WITHOUT_BYTES = {0, NOBITS}
+_WITHOUT_BYTES = {NULL, NOBITS}
 _WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
 
 

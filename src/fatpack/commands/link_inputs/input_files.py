@@ -16,6 +16,7 @@ import stat
 
 from fatpack import binary, images, limits
 from fatpack.binary.elf import quick_header
+from fatpack.binary.elf.layout import SHARED
 from fatpack.commands.link_inputs.link_line import find_link_file
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
@@ -165,7 +166,7 @@ class _InputReader:
             return "other", "it is neither an object nor an archive"
         if host in _UNREAD:
             return "shared" if host == "pe" else "other", _UNREAD[host]
-        if quick_header.read_file_type(view) == quick_header.SHARED:
+        if quick_header.read_file_type(view) == SHARED:
             return "shared", "a shared library or a program: its device code is linked and registered already"
         kind = _KINDS.get(host, host)
         self._is_lazy = kind == "archive" and not self._is_whole

@@ -5,7 +5,8 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from fatpack import magic_numbers
-from fatpack.binary.elf.quick_header import CUDA, read_quick_header
+from fatpack.binary.elf.layout import CUDA
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.entry import entry_image, is_refused, write_entry_strings
 from fatpack.formats.cuda_fatbin.layout import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.binary.elf.quick_header import SYMTAB
+from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.concurrency.system import find_programs
 from fatpack.errors import FormatError, Unsupported

@@ -11,7 +11,8 @@ kind, and members of archives that are cubins or fat binaries themselves.
 from __future__ import annotations
 
 from fatpack import binary, codecs, magic_numbers
-from fatpack.binary.elf.quick_header import CUDA, read_quick_header
+from fatpack.binary.elf.layout import CUDA
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.binary.elf.quick_header import read_quick_header as elf_header
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.formats.cuda_fatbin.entry import is_refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.binary.elf.device_elf import DeviceElfSections
-from fatpack.binary.elf.quick_header import SYMTAB
+from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue, FormatError, Unsupported, UsageError
 from fatpack.images.cubin_kernels import UNKNOWN_STACK, function_resources

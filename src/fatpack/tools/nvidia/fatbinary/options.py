@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.elf.quick_header import CUDA, read_quick_header
+from fatpack.binary.elf.layout import CUDA
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.new_entry import ptx_version
 from fatpack.io.open import open_source
