@@ -338,7 +338,8 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3048": ("warning", "Two kernels are registered with one address: the linker folded their stubs."),
     "FP3049": (
         "warning",
-        "A program has offload entries and no code to register them: it was linked without clang-linker-wrapper.",
+        "A program has offload entries and no code to register them: it was linked without clang-linker-wrapper, or "
+        "without the archive that has it. A linked program does not name its archives.",
     ),
     "FP3050": ("warning", "Regions of OpenMP are launched, but none has an offload entry."),
     "FP3051": ("warning", "A program refers to a HIP bundle that no file of the link had."),

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import re
 import struct
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tests import reference
 from tests.builders import registration
+from tests.builders.verdicts import verdicts
+
+import fatpack
 
 LINUX, ARM = "x86_64-linux-gnu", "aarch64-linux-gnu"
 MSVC, MINGW = "x86_64-pc-windows-msvc", "x86_64-w64-windows-gnu"
@@ -630,8 +635,6 @@ def _openmp_wrapper(folder: Path, container: Path, target: str) -> str:
 
 def _openmp_image(folder: Path, kernels: Sequence[str]) -> Path:
     """Return an offload binary with a code object that has some kernels."""
-    import fatpack
-
     source = "".join(f'extern "C" __attribute__((global)) void {name}(int *p) {{ *p = 1; }}\n' for name in kernels)
     (folder / "k.hip").write_text(source)
     device = ["--offload-device-only", "--no-gpu-bundle-output", "-O1", "-c", "k.hip", "-o", "k.co"]
@@ -658,3 +661,60 @@ TOOLCHAINS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "`fatpack wrap`": fatpack_wrap,
     "OpenMP": openmp,
 }
+
+
+FOUND, NOT_JUDGED, MISSED = "found", "not judged", "missed"
+
+
+def outcome(case: Case) -> str:
+    """Return what the three commands say of a file: they must agree. Of a whole file the right word counts as found."""
+    found = verdicts(case.path)
+    (said, *others) = found.values()
+    assert others == [said, said], (case, found)
+    word = said[0]
+    if word == "not judged":
+        return NOT_JUDGED
+    if case.kind == WHOLE:
+        assert word == "agrees", (case, said)
+        return FOUND
+    return FOUND if word == "findings" else MISSED
+
+
+def counted(cases: Iterator[Case]) -> dict[str, Counter[str]]:
+    """Return the number of files of each outcome by what is broken."""
+    counts: dict[str, Counter[str]] = {}
+    for case in cases:
+        counts.setdefault(case.kind, Counter())[outcome(case)] += 1
+    return counts
+
+
+def cell(count: Counter[str] | None) -> str:
+    """Return how a table says some counts: those that were found, (not judged), and missed after a minus sign."""
+    if not count:
+        return ""
+    more = [f"({count[NOT_JUDGED]})"] if count[NOT_JUDGED] else []
+    more += [f"-{count[MISSED]}"] if count[MISSED] else []
+    return " ".join([str(count[FOUND]), *more])
+
+
+def table(counts: dict[str, dict[str, Counter[str]]]) -> list[str]:
+    """Return the lines of the table of docs/testing.md."""
+    kinds = list(dict.fromkeys(kind for found in counts.values() for kind in found))
+    total = {name: sum(found.values(), Counter()) for name, found in counts.items()}
+    rows = [["broken", *counts], ["---", *("---:" for _ in counts)]]
+    rows += [[kind, *(cell(found.get(kind)) for found in counts.values())] for kind in kinds]
+    rows.append(["all", *(cell(each) for each in total.values())])
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def main() -> None:
+    """Build all, and print the table."""
+    counts = {}
+    for name, made in TOOLCHAINS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            counts[name] = counted(made(Path(folder)))
+    print("\n".join(table(counts)))
+
+
+if __name__ == "__main__":
+    main()

@@ -46,7 +46,7 @@ _OF_FUNCTIONS = "_ZZ"
 
 #: LIMIT: bytes of images that are decompressed and read for the names of their kernels. If there are more, the names
 #: that a program registers are not compared.
-IMAGES = 64 << 20
+IMAGES = 512 << 20
 
 
 class RegisteringFile(Record):

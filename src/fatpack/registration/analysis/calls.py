@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
 #: launch. A large library has a few hundred launches that need this, and tens of thousands that do not.
-FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 17
+FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 20
 
 #: LIMIT: calls that are read; the parts of the code after them count as functions that were not followed. The largest
 #: library known to us has 134,000.

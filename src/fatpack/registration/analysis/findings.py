@@ -105,7 +105,8 @@ def _of_model(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
     registers = is_called(evidence, register)
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel and each.is_read]
     links = evidence.links if model == "cuda" else ()
-    if not (wrappers or registers or entries or links or kernels):
+    loops = [each for each in evidence.registered if each.model == model and not each.is_read]
+    if not (wrappers or registers or entries or links or kernels or loops):
         if (pop and evidence.is_linked) or stubs or launches:
             sure = CERTAIN if evidence.is_linked else LIKELY
             what = f"{pluralize(len(stubs), 'kernel')} ({name_list(stubs.values())})" if stubs else "kernels"
@@ -117,7 +118,6 @@ def _of_model(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
             at = next(iter(stubs), launches[0].at if launches else 0)
             yield make_finding(evidence, "FP3041", at, text, sure, hint)
         return
-    loops = [each for each in evidence.registered if each.model == model and not each.is_read]
     is_known = evidence.reached is not None and bool(pop or stubs or launches or loops)
     # The device link of nvcc registers its records itself; an object has only the names of its units.
     is_of_link = bool(links) and not evidence.is_linked
