@@ -17,7 +17,7 @@ _UNITS: dict[str, int] = {
 #: LIMIT: digits of a size; the size of any file has fewer.
 _DIGITS = 18
 
-#: What to type instead of an invalid size.
+#: Advice for an invalid size.
 EXAMPLES = "write 850MB (millions of bytes), 800MiB or 800M (times 2^20), or 1048576"
 
 

@@ -177,7 +177,7 @@ def test_an_archive_that_ends_with_the_data_of_its_last_file_is_whole(pack: buil
 
 @compressed
 def test_what_stands_behind_the_end_is_told(pack: build.Compressor) -> None:
-    for more, words in ((b"more", "bytes behind"), (ONE, "another archive")):
+    for more, words in ((b"more", "bytes after"), (ONE, "another archive")):
         *_, finding = build.listed("tar", pack(ONE + more))
         assert isinstance(finding, Finding)
         assert finding.code == "FP1706"
@@ -245,7 +245,7 @@ def test_words_about_damage_do_not_repeat_what_is_stored() -> None:
     data = header.tobuf(tarfile.PAX_FORMAT) + b"2\n" + b"x" * (2 * BLOCK - 2)
     (last,) = build.listed("tar", data)
     assert isinstance(last, Finding)
-    assert "no number" in last.message
+    assert "not a number" in last.message
     assert "xxx" not in last.message
 
 

@@ -151,7 +151,7 @@ def test_what_lies_between_files_is_kept() -> None:
 
 
 def test_bytes_behind_the_end_are_refused() -> None:
-    with pytest.raises(HostError, match="4 bytes are behind the end"):
+    with pytest.raises(HostError, match="4 bytes follow the end"):
         exchange_entries(build.view_of(build.zipped(FILES) + b"more"), {})
 
 

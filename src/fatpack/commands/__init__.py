@@ -40,7 +40,7 @@ COMMANDS = {
 #: The commands of ``fatpack --help``; ``fatpack help commands`` lists all.
 MAIN = ("inspect", "check", "explain", "slim", "extract", "report", "diff", "pack")
 
-#: How ``fatpack help commands`` groups the commands.
+#: Groups of commands in ``fatpack help commands``.
 GROUPS = {
     "Look": ("inspect", "explain", "report", "diff", "targets"),
     "Check": ("check", "check-stages", "check-kpack", "doctor"),

@@ -270,7 +270,7 @@ class StreamMemberOpener:
         if self._is_left or self._forward.at > self._start:
             raise UsageError(
                 f"{self._name} was passed in a package that is read forwards only",
-                hint="open each file before the next is asked for",
+                hint="open each file before requesting the next",
             )
         package = self._view.source
         source = LazyInflatedMember(

@@ -270,7 +270,7 @@ class InflatedStream:
             return ()
         size = len(self._data) - self._rest
         text = f"{size} bytes behind the {self._method} data belong to nothing"
-        hint = "they are not read; if they belong to the file, it was damaged or put together wrongly"
+        hint = "they are not read; if they belong to the file, it was damaged or assembled wrongly"
         return (finding("FP1706", self._data.span(self._rest, size), text, hint, field=self._field),)
 
     def read_findings(self) -> tuple[Finding, ...]:
@@ -361,7 +361,7 @@ def _words(error: Exception) -> str:
     For the same error zlib has "incorrect data check" and ISA-L "Error -6 Incorrect checksum found".
     """
     if any(words in str(error) for words in ("incorrect data check", "Incorrect checksum")):
-        return "the checksum behind it is another"
+        return "the checksum after it differs"
     return str(error).rpartition(": ")[2].rstrip(".") or type(error).__name__
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.registration.analysis.counts import RegistrationCounts
 
-#: How much of a file is searched: the sections for device code, sections of unknown names, and the data of programs
+#: Extent of the search in a file: the sections for device code, sections of unknown names, and the data of programs
 #: and libraries …
 SEARCH_SECTIONS = 0
 #: … and, if nothing was found there, the data of objects, and all of a host without a table of its data

@@ -8,5 +8,5 @@ SCHEMA = "fatpack.rows/1"
 #: File formats for rows.
 FORMATS = ("jsonl", "csv", "parquet")
 
-#: What there is a row for.
+#: Subjects of rows.
 SUBJECTS = ("images", "kernels")

@@ -96,8 +96,7 @@ def container(*modules: str, marker: str = "cir.offload.container") -> str:
         (
             container(module(), DEVICE.replace("--sm_80", "-sm_80")),
             "FP1511",
-            "line 4, column 3: the processor of 'cuda-nvptx64-nvidia-cuda-sm_80' "
-            "stands in the place of the environment",
+            "line 4, column 3: the processor of 'cuda-nvptx64-nvidia-cuda-sm_80' is in place of the environment",
         ),
         (
             container(module(), DEVICE.replace(f', cir.offload.bundle_id = "{SM_80}"', "")),

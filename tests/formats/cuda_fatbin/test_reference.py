@@ -173,7 +173,7 @@ def test_texts_without_a_version_are_refused_as_fatbinary_does(text: str, tmp_pa
     (tmp_path / "in").write_text(text)
     option = f"--image3=kind=ptx,sm=80,file={tmp_path / 'in'}"
     assert reference.run("fatbinary", f"--create={tmp_path / 'out'}", option, check=False).returncode
-    with pytest.raises(UsageError, match="says no version"):
+    with pytest.raises(UsageError, match="states no version"):
         written([ptx("80", text.encode())])
 
 

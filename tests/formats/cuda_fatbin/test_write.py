@@ -179,7 +179,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "another variant": (lambda: written([new(ptx(), "ptx", "sm_90b")]), "architecture 'sm_90b'"),
     "triple": (lambda: written([make_image(ptx(), form="ptx", target=target(triple="amdgcn-amd-amdhsa"))]), "amdgcn"),
     "offload": (lambda: written([make_image(ptx(), form="ptx", target=target(offload="hip"))]), "offload model 'hip'"),
-    "PTX without version": (lambda: written([new(b".target sm_80", "ptx")]), "says no version"),
+    "PTX without version": (lambda: written([new(b".target sm_80", "ptx")]), "states no version"),
     "PTX with NUL": (lambda: written([new(ptx("\0;"), "ptx")]), "NUL byte"),
     "LTO-IR": (lambda: written([new(b"x" * 20, "ltoir")]), "no LTO-IR"),
     "Tile IR": (lambda: written([new(b"\x7fTileIR\0", "tileir")]), "no Tile IR"),

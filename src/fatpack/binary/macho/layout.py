@@ -131,7 +131,7 @@ def _shape(bits: int, order: ByteOrder) -> MachOLayouts:
         *wide,
     )
     command = (
-        Field("kind", "u32", "cmd: what the load command says", command_name),
+        Field("kind", "u32", "cmd: kind of the load command", command_name),
         Field("size", "u32", "cmdsize: bytes of the command, this header included"),
     )
     segment = (

@@ -258,7 +258,7 @@ DOC = FormatInfo(
     limitations=(
         "Universal files are never edited: lipo -thin takes a slice out, and lipo -create puts slices together.",
         "A slice that the count leaves out (an arm64 one that lipo was told to hide) is not listed.",
-        "A file of more than 44 slices with offsets of 32 bits is taken for a class of Java.",
+        "A file of more than 44 slices with offsets of 32 bits counts as a class of Java.",
     ),
 )
 

@@ -145,7 +145,7 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[RuleBreach]:
         if wrong:
             yield RuleBreach("FP1505", module.start, f"invalid module bundle ID '{shown}': {wrong}")
         elif module.parts is not None and module.parts.is_misplaced:
-            text = f"the processor of '{shown}' stands in the place of the environment"
+            text = f"the processor of '{shown}' is in place of the environment"
             yield RuleBreach("FP1511", module.start, text, "cir-offload-merge sees none; write two dashes before it")
 
 

@@ -186,7 +186,7 @@ def fat_object_container(
         images.append(Image(target, form, part.data, size, size, part.data.span(), attrs={"id": part.id}, record=entry))
         if seen.setdefault(part.id, part.section) != part.section:
             text = f"sections {seen[part.id]} and {part.section} both hold an image for {part.id!r}"
-            faults.add_warning("FP1307", part.data.span(), text, "clang-offload-bundler hands out the first")
+            faults.add_warning("FP1307", part.data.span(), text, "clang-offload-bundler extracts the first")
     attrs = {"flavour": "object"}
     record = FatObject(whole, tuple(images), attrs, symbols or TargetSymbols())
     return Container(BUNDLE_FORMAT, 0, tuple(images), whole.span(), attrs, (), tuple(faults.findings), record)

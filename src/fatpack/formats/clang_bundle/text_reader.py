@@ -140,7 +140,7 @@ def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: 
         return
     gap = stored.slice(start, end - start)
     unknown.append(gap.span())
-    where = "before the first entry" if start == 0 else "behind an entry"
+    where = "before the first entry" if start == 0 else "after an entry"
     if faults is not None:
         faults.add_warning("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
 
@@ -229,8 +229,6 @@ def _check_end(
             "FP1312", span, f"the END line of {name} names {end.id.decode('utf-8', 'backslashreplace')[:80]}"
         )
     elif has_other_end:
-        faults.add_warning(
-            "FP1312", span, f"END lines of others stand in the text of {name}; LLVM ends it at the first"
-        )
+        faults.add_warning("FP1312", span, f"END lines of others are in the text of {name}; LLVM ends it at the first")
     if is_repeated:
-        faults.add_warning("FP1307", span, f"{name} occurs again", "LLVM hands out the first only")
+        faults.add_warning("FP1307", span, f"{name} occurs again", "LLVM extracts only the first")

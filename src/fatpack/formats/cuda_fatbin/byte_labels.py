@@ -86,7 +86,7 @@ def _area_labels(entry: CudaEntry, stored: View, name: str) -> Iterator[Label]:
         if area.options:
             yield Label(stored.span(at, size), f"{name}.options", _shown(area.options), "without their NUL")
         if area.compat:
-            doc = "the section .nv.compat of the cubin, behind a NUL"
+            doc = "the section .nv.compat of the cubin, after a NUL"
             yield Label(stored.span(at + 1, size), f"{name}.compat", f"{size} bytes", doc, "data")
 
 

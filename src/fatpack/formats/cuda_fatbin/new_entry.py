@@ -111,7 +111,7 @@ def ptx_version(text: bytes) -> tuple[int, int]:
     major = words[: len(words) - len(words.lstrip(_DIGITS))]
     minor = words[len(major) + 1 : len(major) + 2]
     if not major or words[len(major) : len(major) + 1] != b"." or not minor.isdigit() or int(major) > 0xFFFF:
-        raise UsageError("this PTX says no version", hint="it needs a line such as .version 9.0")
+        raise UsageError("this PTX states no version", hint="it needs a line such as .version 9.0")
     return int(major), int(minor)
 
 

@@ -97,7 +97,7 @@ def parse_manifest(view: View) -> KpackManifest:
             reader.skip()
     if reader.at < len(view):
         rest = len(view) - reader.at
-        faults.add_warning("FP1606", view.span(reader.at, rest), f"{rest} bytes behind the map belong to nothing")
+        faults.add_warning("FP1606", view.span(reader.at, rest), f"{rest} bytes after the map belong to nothing")
     span = view.span(0, reader.at)
     return KpackManifest(
         texts[b"component_name"], texts[b"prefix"], version, tuple(files.values()), span, tuple(faults.findings)
@@ -127,7 +127,7 @@ def _read_files(
         else:
             item = item.replace(span=span)
             if item.arch in files:
-                faults.add_warning("FP1606", span, f"{item.arch} stands twice; the first counts")
+                faults.add_warning("FP1606", span, f"{item.arch} occurs twice; the first counts")
             files.setdefault(item.arch, item)
         reader.at = end
 

@@ -137,7 +137,7 @@ def parse(view: View, at: int = 0) -> Container:
         faults.add_warning("FP1603", _place(toc, b"format_version"), f"format_version is {stated}, the header says 1")
     for key in toc.repeated:
         faults.add_warning(
-            "FP1603", toc.view.span(0, toc.size), f"the key {key!r} stands twice in the table of contents"
+            "FP1603", toc.view.span(0, toc.size), f"the key {key!r} occurs twice in the table of contents"
         )
     scheme = toc.scheme()
     compression = SCHEMES[scheme]

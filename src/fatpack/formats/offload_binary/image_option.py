@@ -143,7 +143,7 @@ def _stored(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise UsageError(f"{text!r} is no text that a file can hold", hint="give it in UTF-8") from None
+        raise UsageError(f"{text!r} cannot be stored as text", hint="give it in UTF-8") from None
 
 
 def image_from(option: ImageOption, name: str, data: View) -> Image:

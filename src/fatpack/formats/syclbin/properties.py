@@ -108,7 +108,7 @@ def _value(line: bytes) -> tuple[int | bytes | None, str]:
 
 def _number(value: bytes) -> tuple[int | None, str]:
     if not value.isdigit() or len(value) > _DIGITS or int(value) > _MOST:
-        return None, f"{_shown(value)} is no number of 32 bits"
+        return None, f"{_shown(value)} is not a 32-bit number"
     return int(value), ""
 
 

@@ -245,7 +245,7 @@ def _entry(role: str, strings: Mapping[str, str], pieces: Sequence[Piece]) -> Im
     try:
         stored = tuple((_encoded(key), _encoded(value)) for key, value in pairs.items())
     except UnicodeEncodeError as error:
-        raise UsageError(f"{error.object!r} is no text that a file can hold", hint="give it in UTF-8") from None
+        raise UsageError(f"{error.object!r} cannot be stored as text", hint="give it in UTF-8") from None
     view = PiecesSource(pieces).view()
     record = OffloadBinaryEntry(IMAGE_KINDS[0], OFFLOAD_KIND, 0, stored)
     return Image(Target(), "syclbin", view, len(view), len(view), view.span(), record=record)

@@ -61,7 +61,7 @@ def _parts(view: View, signature: RpmHeader, header: RpmHeader, start: int) -> I
         ("header", whole, "sha256", signature.text(_SHA256_OF_HEADER), "the signature header"),
         ("header", whole, "sha1", signature.text(_SHA1_OF_HEADER), "the signature header"),
         ("payload", payload, _NAMES.get(number, ""), next(iter(header.texts(_OF_PAYLOAD)), ""), _RPM_HEADER),
-        ("all behind the signature", behind, "md5", signature.binary(_MD5_OF_BOTH).hex(), "the signature header"),
+        ("everything after the signature", behind, "md5", signature.binary(_MD5_OF_BOTH).hex(), "the signature header"),
     )
     count = 0
     for what, part, algorithm, stated, who in claims:

@@ -320,7 +320,7 @@ def _end(archive: _PlainArchive | _StreamedArchive, headers: TarHeaders, count: 
         yield finding("FP1712", archive.span(at), _NO_END)
     start, end, first = archive.rest(at)
     if start < end:
-        text = f"{end - start} bytes behind the end of the archive are not read"
+        text = f"{end - start} bytes after the end of the archive are not read"
         if is_header(first):
             text += ": another archive"
         yield finding("FP1706", archive.span(start), text)

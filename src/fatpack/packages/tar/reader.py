@@ -230,7 +230,7 @@ class TarHeaders:
         if isinstance(error, RecursionError):
             words = "extended headers follow each other"
         elif not isinstance(error, tarfile.TarError):
-            words = "a field of it is no number, or no text"  # Python's message shows the whole field
+            words = "a field is not a number, or not text"  # Python's message shows the whole field
         return BadValue(
             f"the header is damaged ({words})",
             format=FORMAT,

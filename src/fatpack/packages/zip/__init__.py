@@ -110,7 +110,7 @@ def members(view: View) -> Iterator[PackageMember | Finding]:
         directory = ZipDirectory(view)
         if directory.end < len(view):
             size = len(view) - directory.end
-            yield finding("FP1706", view.span(directory.end, size), f"{size} bytes behind the end of the archive")
+            yield finding("FP1706", view.span(directory.end, size), f"{size} bytes after the end of the archive")
         yield from _listed(view, directory)
     except FormatError as error:
         at = 0 if error.offset is None else min(max(error.offset - view.start, 0), len(view))

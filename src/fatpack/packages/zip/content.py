@@ -169,7 +169,7 @@ def find_data(view: View, entry: ZipEntry) -> int:
                 entry,
                 at + LOCAL.field_offset("magic" if field == "name" else field),
                 field,
-                "its local header says something else than the directory",
+                "its local header contradicts the directory",
                 expected,
                 found,
             )

@@ -224,7 +224,7 @@ class ZipDirectory:
             field=f"end of central directory: {field}",
             expected=expected,
             found=found,
-            hint="the file looks cut short or put together wrongly: get it again",
+            hint="the file looks truncated or assembled wrongly: get it again",
             chain=self._view.chain,
         )
 
@@ -394,7 +394,7 @@ def _wide(view: View, end_at: int) -> int | None:
         offset=view.offset(at),
         field="Zip64 end of central directory locator: offset",
         expected=magic_numbers.ZIP64_END.hex(" "),
-        found=view.head(stated, 4).hex(" ") if stated < len(view) else "nothing: it is behind the end",
+        found=view.head(stated, 4).hex(" ") if stated < len(view) else "nothing: it is after the end",
         hint="the file looks damaged: get it again",
         chain=view.chain,
     )

@@ -249,7 +249,7 @@ def _refuse(view: View, directory: ZipDirectory) -> None:
     if directory.end < len(view):
         size = len(view) - directory.end
         raise HostError(
-            f"{size} bytes are behind the end of the archive: nobody knows what they are, or what they refer to",
+            f"{size} bytes follow the end of the archive: they may contain offsets, which would become wrong",
             hint="cut them off first, if they are nothing",
             chain=view.chain,
         )

@@ -340,7 +340,7 @@ def test_physical_addresses_go_round_where_words_end(bits: int, order: str) -> N
 def test_segments_out_of_order_are_not_split() -> None:
     file = LinkedElf()
     file.segments[1], file.segments[2] = file.segments[2], file.segments[1]
-    assert "stands before another one of a lower address" in why(file)
+    assert "precedes another one of a lower address" in why(file)
 
 
 def test_another_segment_over_device_code_keeps_it_whole() -> None:

@@ -98,7 +98,7 @@ class _Comparison:
             if name not in _MAY_CHANGE and getattr(old, name) != getattr(new, name):
                 raise self.fail(f"{name} in the header is {getattr(new, name)}, was {getattr(old, name)}")
         if self.old.names_index != self.new.names_index or self.old.program_count != self.new.program_count:
-            raise self.fail("section 0 says something else")
+            raise self.fail("the counts in section 0 changed")
         start, end = self.old.program_table()
         if not _same(self.old.view.slice(start, end - start), self.new.view.slice(start, end - start)):
             raise self.fail("the program headers changed")

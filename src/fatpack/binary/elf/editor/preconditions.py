@@ -128,6 +128,6 @@ def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[D
         if referred is not None:
             raise HostError(
                 f"{elf.title(elf.section(index))} refers to {elf.title(elf.section(referred))}",
-                hint="a section that others need cannot be taken out; replace its contents instead",
+                hint="a section that others need cannot be removed; replace its contents instead",
                 chain=elf.view.chain,
             )

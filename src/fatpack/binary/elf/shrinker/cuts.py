@@ -77,7 +77,7 @@ def cut_alignment(elf: LinkedElfFile) -> int:
         if load.address < address:
             raise CannotShrinkElf(f"{where} overlaps another one in memory")
         if last is not None and load.index < last.index:
-            raise CannotShrinkElf(f"{where} stands before another one of a lower address in the program headers")
+            raise CannotShrinkElf(f"{where} precedes another one of a lower address in the program headers")
         if load.memory_size < load.file_size:
             raise CannotShrinkElf(f"{where} has more bytes than memory")
         address, last, align = load.address + load.memory_size, load, max(align, load.align)

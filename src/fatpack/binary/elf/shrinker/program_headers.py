@@ -235,7 +235,7 @@ class ProgramHeaderSpace:
         address, unit = sections[0].address, 16
         for section in sections:
             if section.address - address != section.offset - start:
-                raise CannotShrinkElf(f"{elf.title(section)} has another address than what stands before it")
+                raise CannotShrinkElf(f"{elf.title(section)} has another address than the part before it")
             unit = max(unit, section.align)
         for each in self._leading:
             if start <= each.offset < end:

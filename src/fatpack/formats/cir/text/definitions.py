@@ -85,11 +85,11 @@ def definition_at(text: Lexer, at: int) -> AliasDefinition:
     """Return the definition that starts at ``at``, by the grammar."""
     found = text.match(SIGIL_ID, at)
     if not found:
-        raise syntax_error(text.view, at, "wrong alias definition", expected="a name behind '#' or '!'")
+        raise syntax_error(text.view, at, "wrong alias definition", expected="a name after '#' or '!'")
     name, end = found[0], text.end(found)
     following = text.space_end(end)
     if text.peek(following) != b"=":
-        raise syntax_error(text.view, following, "wrong alias definition", expected="'=' behind the name of an alias")
+        raise syntax_error(text.view, following, "wrong alias definition", expected="'=' after the name of an alias")
     if b"." in name:
         raise syntax_error(
             text.view, at, f"alias {name.decode()} has a dot in its name", hint="dots mark names of dialects"
@@ -126,7 +126,7 @@ def _part_end(text: Lexer, at: int) -> tuple[int, bytes]:
 def _sigil_end(text: Lexer, at: int) -> int:
     found = text.match(SIGIL_ID, at)
     if not found:
-        raise syntax_error(text.view, at, "wrong value", expected="a name behind '#' or '!'")
+        raise syntax_error(text.view, at, "wrong value", expected="a name after '#' or '!'")
     end = text.end(found)
     return text.balanced_end(end) if text.peek(end) == b"<" else end
 
@@ -134,7 +134,7 @@ def _sigil_end(text: Lexer, at: int) -> int:
 def _symbol_end(text: Lexer, at: int) -> int:
     while True:
         if not text.match(SYMBOL, at):
-            raise syntax_error(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+            raise syntax_error(text.view, at, "wrong symbol", expected="a name or a string after '@'")
         word = text.match(BARE_ID, at + 1)
         at = text.end(word) if word else text.string_end(at + 1)
         following = text.space_end(at)

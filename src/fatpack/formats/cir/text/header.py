@@ -153,7 +153,7 @@ def read_symbol(text: Lexer, at: int) -> tuple[bytes, int]:
         return unescape(_short(text, at + 1, end - 1)), end
     found = text.match(BARE_ID, at)
     if not found:
-        raise syntax_error(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+        raise syntax_error(text.view, at, "wrong symbol", expected="a name or a string after '@'")
     return found[0], text.end(found)
 
 
