@@ -144,14 +144,15 @@ def without_overlaps(places: Sequence[CodeSection | Finding]) -> Iterator[CodeSe
     """
     owners: dict[int, CodeSection] = {}
     last = None
-    for site in sorted((place for place in places if isinstance(place, CodeSection)), key=lambda site: site.data.start):
+    sites = [(number, place) for number, place in enumerate(places) if isinstance(place, CodeSection)]
+    for number, site in sorted(sites, key=lambda pair: pair[1].data.start):
         if last is not None and site.data.start < last.data.end:
-            owners[id(site)] = last
+            owners[number] = last
         else:
             last = site
-    for place in places:
-        if isinstance(place, CodeSection) and id(place) in owners:
-            owner = owners[id(place)]
+    for number, place in enumerate(places):
+        if isinstance(place, CodeSection) and number in owners:
+            owner = owners[number]
             text = f"section {place.index} ({place.section}) overlaps section {owner.index}: not read again"
             yield finding("FP1203", place.data.span(), text)
         else:

@@ -281,7 +281,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     parts = list(_parts(whole))
     chosen = list(select_images(items, selector))
     images = tuple(row for row in chosen if "/" not in row[0])
-    ids = {id(image) for _, _, image in images}
+    ids = {id(image) for _, _, image in images}  # as in ImageChanges: parts have no positions
     damaged = tuple(_damaged(parts, ids, host, verb))
     if name == "raw" and not any(isinstance(item, FoundContainer) for item in items):
         kind = unsupported_kind(host)

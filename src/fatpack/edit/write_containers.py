@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding, Image
     from fatpack.scanner import FoundContainer
 
-    #: ``id()`` of a found image → the images in its place: none, another, or several
+    #: ``id()`` of a found image → the images in its place: none, another, or several. Positions would not do: archives
+    #: are scanned member by member, and containers are written section by section. Comparing images would read them.
+    #: The result of the scan holds the images as long as there are changes to them, so no ``id()`` is used again.
     ImageChanges = Mapping[int, Sequence[Image]]
 
 
@@ -94,6 +96,7 @@ def with_separate_streams(images: Iterable[Image]) -> tuple[Image, ...]:
         view = image.data
         source = view.source
         if isinstance(source, StreamedSource):
+            # Each object is a stream with a state of its own.
             own = sources.setdefault(id(source), source.separate())
             found.append(image.replace(data=view.replace(source=own)))
         else:

@@ -72,6 +72,7 @@ def open_source(data: Input, *, name: str = "", may_close: bool = False, budget:
     """
     source = _opened(data, name, may_close=may_close)
     source.budget = current_budget() if budget is None else budget
+    # A source without a name counts as a file of its own.
     source.budget.opened(source.name or id(source), source.size)
     return source
 

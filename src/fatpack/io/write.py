@@ -93,6 +93,7 @@ def shared_size(views: Iterable[View]) -> int:
     total, present = 0, {}
     for view in views:
         total += len(view)
+        # Sources are compared as objects: two of one name may be different files.
         present[id(view.source)] = view.source.size
     return total if total > 2 * sum(present.values()) + limits.CHUNK else 0
 

@@ -89,7 +89,7 @@ def available_values(items: Sequence[FoundContainer | Finding], selector: Select
         if value in ((), None):
             continue
         tried = before.replace(**{key: value, "hip_openmp": selector.hip_openmp and key == "id"})
-        meant = {id(image) for _, _, image in select_images(items, tried)}
+        meant = {position for position, _, _ in select_images(items, tried)}
         if not meant:
             context = "" if before.is_empty() else f" with {before.describe()}"
             nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
@@ -98,7 +98,7 @@ def available_values(items: Sequence[FoundContainer | Finding], selector: Select
             but = f" (kernels in {' and '.join(nameless)} have no names here)" if nameless else ""
             return f"{title} present{context}: {_listed(_values(key, left))}{but}{meant_words}"
         before = tried
-        left = [(position, image) for position, image in left if id(image) in meant]
+        left = [(position, image) for position, image in left if position in meant]
     return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
 
 

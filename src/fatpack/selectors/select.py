@@ -274,6 +274,7 @@ def select_images(
         yield from matching
         return
     rows = list(matching)
+    # Choices name images of these rows, as objects: equal images of two containers are chosen apart.
     chosen = {id(choice.image) for choice in _choices(rows, selector)}
     yield from (row for row in rows if id(row[2]) in chosen)
 
@@ -286,9 +287,9 @@ def id_choices(items: Sequence[FoundContainer | Finding], selector: Selector) ->
 def _choices(rows: Sequence[tuple[str, FoundContainer, FoundImage]], selector: Selector) -> Iterator[BundleIdChoice]:
     from fatpack.selectors.bundle_id_match import choose_by_id
 
-    containers: dict[int, list[FoundImage]] = {}
-    for _, found, image in rows:
-        containers.setdefault(id(found), []).append(image)
+    containers: dict[str, list[FoundImage]] = {}
+    for position, _, image in rows:
+        containers.setdefault(position.rpartition(".")[0], []).append(image)
     for images_of in containers.values():
         for request in dict.fromkeys(selector.ids):
             yield from choose_by_id(images_of, request, hip_openmp=selector.hip_openmp)

@@ -168,6 +168,7 @@ def _archive(
     archive = plan_archive(images, name, unreadable)
     if not archive.images:
         return [], ()
+    # Images and extracts may be equal; those of this plan are meant, which lives as long as these keys.
     inside = {id(image) for image in archive.images}
     return [archive], tuple(item for item in images if id(item.images[0]) in inside)
 
@@ -265,7 +266,7 @@ def _try(request: ExtractRequest, plan: ExtractPlan, file: View) -> tuple[Extrac
     else:
         written = readable_images(plan.extracts, unreadable)
         print_findings(request.file, [item.finding for item in unreadable])
-    kept = {id(item) for item in written}
+    kept = {id(item) for item in written}  # as objects: see _archive
     if request.output is None:
         paths = [path for path, item in zip(paths, plan.extracts, strict=True) if id(item) in kept]
     _print(paths if written else (), written, quiet=request.quiet)

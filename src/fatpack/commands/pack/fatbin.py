@@ -63,6 +63,7 @@ def select_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
         kept = []
     else:
         kept = _named(texts, policy)
+    # Equal images are all packed, as fatbinary does: the chosen ones are known as objects.
     chosen = set(map(id, kept))
     left = [image for image in stored if image.form != "ptx" or id(image) in chosen]
     if stored and not left:
@@ -240,7 +241,7 @@ def pack(stored: Sequence[Image], options: FatbinOptions) -> PackedContainers:
     chosen = select_ptx(stored, options.include_ptx or "all")
     container = Container(FATBIN_FORMAT, 1, tuple(chosen), Span(0, 0))
     pieces = tuple(formats.get_format(FATBIN_FORMAT).write(container, options))
-    kept = set(map(id, chosen))
+    kept = set(map(id, chosen))  # as objects, as in select_ptx
     left_out = [image for image in stored if id(image) not in kept]
     archs = ", ".join(dict.fromkeys(image.target.arch for image in left_out))
     notes = (f"left out: PTX for {archs}",) if left_out else ()

@@ -221,8 +221,8 @@ def choose_images(
     """Return what stays and what goes. Reads no image; kernels are named of containers that speak against it.
 
     ``all_minors`` keeps all that fits an NVIDIA device, for libraries that ask for kernels by name. The containers of
-    ``together``, each by its ``id()``, keep the same architectures; those of ``left`` keep all. The images of ``gone``
-    go, as the images that ``wishes.drop`` names do.
+    ``together`` keep the same architectures; those of ``left`` keep all. The images of ``gone`` go, as the images that
+    ``wishes.drop`` names do. All three are sets of ``id()``, as the keys of ``ImageChanges`` are, for its reasons.
     """
     containers = [
         (number, found) for number, found in enumerate(item for item in items if isinstance(item, FoundContainer))

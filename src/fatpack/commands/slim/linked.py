@@ -81,6 +81,10 @@ def drop_empty(items: Sequence[FoundContainer | Finding]) -> list[FoundContainer
     return found
 
 
+# Containers and images of a program are known by their ``id()`` here, as in ``ImageChanges``: sections are laid out one
+# by one, in the order of their bytes, and not in that of the scan.
+
+
 def zeroable_images(view: View, host: str, left: Sequence[FoundContainer]) -> dict[int, ZeroableImage]:
     """Return the images of some containers in whose place zeros may be, by the ``id()`` of the image.
 

@@ -133,6 +133,7 @@ def describe(container: Container) -> Mapping[str, object]:
         if entry.area.compat:
             facts["compat"] = entry.area.compat.hex()
         if entry.group is not None:
+            # Two groups with equal headers are two groups.
             facts["group"] = groups.setdefault(id(entry.group), len(groups))
         entries.append(facts)
     return {"entries": entries}

@@ -57,12 +57,11 @@ def group_entries(drafts: Sequence[EntryDraft], style: ProducerStyle) -> Iterato
     classes: dict[int, list[EntryDraft]] = {number: [] for number in range(4)}
     for draft in drafts:
         classes[_class_of(draft)].append(draft)
-    groups = [members for number, members in classes.items() if number and len(members) > 1]
-    in_groups = {id(draft) for members in groups for draft in members}
+    groups = {number: members for number, members in classes.items() if number and len(members) > 1}
     for draft in drafts:
-        if id(draft) not in in_groups:
+        if _class_of(draft) not in groups:
             yield _task(finish_entry, draft, style)
-    for members in groups:
+    for members in groups.values():
         yield _task(_group, members, style)
 
 

@@ -103,6 +103,7 @@ def _blobs(images: Sequence[Image], method: str | None, level: int | None) -> tu
         key = None
         entry = image.record
         if isinstance(entry, KpackEntry) and entry.ordinal >= 0 and level is None and image.compression == method:
+            # A blob is shared in the file that it was read from; sources have no name of their own.
             key = id(entry.stored.source), entry.stored.start, entry.ordinal
             if key in shared:
                 ordinals.append(shared[key])

@@ -193,6 +193,7 @@ def rewrite_version2(
 
     New images come last, each with an abstract module of its own.
     """
+    # The images themselves are meant: two that are equal are stored twice.
     own = {id(image) for image in outer.images}
     kept = {id(_outer(image)) for image in container.images}
     new = [image for image in container.images if id(_outer(image)) not in own]

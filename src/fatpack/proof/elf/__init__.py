@@ -50,16 +50,15 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     Raises FormatError for a damaged file.
     """
     old, new = read_elf(before), read_elf(after)
-    files: dict[int, ProofElfFile] = {id(old.memory): old, id(new.memory): new}
     headers = compare_headers(old, new, ledger)
     named = merge_ranges(_ranges(old, _SECTIONS))
     moved = [(each.new, each.new + each.size) for each in headers.moved]
 
     def resolve(memory: ProgramMemory, places: Collection[int]) -> Mapping[int, RecordPointer]:
-        return resolve_pointers(files[id(memory)], places)
+        return resolve_pointers(old if memory is old.memory else new, places)
 
     def lead(memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
-        return pointers_to_device_code(files[id(memory)], low, high)
+        return pointers_to_device_code(old if memory is old.memory else new, low, high)
 
     both = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
     device = compare_device_code(both, named, moved)

@@ -204,7 +204,7 @@ def _into(file: HostMemory, images: MemorySection) -> Iterable[tuple[int, int]]:
     seen: set[int] = set()
     for section in file.sections:
         pointers = file.pointers(section)
-        if id(pointers) not in seen:
+        if id(pointers) not in seen:  # as above: one table, not an equal one
             seen.add(id(pointers))
             yield from ((at, value) for at, value in pointers.items() if images.address <= value < images.end)
         if file.is_linked and not section.is_code and section is not images:

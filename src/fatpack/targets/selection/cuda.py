@@ -84,7 +84,7 @@ def select_cuda_image(
         return SelectionResult("fails", None, rule, reason, ERRORS[209], is_certain=not doubtful)
     taken = images[answer.image]
     if answer.outcome == "compiles" and doubtful:
-        reason = f"{answer.reason}; whether the cubin for {doubtful[0].arch} fits is not known"
+        reason = f"{answer.reason}; whether the cubin for {images[doubtful[0]].arch} fits is not known"
         answer = answer.replace(reason=reason, is_certain=False)
     if answer.outcome == "compiles" and disables_ptx:
         return answer.replace(
@@ -144,19 +144,17 @@ def possible_images(
     cubins, texts = _fitting(images, device, driver)
     doubtful = _doubtful(images, device, driver)
     cubins, doubtful = ([], []) if forces_ptx else (cubins, doubtful)
-    doubts = set(map(id, doubtful))
-    open_ones = [number for number, image in enumerate(images) if id(image) in doubts]
     if cubins:
         own = [fit for fit in cubins if fit[1].number == device.number and fit[1].suffix != "f"]
         exact = [fit for fit in own if fit[1].suffix == "a"] or own
         family = [number for number, arch, _ in cubins if arch.suffix == "f"]
         if exact:
-            return tuple(sorted({exact[0][0], *family, *open_ones}))
+            return tuple(sorted({exact[0][0], *family, *doubtful}))
         also = [number for number, arch, _ in texts if arch.number == device.number]
-        return tuple(sorted({*(number for number, _, _ in cubins), *also, *open_ones}))
+        return tuple(sorted({*(number for number, _, _ in cubins), *also, *doubtful}))
     taken = _of_texts(texts)
     best = [] if taken is None or taken.image is None else [taken.image]
-    return tuple(sorted({*best, *(number for number, arch, _ in texts if arch.suffix == "f"), *open_ones}))
+    return tuple(sorted({*best, *(number for number, arch, _ in texts if arch.suffix == "f"), *doubtful}))
 
 
 def _fitting(
@@ -174,13 +172,16 @@ def _fitting(
     return found["cubin"], found["ptx"]
 
 
-def _doubtful(
-    images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None
-) -> list[CandidateImage]:
-    """Return the cubins that do not fit according to reports, without certainty."""
-    cubins = ((image, parse_nvidia(image.arch)) for image in images if image.form == "cubin")
-    rulings = ((image, can_load(arch, device, image.form, driver)) for image, arch in cubins if arch)
-    return [image for image, ruling in rulings if not ruling.answer and not ruling.is_certain]
+def _doubtful(images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None) -> list[int]:
+    """Return the positions of the cubins that do not fit according to reports, without certainty."""
+    found = []
+    for number, image in enumerate(images):
+        arch = parse_nvidia(image.arch) if image.form == "cubin" else None
+        if arch:
+            ruling = can_load(arch, device, image.form, driver)
+            if not ruling.answer and not ruling.is_certain:
+                found.append(number)
+    return found
 
 
 def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch) -> SelectionResult | None:

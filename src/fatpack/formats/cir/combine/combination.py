@@ -235,6 +235,7 @@ class Combination:
         self._why: list[tuple[RecordRename, ...]] = []
         self._owned: list[list[int]] = []
         self._resources: list[identifiers.ResourceEntry] = []
+        # Parts of one text share its outline, and so one table; to compare outlines would be to compare their texts.
         tables: dict[int, AliasTable] = {}
         for part in self.parts:
             table = tables.get(id(part.outline)) or tables.setdefault(id(part.outline), AliasTable(part.outline))
