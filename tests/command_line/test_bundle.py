@@ -229,7 +229,7 @@ def test_features_are_for_amd_gpus_known_or_not(images: Path, fatpack: Fatpack) 
 def test_an_architecture_is_no_bundle_id(bundle: Path, fatpack: Fatpack) -> None:
     ran = fatpack("extract", "b", "--id", "gfx90a", "-o", "x")
     assert ran.code == 1
-    assert "an architecture alone is what --arch takes" in ran.err
+    assert "for an architecture alone use --arch" in ran.err
 
 
 def test_a_missing_id_writes_nothing_and_says_what_there_is(bundle: Path, fatpack: Fatpack) -> None:

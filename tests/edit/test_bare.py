@@ -1,4 +1,4 @@
-"""Images taken out of containers that are files of their own, and the check of what is left."""
+"""Removal of images from containers that are files of their own, and the check of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File tables: the operations on columns and rows, and what is refused."""
+"""File tables: the operations on columns and rows, and refused operations."""
 
 from __future__ import annotations
 

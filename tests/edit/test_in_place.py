@@ -1,4 +1,4 @@
-"""An edited file stays what it was beside its bytes, for nobody else to open meanwhile, and a large one only grows."""
+"""An edit in place keeps all metadata of a file, exposes no partial file, and only appends to a large one."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_a_pipe_is_not_edited_in_place(tmp_path: Path) -> None:
 
 
 def test_a_large_host_costs_its_payload(tmp_path: Path) -> None:
-    """64 MB of text in front: what is written beside the payload are tables."""
+    """64 MB of text before the tables: besides the payload only tables are written."""
     path = tmp_path / "large.o"
     source = tmp_path / "large.s"
     source.write_text(".zero 0x4000000\n")

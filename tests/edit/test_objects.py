@@ -1,4 +1,4 @@
-"""Images taken out of objects: what is noted beside them goes too, and what cannot be done comes with advice."""
+"""Removal of images from objects: the facts about them are removed too, and refusals come with advice."""
 
 from __future__ import annotations
 

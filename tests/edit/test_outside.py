@@ -1,4 +1,4 @@
-"""Edits of what a scan finds outside the places for device code: refused, and never counted another way."""
+"""Edits of containers outside the sections for device code: refused, and numbered as in the scan."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def digests(whole: View) -> list[tuple[str, str, dict[str, str], str]]:
 
 
 def digest(data: bytes, format: str) -> str:
-    """Return the digest of an image; of one in a fat binary without the zeros behind it, which fill its entry."""
+    """Return the digest of an image; in a fat binary without the zeros after it, which fill its entry."""
     return hashlib.sha256(data.rstrip(b"\0") if format == "cuda-fatbin" else data).hexdigest()
 
 

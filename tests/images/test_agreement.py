@@ -1,4 +1,4 @@
-"""When an image contradicts what was stored about it, and when it does not."""
+"""Contradictions between an image and its container's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests of kernels tell builds apart that differ in what a kernel does, and no others."""
+"""Digests of kernels differ exactly between builds with different behaviour of a kernel."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_needs_count() -> None:
     ids=["variables", "functions", "blanks", "calls", "digits", "units"],
 )
 def test_hostile_texts_are_read_in_one_pass(text: bytes) -> None:
-    """A second for 300 kB would be a thousand times what a pass takes: the alarm ends what is not linear."""
+    """A second for 300 kB would be a thousand times the time of a pass: the alarm ends a parser that is not linear."""
     import signal
 
     def late(*_: object) -> None:

@@ -72,7 +72,7 @@ def test_a_linked_cubin_knows_it_unless_there_is_recursion() -> None:
     assert (found["stack"].local, found["stack"].has_dynamic_stack) == (160, False)
     assert (found["recursion"].local, found["recursion"].has_dynamic_stack) == (None, True)
     assert (found["cluster"].cluster, found["cluster"].max_threads) == ((2, 2, 1), 256)
-    # Since sm_90 the system takes 1 kB of what a kernel with shared memory has.
+    # Since sm_90 the system takes 1 kB of the shared memory of a kernel that has some.
     assert found["bounds"].shared == 1024 + 256
 
 
@@ -136,7 +136,7 @@ def compare(path: Path) -> int:
         banks = {int(key[9:-1]): size for key, size in want.items() if key.startswith("CONSTANT")}
         assert dict(kernel.constants or ()) == banks
         stack = want["STACK"]
-        # cuobjdump has 0 for the stack of what is not linked; we say that nobody knows.
+        # cuobjdump has 0 for the stack of unlinked code; fatpack reports it as unknown.
         assert kernel.local == (None if stack is None or is_relocatable else stack + (want["LOCAL"] or 0))
         assert kernel.has_dynamic_stack == (None if is_relocatable else stack is None)
     return len(found)

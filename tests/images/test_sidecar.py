@@ -1,4 +1,4 @@
-"""Metadata beside an image: what it says, whoever wrote it, and where the image says something else."""
+"""Metadata beside an image: its facts, from every producer, and its contradictions to the image."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_metadata_of_another_target_is_told(path: Path, other: Path) -> None
             SidecarClaims("Triton", "nvptx64-nvidia-cuda", "sm_80", "k", None, 128),
         ),
         ({"arch": 80, "device_type": "cuda"}, SidecarClaims("Triton", "nvptx64-nvidia-cuda", "sm_80", "k", None, 128)),
-        # what is of another type than it should be says nothing
+        # values of an unexpected type are ignored
         ({"target": ["cuda"], "name": 3, "shared": "16", "num_warps": True}, SidecarClaims("Triton")),
         ({"shared": -1, "target": {"arch": "sm_ninety"}}, SidecarClaims("Triton", kernel="k")),
     ],

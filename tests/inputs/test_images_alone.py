@@ -1,4 +1,4 @@
-"""Trees of images that are files themselves: what they add up to, in folders, in packages and one by one."""
+"""Trees of standalone images: their totals, in folders, in packages and one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Return a folder of images, of what is beside them, and of one library with images as members."""
+    """Return a folder of images, of files beside them, and of one library with images as members."""
     root = tmp_path / "tree"
     for name, path in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

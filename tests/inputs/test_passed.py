@@ -1,4 +1,4 @@
-"""Names that say what is not looked into, and patterns that exclude."""
+"""Names of skipped files, and patterns that exclude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages on servers: their directories are read first, and of what is passed by name not a byte."""
+"""Packages on servers: their directories are read first, and no byte of files that are skipped by name."""
 
 from __future__ import annotations
 

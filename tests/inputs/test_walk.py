@@ -1,4 +1,4 @@
-"""Names to files: folders, patterns, links, and what was passed over."""
+"""Names to files: folders, patterns, links, and skipped files."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ HOSTS: dict[str, Path] = {
 
 
 def cases(name: str) -> FormatCases:
-    """Return what the laws need of a format; a failure says where it is to be written."""
+    """Return the test data of a format; a failure names the place for it."""
     assert name in FORMATS, f"tests/laws/rooms.py: give FORMATS an entry for {name}, its models and its fixtures"
     return FORMATS[name]
 

@@ -1,4 +1,4 @@
-"""Advice reaches whoever asked: who typed a command is told options, who called a function its parameters."""
+"""Advice fits its reader: command-line users get options, callers of a function get its parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fatpack.main.click_app import click_group
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
-#: Modules whose text only the command line prints, with options as they are typed; columns describe what it writes.
+#: Modules whose text only the command line prints, with options as typed; columns describe its output.
 _COMMAND_ALONE = re.compile(
     r"command_line/|main/|tools/|text/|tabular/|exit_codes\.py|commands/__init__|commands/(survey|report|inspect|check_\w+)/"
     r"|commands/(embed|remove|replace)\.py|commands/\w+/(command|text)\.py"

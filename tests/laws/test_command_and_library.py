@@ -373,13 +373,13 @@ def test_the_answers_are_the_same(question: Question, files: Path, fatpack: Call
         warnings.simplefilter("always")
         try:
             answer = question.call("by-library")
-            # ``extract`` returns the paths; none is what the command calls a finding.
+            # ``extract`` returns the paths; none is a finding of the command.
             code = FINDINGS if question.to == "-d" and not list(answer) else getattr(answer, "exit_code", 0)
         except (FatpackError, OSError) as error:
             code, said = exit_code(error), sentences(error)
     said += [without_image(str(warning.message)) for warning in warned]
     assert written(files / "by-command") == written(files / "by-library"), f"{ran.err}\nlibrary: {said}"
-    # A call that returns a size tells of damage beside what it wrote by warnings alone.
+    # A call that returns a size reports damage in its output by warnings alone.
     assert ran.code == code or (warned and code == 0 and ran.code in (FINDINGS, MALFORMED)), (
         f"{ran.err}\nlibrary: {said}"
     )

@@ -26,7 +26,7 @@ from fatpack.tools.llvm.cl_tool import ClTool
 from fatpack.tools.llvm.command_line import ClOption as LlvmOption
 from fatpack.tools.nvidia.command_line import NvidiaOption
 
-#: Values that nobody can guess.
+#: Values that cannot be guessed.
 FREE = {
     "--address": "of a cluster",
     "--build-tag": "the user's",

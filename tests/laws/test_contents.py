@@ -98,7 +98,7 @@ def _are_listed(way: str, contents: Iterable[bytes]) -> None:
             images = images_of(OPTIONS[way], *row)
             data = packed(images, OPTIONS[way])
             assert listed(data) == images
-            # So it is behind another container, and before one: as objects of a program are linked.
+            # So it is after another container, and before one: as objects of a program are linked.
             assert listed(data + data) == images * 2
 
 

@@ -1,4 +1,4 @@
-"""The laws of ``doctor``: damage is found, what is healthy is left alone, and nothing is said less than a scan does."""
+"""The laws of ``doctor``: damage is found, healthy files are left alone, and it reports no less than a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of failures: what was asked for JSON gives one document, also where it fails before it found anything."""
+"""The law of failures: with ``--json`` a command prints one document, also if it fails early."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path
 
 @each_successive
 def test_several_containers_with_rubbish_between_are_all_found(name: str, path: Path) -> None:
-    # LLVM refuses zeros between offload binaries, and reads all other containers behind them.
+    # LLVM refuses zeros between offload binaries, and reads all other containers after them.
     expected = ("FP1002", "FP1007") if name == "llvm-offload-binary" else ("FP1002",)
     laws.assert_containers_between_rubbish_found(name, path.read_bytes(), expected)
 

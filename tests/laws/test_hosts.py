@@ -1,4 +1,4 @@
-"""The laws of every host room (docs/design/architecture.md); most stand in ``fatpack.testing.cases``."""
+"""The laws of every host; ``fatpack.testing.cases`` defines most of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_door_is_complete(name: str) -> None:
 
 @each_room
 def test_a_room_that_edits_nothing_says_why_and_what_would_work(name: str) -> None:
-    """But for archives, of which a member is edited."""
+    """All hosts except archives, of which a member is edited."""
     if binary.MODULES[name].edits or name == "archive":
         return
     problem, hint = binary.edit_refusal(name)

@@ -50,7 +50,7 @@ BAD: dict[tuple[str, str], Bad] = {
     ("llvm-offload-binary", "unsupported"): Bad(lambda data: _set(data, 4, 9), UNSUPPORTED),
     ("clang-offload-bundle", "cut"): Bad(_cut, DAMAGED),
     ("clang-offload-bundle", "size"): Bad(lambda data: _set(data, 46, 0x7F), DAMAGED),
-    # A compressed bundle of version 3: magic, version, and a method that nobody has.
+    # A compressed bundle of version 3: magic, version, and an unknown method.
     ("clang-offload-bundle", "unsupported"): Bad(lambda data: b"CCOB\3\0\x63\0" + data[8:], UNSUPPORTED),
     ("cuda-fatbin", "cut"): Bad(_cut, DAMAGED),
     ("cuda-fatbin", "size"): Bad(lambda data: _set(data, 14, 0x7F), DAMAGED),
@@ -168,7 +168,7 @@ each_case = pytest.mark.parametrize(("format", "host", "kind"), CASES, ids=["-".
 class Case:
     """Two folders with a file ``x``: without the bad unit, and with it between the good ones, or last if it is cut.
 
-    What is cut off in the middle of a file that is nothing but containers would reach into the next one.
+    A container that is truncated in the middle of a file of containers would extend into the next one.
     """
 
     def __init__(self, format: str, host: str, kind: str, tmp: Path) -> None:
@@ -191,7 +191,7 @@ class Case:
         *arguments: str,
         if_listed: int | None = None,
     ) -> tuple[str, str]:
-        """Run a command in both folders, check the exit codes, and return what it printed for the planted file."""
+        """Run a command in both folders, check the exit codes, and return its output for the planted file."""
         monkeypatch.chdir(self.without)
         code = main(list(arguments))
         assert code == 0, f"the file without the bad unit is sound: {capfd.readouterr()}"
@@ -304,7 +304,7 @@ def test_the_library_reads_the_others(case: Case) -> None:
     case.assert_same(written)
 
 
-#: A fat object whose host cannot be made an object again: what is wrong with a section of it, and the exit code.
+#: A fat object whose host cannot be made an object again: the damage of a section, and the exit code.
 HOST_PARTS = {"link": (4, {"link": 9999}), "place": (3, {"offset": 1 << 40})}
 
 

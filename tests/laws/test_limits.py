@@ -70,7 +70,7 @@ def packed(source: Path, output: Path, options: Options) -> None:
 
 
 def run(*arguments: str | Path) -> tuple[int, str, int]:
-    """Run a command by itself; return its exit code, what it says, and the most memory that it had."""
+    """Run a command by itself; return its exit code, its output, and its peak memory."""
     program = (
         "import sys\nfrom fatpack.main import main\ncode = main(sys.argv[1:])\n"
         "words = open('/proc/self/status').read().split()\n"
@@ -181,7 +181,7 @@ def test_bombs_by_addition_stop_at_every_door(door: str, capfd: pytest.CaptureFi
     assert main([*command, "--force"]) == 0
 
 
-#: commands that make one file of others: what they take, and what they write
+#: commands that make one file of others: their inputs, and their outputs
 EDITS = {
     "pack": ["pack", "--image=file=k.bc,triple=t", "-o", "out"],
     "embed": ["embed", "host.o", "k.offload", "-o", "out"],

@@ -1,4 +1,4 @@
-"""The law of locks: while one is held nothing is called but what is known to end without another thread."""
+"""The law of locks: a holder of a lock calls only functions that end without another thread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXCEPTIONS: dict[tuple[str, str, str], tuple[set[str], str]] = {
         {"self._end", "self._keep"},
         "arithmetic, and a dictionary of pages: bytes are fetched between the two",
     ),
-    # Locks by which readers take turns. They are taken from what is inflated to what it is inflated from, never back.
+    # Locks by which readers take turns. They are taken from a decompressed source to its compressed one, never back.
     ("io/inflated_buffer.py", "read", "self._lock"): (
         {"self._reach", "system.read_at", "self._spool.fileno", "self._parts"},
         "a stream has one position; what it is read from knows nothing of this window",
@@ -125,7 +125,7 @@ def _own(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def calls(block: ast.With) -> set[str]:
-    """Return what a block calls; a yield calls whoever takes what is yielded. What is raised leaves the block."""
+    """Return the calls in a block; a yield calls the consumer of its value. Raised exceptions leave the block."""
     found = set()
     for statement in block.body:
         for node in (statement, *_own(statement)):

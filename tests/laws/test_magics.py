@@ -1,4 +1,4 @@
-"""Every magic stands in one place: ``fatpack.magic_numbers``."""
+"""Every magic is in one place: ``fatpack.magic_numbers``."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ FILES = {
     "l" * 120 + "/" + "m" * 90 + ".hsaco": b"long name",
 }
 
-#: what the names of archives have room for
+#: the longest names in the fields of archives
 SHORT = {name.rpartition("/")[2][:14]: data for name, data in FILES.items() if name.isascii()}
 DEBIAN = {"debian-binary": b"2.0\n", **SHORT}
 
@@ -275,7 +275,7 @@ WITHOUT_CHECKSUM += tuple(f"{kind} {method}" for kind in ("rpm", "tar") for meth
 
 @each_way
 def test_flipped_content_is_never_passed_on_in_silence(way: str) -> None:
-    """Of a plain archive nobody can tell, and lz4 has no checksum unless asked for; all others have one."""
+    """A plain archive has no checksum, and lz4 only on request; all others have one."""
     kind, pack = WAYS[way]
     if way in WITHOUT_CHECKSUM:
         return

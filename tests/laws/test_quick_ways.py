@@ -1,6 +1,6 @@
-"""The quick way through a container tells what the thorough one does, of what is whole and of what is damaged.
+"""The fast parser of a container gives the same as the general one, for intact and damaged containers.
 
-Formats read what is as its producers write it by its numbers alone, and make records when they are asked for. Both ways
+Formats read files as their producers write them by their numbers alone, and make records on request. Both ways
 are taken of every fixture, with each byte of its headers changed in turn: they must agree on every field and finding.
 """
 

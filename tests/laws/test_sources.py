@@ -93,7 +93,7 @@ def mapped(path: Path) -> Iterator[object]:
         if not path.stat().st_size:
             yield b""
             return
-        # A view of the map keeps it open, so nobody closes it here.
+        # A view of the map keeps it open, so it is not closed here.
         yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
@@ -155,7 +155,7 @@ def content(image: fatpack.Image) -> bytes | str:
 
 
 def place(span: Span, name: str) -> tuple[object, ...]:
-    """Return where something lies, with what leads there behind the name of the file."""
+    """Return the location of something, with the names that lead to it after the name of the file."""
     first, *rest = span.source or ("",)
     return (span.start, span.end, *filter(None, (first.removeprefix(name), *rest)))
 

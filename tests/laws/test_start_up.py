@@ -78,7 +78,7 @@ NEEDED = {
     "survey": {"subprocess", "tempfile"},
     "map": {"subprocess", "tempfile"},
 }
-#: Not loaded either by what is called in loops.
+#: Modules that commands called in loops do not load either.
 TOOL_HEAVY = {"click", "re", "typing", "inspect", "json", "argparse", "shutil", "random", "hashlib"}
 TOOL_HEAVY |= {"functools", "collections", "importlib", "array", "fnmatch", "math", "heapq", "threading"}
 #: Modules that a stand-in needs: the text of MLIR is read by regular expressions, and windows over it.
@@ -238,7 +238,7 @@ def test_commands_start_within_their_budget(name: str, tmp_path: Path) -> None:
     assert taken <= most * bare, f"fatpack {name}: {taken / bare:.2f} bare starts, at most {most} are allowed"
 
 
-#: In a program: what is compiled, and how long all of it is.
+#: In a program: the compiled modules, and their total size.
 _COMPILED = (
     "import re, sys\n"
     "from fatpack.main import main\n"

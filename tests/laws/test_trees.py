@@ -1,4 +1,4 @@
-"""However a tree of files is packed, every command shows of each file what it shows of it unpacked."""
+"""Every command shows the same of each file in a package as of the unpacked file."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def tree(folder: Path) -> Path:
 
 
 def packed(way: str, files: Files = FILES) -> tuple[str, str]:
-    """Write the package; return its name, and what stands before the names of the files in it."""
+    """Write the package; return its name, and the prefix of the names of the files in it."""
     name, pack, inside = WAYS[way]
     Path(name).write_bytes(pack(files))
     return name, f"{name}!{inside}"
 
 
 def plain(text: str, prefix: str) -> list[str]:
-    """Return what was printed without what it calls the files, and without what was counted, and only packages have."""
+    """Return the output without names of files, and without counts, which only packages have."""
     text = text.replace(f"file://{prefix}", "file://@").replace(prefix, "@").replace("%21", "!")
     text = re.sub(r"(fatpack extract) '(@[^']*)'", r"\1 \2", text)
     lines = [line for line in text.splitlines() if not re.match(r"\S+: \d+ files?, ", line)]

@@ -1,4 +1,4 @@
-"""Containers as a proof reads them: every byte counts, and what is unusual is none."""
+"""Containers in a proof: every byte counts, and an unusual container is none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def compressed(data: bytes, version: int = 3, method: int = 1) -> bytes:
 
 
 def loaded(data: bytes, more: int = 0) -> ProgramMemory:
-    """Return the memory of a program that loads bytes, and zeros behind them."""
+    """Return the memory of a program that loads bytes, and zeros after them."""
     end = START + len(data)
     return ProgramMemory(
         BytesSource(data).view(), [LoadedRange(START, end + more, 0, end, "r--")], word=8, order="little"
@@ -142,7 +142,7 @@ def test_segments_that_load_the_same_bytes_again_and_again_are_refused() -> None
 
 
 def test_an_empty_fat_binary_may_be_the_last_of_what_is_loaded() -> None:
-    """The old file's section is longer than what the edited file loads: libtorch_cuda.so of torch 2.9.1."""
+    """The old file's section is longer than the edited file's loaded range: libtorch_cuda.so of torch 2.9.1."""
     empty = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 0)
     found = containers.read_container(loaded(empty), START, START + 0x1000)
     assert found is not None

@@ -108,7 +108,7 @@ def _header(number: int, field: int, data: bytes) -> bytes:
 def _shifted() -> bytes:
     """Return the edited library with its second segment 8 bytes later in the file, at the same addresses.
 
-    No loader can map it: addresses and offsets must be the same but for whole pages.
+    No loader can map it: addresses and offsets must be equal modulo the page size.
     """
     at, more = LIBRARY.places[".dynamic"][0], 8
     data = bytearray(ZEROED[:at] + bytes(more) + ZEROED[at:])

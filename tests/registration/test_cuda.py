@@ -1,4 +1,4 @@
-"""The records that register CUDA's fat binaries, held against those of the same file and followed to others."""
+"""The records that register CUDA's fat binaries, compared with those of the same file and followed to others."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def read(data: bytes) -> tuple[list[FoundContainer], list[Finding]]:
 
 
 def merged(contents: Sequence[bytes], sizes: Sequence[int] | bytes, *, order: str = "little", flags: int = 0) -> bytes:
-    """Return what a partial link makes of fat objects of 2019 with these images."""
+    """Return the partial link of fat objects of 2019 with these images."""
     elf = build.Elf(order=order, machine=62 if order == "little" else 22)
     mark = "<" if order == "little" else ">"
     stored = sizes if isinstance(sizes, bytes) else struct.pack(f"{mark}{len(sizes)}Q", *sizes)

@@ -1,4 +1,4 @@
-"""The records that register HIP's bundles, held against the bundles of the same file."""
+"""The records that register HIP's bundles, compared with the bundles of the same file."""
 
 from __future__ import annotations
 

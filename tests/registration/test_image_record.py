@@ -1,4 +1,4 @@
-"""Images found by the records that register them, where no table says where they are or what they are for."""
+"""Images found by the records that register them, if no table has their places or targets."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_any_cut_or_flip_gives_images_or_findings() -> None:
         read(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
 
 
-#: Stands in for the device linker, which would need a SPIR-V back end: each input becomes two images.
+#: Replaces the device linker, which would need a SPIR-V back end: each input becomes two images.
 LINKER = """#!/bin/sh
 out=; in=
 while [ $# -gt 0 ]; do case "$1" in -o) out=$2; shift;; -*) ;; *) in=$1;; esac; shift; done

@@ -23,7 +23,7 @@ def markers(data: bytes, host: str = "elf") -> list[KpackMarker]:
 
 
 def findings(data: bytes) -> list[Finding]:
-    """Return what a scan of the whole file finds, which are the findings of reading the markers alone too."""
+    """Return the findings of a scan of the whole file, which equal those of reading the markers alone."""
     found = [item for item in scan(make_view(data)) if isinstance(item, Finding) and item.code != "FP3004"]
     alone = [item for item in records.kpack_markers(make_view(data), "elf") if isinstance(item, Finding)]
     assert found == alone

@@ -1,4 +1,4 @@
-"""Property sets of images in linked SYCL programs: what the records lead to, as text and as data."""
+"""Property sets of images in linked SYCL programs, found by their records, as text and as data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN = {
 
 
 def entries(data: bytes) -> list[dict[str, object]]:
-    """Return what is described of the images of all containers."""
+    """Return the descriptions of the images of all containers."""
     found = [item for item in scan(BytesSource(data, "x").view()) if isinstance(item, FoundContainer)]
     described = [formats.get_format(item.container.format).describe(item.container) for item in found]
     return [entry for item in described for entry in item["entries"]]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Programs made by real compilers and linkers: their pointers lead to what was put in, their addresses to LLVM's."""
+"""Programs of real compilers and linkers: their pointers lead to the inputs, and their addresses equal LLVM's."""
 
 from __future__ import annotations
 

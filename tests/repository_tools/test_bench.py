@@ -1,4 +1,4 @@
-"""The benchmarks' own arithmetic, and that they start what they measure. Nothing here looks at a clock."""
+"""The benchmarks' own arithmetic, and the commands that they start. Nothing here depends on time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cast shows what the commands of the tutorial print, one after another; it loads nothing and can stand still."""
+"""The cast shows the output of the tutorial's commands, one after another; it loads nothing and can be paused."""
 
 from __future__ import annotations
 

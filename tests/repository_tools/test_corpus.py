@@ -73,7 +73,7 @@ def _artefact(member: str, content: bytes, **changes: Any) -> Artefact:
 
 
 def _download(cache: Path, artefact: Artefact, members: dict[str, bytes]) -> Path:
-    """Put a wheel where the fetcher keeps what it downloaded."""
+    """Put a wheel into the fetcher's folder of downloads."""
     path = cache / ".download" / artefact.wheel
     path.parent.mkdir(parents=True)
     with zipfile.ZipFile(path, "w") as wheel:
@@ -93,7 +93,7 @@ def test_the_list_is_sound_and_names_no_host() -> None:
 
 
 def test_every_part_of_the_expectations_is_compared_a_remark_or_known_to_wait() -> None:
-    # A part that nobody listed here is a misspelled one.
+    # A part that is not listed here is misspelled.
     waiting = {"cuda"}
     catalogue = load()
     parts = {part for item in (*catalogue.artefacts.values(), *catalogue.small.values()) for part in item.expected}

@@ -1,4 +1,4 @@
-"""Fuzzing itself: targets hold for the files they start with, changes are changes, and what is planted is found."""
+"""Fuzzing itself: targets accept their seeds, changes change something, and planted faults are found."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_room_and_every_stand_in_is_a_target() -> None:
 
 
 def in_process(name: str, *arguments: str) -> dict[str, object]:
-    """Return what a target of its own process says."""
+    """Return the output of a target in its own process."""
     command = [sys.executable, "-m", "tools.fuzz", "--worker", name, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""The runner of LLVM's tests: which tests it takes, and what it says of their results."""
+"""The runner of LLVM's tests: its choice of tests, and its table of results."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Debian13:
         self._root, self.work = root, work
 
     def __call__(self, command: str) -> str:
-        """Run a command with the work folder as its own; return what it says."""
+        """Run a command with the work folder as its own; return its output."""
         mounts = 'mount -t proc proc "$1/proc" && mount --bind "$2" "$1/mnt" && exec chroot "$1" sh -ec "$3"'
         script = (
             f"cd /mnt; export DEBFULLNAME=Somebody DEBEMAIL=somebody@debian.org SOURCE_DATE_EPOCH=1700000000; {command}"
@@ -123,7 +123,7 @@ def test_the_recipe_of_conda_renders_with_version_and_needs_of_the_source() -> N
 
 @pytest.mark.slow
 def test_the_recipe_of_conda_builds_and_its_tests_pass(tmp_path: Path) -> None:
-    """No channel of conda's is asked: packages come from PyPI's wheels, under the names of conda-forge."""
+    """No channel of conda's is used: packages come from PyPI's wheels, under the names of conda-forge."""
     rattler_build = reference.package("rattler_build")
     hatchling = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
     channel = conda_channel.make(tmp_path, ["pip", *hatchling, *NEEDED], {"lief": "py-lief"})
@@ -170,7 +170,7 @@ def test_the_files_of_the_container_image_run_and_are_30_mb_at_most(tmp_path: Pa
     shutil.copytree(ROOT / "tests/fixtures/offload_binary", root / "given")
 
     def inside(*words: str) -> tuple[int, str]:
-        """Run Python in the image; return its exit code and what it says."""
+        """Run Python in the image; return its exit code and its output."""
         command = ["chroot", root, "/usr/bin/python3", "-B", *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout

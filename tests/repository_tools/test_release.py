@@ -1,4 +1,4 @@
-"""The public surface keeps its promises, and the release checklist finds what is not ready."""
+"""The public surface keeps its promises, and the release checklist finds unfinished steps."""
 
 from __future__ import annotations
 

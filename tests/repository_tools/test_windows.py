@@ -17,7 +17,7 @@ import fatpack
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests/fixtures"
 
-#: What runs there: three formats, the host that most edits are for, codecs, bulk bytes, and a command.
+#: Tests that run there: three formats, the host of most edits, codecs, bulk bytes, and a command.
 PARTS = ["formats/offload_binary", "formats/clang_bundle", "formats/cuda_fatbin", "binary/elf", "codecs"]
 PARTS += ["io/test_bulk.py", "io/test_writing.py", "commands/pack/test_pack_command.py"]
 
@@ -30,13 +30,13 @@ LIMIT = 1200
 
 
 class Windows:
-    """A Python for Windows and what was installed with it; paths of this machine are below its drive Z."""
+    """A Python for Windows with the installed wheel; paths of this machine are below its drive Z."""
 
     def __init__(self, folder: Path, wine: str, python: Path) -> None:
         self.folder, self._wine, self.python = folder, wine, python
 
     def __call__(self, program: Path, *arguments: object, more: dict[str, str] | None = None) -> tuple[int, str]:
-        """Run a program in the folder; return its exit code, and what it says with the line ends of POSIX."""
+        """Run a program in the folder; return its exit code, and its output with the line ends of POSIX."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         environment |= {"WINEPREFIX": str(self.folder / "wine"), "WINEDEBUG": "-all", "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
@@ -51,7 +51,7 @@ class Windows:
         return done.returncode, done.stdout.decode("cp1252", "replace").replace("\r\n", "\n")
 
     def fatpack(self, *arguments: object) -> str:
-        """Run the installed launcher, which must not fail; return what it says."""
+        """Run the installed launcher, which must not fail; return its output."""
         code, said = self(self.folder / "P/Scripts/fatpack.exe", *arguments, more=self.installed)
         assert code == 0, said
         return said

@@ -26,7 +26,7 @@ STREAMED = (FIXTURES / "offload_binary" / "fatpack-v3-zstd.bin").read_bytes()
 
 
 def an_elf(content: bytes, name: str = ".nv_fatbin") -> bytes:
-    """Return an object whose section table is behind its sections, as it always is."""
+    """Return an object whose section table is after its sections, as usual."""
     made = elf.Elf()
     made.sections += [elf.Section(".text", b"code"), elf.Section(name, content), elf.Section(".data", b"more")]
     return made.build()

@@ -17,7 +17,7 @@ BUNDLE = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 COMPRESSED = (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()
 BINARIES = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
 
-#: magics with nothing behind them, as compilers and drivers have them
+#: magics without a container, as in compilers and drivers
 STRINGS = (
     b"__CLANG_OFFLOAD_BUNDLE__\0CCOB\0\x10\xff\x10\xad\0\x50\xed\x55\xba" + bytes(99) + b"__CLANG_OFFLOAD_BUNDLE__"
 )
@@ -106,7 +106,7 @@ def test_sections_are_told_by_position() -> None:
     ]
 
 
-#: what a search has to tell from magics: parts of them, their words, and more of these than are looked at
+#: bytes that a search must distinguish from magics: parts of them, their words, and more of these than it checks
 PARTS = [*formats.MAGICS, b"__CLANG_OFFLOAD_BUNDLE", b"__", b"PAK", b"P\xedU", b"\xba", b"LE_", b"x" * 60, b"COB" * 99]
 
 

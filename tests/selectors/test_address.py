@@ -1,4 +1,4 @@
-"""Addresses: how they are spelled, and what they lead to."""
+"""Addresses: their syntax, and their targets."""
 
 from __future__ import annotations
 

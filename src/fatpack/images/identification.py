@@ -6,7 +6,7 @@ from fatpack.record import Record
 
 
 class ImageInfo(Record):
-    """The form, target and size that an image states about itself; "" and None for what it does not state.
+    """The form, target and size that an image states about itself; "" and None for missing facts.
 
     ``form`` is a key of :data:`EXTENSIONS`, or "" for unknown bytes. ``arch`` is the processor in the spelling of
     containers (``sm_90a``, ``gfx90a:sramecc+:xnack-``), ``triple`` the part of the triple that is certain: a family

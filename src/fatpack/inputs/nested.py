@@ -112,7 +112,7 @@ class _MembersSeen:
         more = ", …" if len(self._first) > _NAMED else ""
         hint = f"present are {', '.join(self._first[:_NAMED])}{more}" if self._first else "it has no files"
         if kind == "deb":
-            hint += f"; what it installs is in data.tar.*, as in data.tar.xz{SEPARATOR}{self._inside}"
+            hint += f"; its files are in data.tar.*, as in data.tar.xz{SEPARATOR}{self._inside}"
         return hint
 
 

@@ -231,17 +231,17 @@ def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) ->
     for image in (image for each in evidence.descriptors for image in each.images):
         place, size = memory.place(image.begin), image.end - image.begin
         if not place or not 0 < size <= len(memory.view) - place:
-            return None, "an image that a descriptor leads to does not lie in the file"
+            return None, "a descriptor points to an image outside the file"
         views.append(memory.view.slice(place, size))
     names = kernel_names_in_images(views) if views else None
-    why = "an image that a descriptor leads to does not tell the names of its kernels"
+    why = "a descriptor points to an image without names of kernels"
     return names, why if views and names is None else ""
 
 
 def _unread(host: str, way: str) -> str:
     """Return the reason in words that the registrations of a host file are unknown."""
     if way == analyze.LTO or host == "bitcode":
-        return "what bitcode registers is known when it is compiled"
+        return "the registrations of bitcode are known only after it is compiled"
     if way == analyze.NOT_READ:
-        return "its processor or the way in which its relocations are packed is not read"
-    return "what files of this kind register is not read"
+        return "its processor or its encoding of relocations is not supported"
+    return "registrations in files of this kind are not read"

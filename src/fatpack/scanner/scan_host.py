@@ -128,7 +128,7 @@ class _RegionScan:
         return self._magics.after(at)
 
     def _skip_gap(self, at: int) -> tuple[int, list[Finding]]:
-        """Return where the next container starts after bytes that start none, and what is wrong with these bytes."""
+        """Return the start of the next container after other bytes, and findings about these bytes."""
         view = self._place.data
         findings: list[Finding] = []
         # Zeros start no container: most containers follow them, without a search for every magic.
@@ -240,7 +240,7 @@ class _InsideScanner:
 
 
 class _FileScan:
-    """The scan of one file, part by part: its sections and members, then what several sections make, then the rest.
+    """The scan of one file: its sections and members, then containers spread over several sections, then the rest.
 
     ``tally`` counts findings, and a scan with one ends at the limit of containers; a member's counts for its archive.
     """
@@ -261,7 +261,7 @@ class _FileScan:
         #: containers of an object, whose names are compared with those that it registers
         self._found: list[FoundContainer] = []
         self._is_damaged = False
-        #: whether something is wrong with what registers containers
+        #: true if a record that registers containers is wrong
         self._is_wrong = False
 
     def items(self) -> Iterator[FoundContainer | Finding]:
@@ -377,7 +377,7 @@ class _FileScan:
         if context.host == "elf" and images.identify_image(context.view).form in ("cubin", "code-object"):
             return item
         # The section table of a damaged host is incomplete.
-        left = f"{cli_or_api('--deep', 'deep=True')} lists what is left of its device code"
+        left = f"{cli_or_api('--deep', 'deep=True')} lists the remaining device code"
         return item.replace(hint=f"{item.hint}; {left}" if item.hint else left)
 
     def _raw(self) -> Iterator[FoundContainer | Finding]:

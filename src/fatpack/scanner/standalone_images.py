@@ -79,7 +79,7 @@ def image_claims(recognised: ImageInfo) -> ImageClaims:
 
 
 def sidecar_record(view: View, recognised: ImageInfo) -> tuple[SidecarRecord, list[Finding]]:
-    """Return what a compiler wrote beside an image that is a file of its own, and what contradicts the image.
+    """Return the metadata file that a compiler wrote beside a standalone image, and its contradictions to the image.
 
     ``metadata`` has the name of that file, its producer and its facts; empty if there is no such file. The kernels are
     read only if the file has facts about them.

@@ -137,7 +137,7 @@ def split_mlir_finding(view: View) -> Finding | None:
     at = _place(view, _PARTED)
     if at is None:
         return None
-    text = "a line // -----: what mlir-opt --split-input-file takes for several files is read as one"
+    text = "a line // -----: mlir-opt --split-input-file reads several files, fatpack reads one"
     return finding("FP1006", view.span(at[0], 8), text, "write each part to a file of its own")
 
 

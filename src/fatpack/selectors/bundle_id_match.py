@@ -172,7 +172,7 @@ def impossible_reason(request: str) -> str:
     target = parse_id(request).target
     if not target.triple:
         arch = cli_or_api("--arch", "Selector(arch=…)")
-        return f"a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; an architecture alone is what {arch} takes"
+        return f"a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; for an architecture alone use {arch}"
     return feature_problem(target)
 
 

@@ -202,13 +202,13 @@ def parse_device(name: str) -> Device:
     if short in words.nvidia:
         arch = parse_nvidia(words.nvidia[short].renamed or short)
         if arch is None or arch.is_virtual:
-            raise TargetError(f"{name} is what PTX is made for, and no device", hint=f"write sm_{short[8:]}")
+            raise TargetError(f"{name} is a virtual architecture of PTX, not a device", hint=f"write sm_{short[8:]}")
         return Device("nvidia", f"sm_{arch.number}", name)
     if short.partition(":")[0] in words.amd:
         line = words.amd[short.partition(":")[0]]
         if line.kind in ("generic", "portable"):
             raise TargetError(
-                f"{name} is what images are made for, and no device", hint=f"name one, as {line.serves[0]}"
+                f"{name} is a target of images, not a device", hint=f"name a device, such as {line.serves[0]}"
             )
         return Device("amd", str(check_target_id(short)), name)
     if short in words.intel and words.intel[short].kind in ("gpu", "cpu"):
@@ -218,7 +218,7 @@ def parse_device(name: str) -> Device:
         if other:
             return Device("intel", other, name)
         what = "is the name of a group of devices" if words.intel[short].kind == "xe-group" else "is LLVM's name alone"
-        raise TargetError(f"{name} {what}, and what runtimes load there is not known", hint=_INTEL)
+        raise TargetError(f"{name} {what}; the images that runtimes load there are unknown", hint=_INTEL)
     return _sold(name)
 
 

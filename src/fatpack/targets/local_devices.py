@@ -112,7 +112,7 @@ def _intel(root: str) -> Iterator[Device]:
 def _unseen(root: str) -> str:
     """Return the display controllers without a driver that lists them, in words; "" if there are none."""
     found = [f"{_VENDORS[vendor]} {number:#06x}" for vendor, number in _displays(root) if vendor in _VENDORS]
-    return f"it has {', '.join(found)}, and no driver that shows what they are; name the devices instead" * bool(found)
+    return f"it has {', '.join(found)}, and no driver lists these; name the devices instead" * bool(found)
 
 
 def _displays(root: str) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 A triple is ``architecture-vendor-system-environment``; parts at the end may be missing, and ``unknown`` and an
 empty part mean the same (``spir64`` is ``spir64-unknown-unknown``). Some architectures have two names: LLVM 23
-calls ``amdgcn`` ``amdgpu``, and may put the instruction set behind it: ``amdgpu9.0a-amd-amdhsa`` is a target
+calls ``amdgcn`` ``amdgpu``, and may put the instruction set after it: ``amdgpu9.0a-amd-amdhsa`` is a target
 whose processor is gfx90a (llvm/lib/TargetParser/Triple.cpp, 2026). Nothing here reads the vocabulary's data.
 """
 
@@ -22,7 +22,7 @@ _ARCHITECTURES = {
     "amdgpu10": "amdgpu10.1",
 }
 
-#: Family of AMD instruction sets → the generic processor that it stands for; the same as in data/amd.toml.
+#: Family of AMD instruction sets → its generic processor; the same as in data/amd.toml.
 _GENERICS = {
     "9": "gfx9-generic",
     "9.4": "gfx9-4-generic",

@@ -105,7 +105,7 @@ class NvidiaName(Record):
 class AmdName(Record):
     """A line of ``amd.toml``; ``kind`` is processor, generic, portable or removed.
 
-    ``triple`` is what follows ``amdgpu`` in a triple, ``family`` the same for the family, ``covers`` the processors
+    ``triple`` is the text after ``amdgpu`` in a triple, ``family`` the same for the family, ``covers`` the processors
     of a generic one, ``covers_main`` those that LLVM main adds.
     """
 

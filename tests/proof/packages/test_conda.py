@@ -46,7 +46,7 @@ def info() -> dict[str, bytes]:
 
 
 def package(suffix: str, files: dict[str, bytes], stem: str = STEM, links: dict[str, str] = LINKS) -> bytes:
-    """Return a package of all its files, those that describe it included."""
+    """Return a package of all its files, with those that describe it."""
     if suffix == ".tar.bz2":
         return bz2.compress(build.tarred(files, links))
     describing = {name: data for name, data in files.items() if name.startswith("info/")}

@@ -21,7 +21,7 @@ NAMES = ("__tgt_register_lib", "__cudaRegisterFatBinary")
 
 
 def built(*sections: tuple[str, bytes], type: int = elf.RELOCATABLE) -> bytes:
-    """Return an ELF file with loaded sections at addresses one behind the other, and names of two runtimes."""
+    """Return an ELF file with loaded sections at consecutive addresses, and names of two runtimes."""
     made = elf.Elf(type=type)
     for number, (name, content) in enumerate(sections):
         made.add(name, content, flags=elf.ALLOC | elf.WRITE, addr=0x1000 * (number + 1) if type != 1 else 0)

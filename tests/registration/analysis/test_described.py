@@ -1,4 +1,4 @@
-"""OpenMP and SYCL: descriptors found by their shape, and what is missing of what registers them."""
+"""OpenMP and SYCL: descriptors found by their shape, and findings about missing registrations of them."""
 
 from __future__ import annotations
 

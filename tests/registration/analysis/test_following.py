@@ -1,4 +1,4 @@
-"""Code of programs in small: what is held where ways meet, what instructions make, and where addresses are named."""
+"""Small pieces of code: values at joins, results of instructions, and places that hold addresses."""
 
 from __future__ import annotations
 

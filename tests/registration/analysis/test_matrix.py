@@ -28,7 +28,7 @@ TARGETS = (LINUX, ARM, WINDOWS)
 #: with LLVM 22, :mod:`test_reference` tries more targets
 COMPILERS = ("22", "23")
 
-#: what the device lacks → the edit of the source of the image
+#: the part that the device lacks → the edit of the source of the image
 LACKING = {
     "image of another source": lambda source: registration.OTHER,
     "image with part of the kernels": lambda source: (

@@ -41,7 +41,7 @@ LINKS = {
     "static, position-independent": ["-pie", "--no-dynamic-linker", "-e", "0", "rt.o"],
     "static, without a table of frames": ["-static", "--no-eh-frame-hdr", "-e", "0", "rt.o"],
 }
-#: those that have the runtime inside: stripped, nothing in them has a name
+#: programs with a static runtime: stripped, they have no names
 STATIC = {name for name in LINKS if name.startswith("static")}
 
 

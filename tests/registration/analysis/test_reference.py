@@ -44,7 +44,7 @@ def check(folder: Path, model: str, target: str, level: tuple[str, ...]) -> None
     for name, (edit, code) in broken.items():
         found = codes(registration.compiled(folder, edit(text), target, "broken", *level))
         if name == "no constructor" and level[0] != "-O0":
-            # The optimiser may drop all that only a constructor used: what is left launches, and registers nothing.
+            # The optimiser may drop all that only a constructor used: the rest launches, and registers nothing.
             assert found in (["FP3043"], ["FP3041"]), name
         elif name in ("bad magic", "null pointer"):
             assert any(re.fullmatch(code, each) for each in found), name

@@ -26,7 +26,7 @@ class Plain(HostMemory):
 
 
 def evidence(*handles: int, is_linked: bool) -> RegistrationEvidence:
-    """Return what a file shows that launches kernels with some handles, and registers another one twice."""
+    """Return the evidence of a file that launches kernels with some handles, and registers another one twice."""
     view = BytesSource(bytes(64)).view()
     symbols = Counted(
         MemorySymbol(f"k{at}", at, 0, is_function=True, is_defined=True, is_local=False) for at in handles

@@ -170,7 +170,7 @@ def test_what_is_labelled_wrongly_fails_without_a_second_try() -> None:
 def test_a_wrong_label_on_code_that_fits_is_not_known_to_run() -> None:
     choice = cuda(cubins("80")[0].replace(contents="sm_86"), on="sm_86")
     assert (choice.outcome, choice.rule, choice.error) == ("unknown", "C10", None)
-    assert "holds code for sm_86" in choice.reason
+    assert "contains code for sm_86" in choice.reason
 
 
 def test_labels_decide_what_is_taken() -> None:

@@ -39,7 +39,7 @@ def test_a_place_stands_for_one_archive_per_name() -> None:
     assert expand_path("@GFXARCH@/@GFXARCH@", "gfx803") == ("gfx803/@GFXARCH@",)
 
 
-#: archives as "listed archs/archs held", the device; what the newer loader takes, what the older
+#: archives as "listed archs/archs held", the device; the choice of the newer loader, and of the older
 CASES = [
     ("gfx90a/gfx90a", "gfx90a:xnack-", "0 gfx90a", "0 gfx90a"),
     ("gfx90a/gfx90a gfx90a:xnack-/gfx90a:xnack-", "gfx90a:xnack-", "1 gfx90a:xnack-", "1 gfx90a:xnack-"),
@@ -47,7 +47,7 @@ CASES = [
     ("gfx90a:xnack-/ gfx90a/gfx90a", "gfx90a:xnack-", "1 gfx90a", "K6 0"),
     ("gfx90a:xnack-/ gfx90a/", "gfx90a:xnack-", "K5 None", "K6 0"),
     ("gfx90a:xnack+/gfx90a:xnack+", "gfx90a:xnack-", "K4 None", "K4 None"),
-    # what is held and not listed is not looked for
+    # an arch that is held and not listed is not searched
     ("gfx906/gfx90a", "gfx90a:xnack-", "K4 None", "K4 None"),
     ("gfx11-generic/gfx11-generic gfx1100/", "gfx1100", "0 gfx11-generic", "K6 1"),
     ("gfx11-generic/gfx11-generic", "gfx1100", "0 gfx11-generic", "0 gfx11-generic"),

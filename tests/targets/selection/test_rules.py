@@ -9,7 +9,7 @@ import fatpack.targets.selection
 from fatpack.targets.selection import cuda
 from fatpack.targets.selection.settings import MARKS, all_failures, all_rules, failure_with_code, rule_named
 
-#: a name of a rule as the code writes it; K1 to K3 and the like stand in comments alone
+#: a name of a rule in the code; K1 to K3 and the like are in comments alone
 _NAMED = re.compile(r'"([CHKMY]\d{1,2})"')
 
 

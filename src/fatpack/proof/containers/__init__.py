@@ -29,7 +29,7 @@ def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContai
     """
     head = memory.read(address, min(_LONGEST, end - address))
     if head is None:
-        # An empty fat binary has 16 bytes, and what is loaded may end behind it.
+        # An empty fat binary has 16 bytes, and the loaded range may end after it.
         head = memory.read(address, min(len(magic_numbers.FATBIN), end - address)) or b""
     if head.startswith(magic_numbers.FATBIN):
         from fatpack.proof.containers.fatbin import read_fatbin

@@ -171,7 +171,7 @@ def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
             text = f"{name} registers {title} device code by a record at {address:#x}, {where}, but there is no record"
             hint = "likely step: a change to the file after its link, such as a removed section; link again"
             yield make_finding(evidence, "FP3057", first.at, text, confidence(evidence), hint)
-        # An object shows what a call passes by a relocation before it: the next call with the same may have none.
+        # In an object a relocation before a call shows its argument; the next call with the same one may have none.
         unread = [each for each in evidence.binaries if each.wrapper is None and each.caller == first.caller]
         count = len({each.at for each in binaries}) + (0 if evidence.is_linked else len(unread))
         times = max(count, starts.count(first.caller))

@@ -59,7 +59,7 @@ class PeCodeProgram(LinkedProgram):
                 self.imports.setdefault(start, name)
 
     def _directory(self, number: int) -> tuple[int, int]:
-        """Return the address and the size of what a data directory leads to."""
+        """Return the address and the size in a data directory."""
         address, size = self._pe.directory(number)
         return (self._base + address if address else 0), min(size, _TABLE)
 

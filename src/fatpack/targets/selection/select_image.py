@@ -85,7 +85,7 @@ def select_image(images: CandidateSet, device: Device, settings: RuntimeSettings
 
 
 def _by_bytes(choice: DeviceSelection, images: CandidateSet) -> DeviceSelection:
-    """Return a selection corrected by the bytes of the images: metadata decides what is selected, bytes what loads.
+    """Return a selection corrected by the bytes of the images: metadata decides the selection, bytes the loading.
 
     Observed: cubins of a CUDA fat binary that are damaged or no cubin are refused (C10). For other images the result is
     unknown.
@@ -139,7 +139,7 @@ def _of_driver(
         name = "CUDA_FORCE_PTX_JIT" if form == "cubin" and settings.forces_ptx else ""
         name = "CUDA_DISABLE_PTX_JIT" if form == "ptx" and settings.disables_ptx else name
         if name:
-            reason = f"{choice.reason}; what {name} makes of an image without a fat binary is not known"
+            reason = f"{choice.reason}; the effect of {name} on an image without a fat binary is unknown"
             return choice.replace(outcome="unknown", rule="C13", reason=reason, is_certain=False, error=None)
     first = first_cuda_for_device(device)
     if settings.driver is None or first is None or settings.driver >= first or choice.outcome == "fails":
@@ -174,7 +174,7 @@ def _cuda(images: CandidateSet, device: Device, arch: NvidiaArch, settings: Runt
     ends = {number: _end(candidates[number], judgements[number], device, settings) for number in may}
     outcomes = {answer.outcome for answer in ends.values()}
     if "fails" in outcomes and len(outcomes) > 1:
-        reason = f"{base.reason}; of what may be taken not all runs"
+        reason = f"{base.reason}; not all images that may be selected run"
         return base.replace(outcome="unknown", reason=reason, is_certain=False, error=None)
     if "fails" in outcomes or any(judgements[number].fits and judgements[number].is_certain for number in may):
         return base
@@ -187,7 +187,7 @@ def _doubted(choice: DeviceSelection, candidates: Sequence[CandidateImage], devi
     judged, name = choice.judgements[number], _name(candidates[number])
     arch = device.nvidia
     if arch is not None and cuda.mislabelled_arch(candidates[number], arch) is not None:
-        reason = f"{name} holds code for {candidates[number].contents}, and what a driver makes of that is not known"
+        reason = f"{name} contains code for {candidates[number].contents}; it is unknown if a driver loads it"
         return choice.replace(outcome="unknown", rule="C10", reason=reason, is_certain=False, error=None)
     reason = f"whether {name} {judged.reason} is not known"
     if judged.rule == "C8":
