@@ -60,7 +60,7 @@ def test_a_device_is_named_by_its_architecture_or_by_what_it_is_sold_as(name: st
         ("TITAN X", "sm_61 is NVIDIA TITAN X, sm_52 is GeForce GTX TITAN X"),
         ("Arc Graphics", "lnl_m is Arc Graphics (Lunar Lake)"),
         ("compute_80", "write sm_80"),
-        ("gfx11-generic", "name one, as gfx1100"),
+        ("gfx11-generic", "name a device, such as gfx1100"),
         ("RTX 9999", "nvidia-smi --query-gpu=compute_cap"),
         ("RTX 3055", "did you mean RTX 3050"),
         ("RTX 3055", "nvidia-smi --query-gpu=compute_cap"),
