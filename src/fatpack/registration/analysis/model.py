@@ -93,6 +93,8 @@ FUNCTION_NAMES = frozenset(
 NAME_HINTS = (
     b"CallConfiguration",
     b"RegisterFatBinary",
+    b"__cudaRegisterFunction",
+    b"__hipRegisterFunction",
     b"LaunchKernel",
     b"__cudaGetKernel",
     b"__tgt_",
