@@ -1,4 +1,4 @@
-"""Input and output of the commands that edit or make a file."""
+"""Input and output of the commands that edit a host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.commands.pack.formats import PackedContainers
     from fatpack.edit.editor import EditCheck
     from fatpack.edit.replace_images import ImageSubstitution
     from fatpack.io.source import Piece, View
@@ -165,38 +164,6 @@ def write_result(
         print_stderr(line, quiet=quiet)
     print_stderr(f"wrote {target}: {format_size(size)}{how}", quiet=quiet)
     return FINE
-
-
-def write_packed(
-    packed: PackedContainers,
-    target: str,
-    *,
-    doing: str,
-    force: bool,
-    quiet: bool,
-    inputs: Sequence[View],
-    host: View | None = None,
-) -> int:
-    """Write containers, or the copy of ``host`` that they went into, to a file or to stdout ("-"); return the size.
-
-    ``doing`` begins the line of progress. The files of ``inputs`` are never written over.
-    """
-    from fatpack.io.atomic_write import write_file
-    from fatpack.io.write import write_pieces
-
-    if target == "-":
-        return write_pieces(1, packed.pieces)
-    warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
-    meter = CopyProgress(sum(map(len, packed.pieces)), f"{doing} {target}", quiet=quiet)
-    try:
-        if host is not None:
-            from fatpack.edit.editor import write_edited
-
-            return write_edited(host, packed.pieces, target, force=force, inputs=inputs, progress=meter)
-        verify, mode = packed.verify, packed.mode
-        return write_file(target, packed.pieces, force=force, inputs=inputs, verify=verify, mode=mode, progress=meter)
-    finally:
-        meter.finish()
 
 
 def write_substitution(

@@ -49,8 +49,8 @@ def convert_file(
     ``options`` are selectors and those of containers. Raises UsageError for options that exclude each other,
     FatpackError for what cannot be read or converted, ``OSError``.
     """
-    from fatpack.command_line.edit_io import write_packed
     from fatpack.commands.convert.request import ConvertRequest, find_damage
+    from fatpack.commands.pack.formats import write_packed
     from fatpack.io.write import file_stem
     from fatpack.scanner import scan
     from fatpack.selectors.address import outermost_view

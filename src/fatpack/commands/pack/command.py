@@ -42,7 +42,7 @@ def pack_file(
 
     Raises UsageError for options that exclude each other, FatpackError for inputs that cannot be packed, ``OSError``.
     """
-    from fatpack.command_line.edit_io import write_packed
+    from fatpack.commands.pack.formats import write_packed
     from fatpack.commands.pack.request import PackRequest, no_images
     from fatpack.formats.offload_binary.image_option import parse_image_option
 

@@ -340,6 +340,41 @@ class PackedContainers(Record):
     left_out: int = 0
 
 
+def write_packed(
+    packed: PackedContainers,
+    target: str,
+    *,
+    doing: str,
+    force: bool,
+    quiet: bool,
+    inputs: Sequence[View],
+    host: View | None = None,
+) -> int:
+    """Write containers, or the copy of ``host`` that they went into, to a file or to stdout ("-"); return the size.
+
+    ``doing`` begins the line of progress. The files of ``inputs`` are never written over.
+    """
+    import os
+
+    from fatpack.command_line.messages import CopyProgress, warn_stale_temp_files
+    from fatpack.io.atomic_write import write_file
+    from fatpack.io.write import write_pieces
+
+    if target == "-":
+        return write_pieces(1, packed.pieces)
+    warn_stale_temp_files(os.path.dirname(target), quiet=quiet)
+    meter = CopyProgress(sum(map(len, packed.pieces)), f"{doing} {target}", quiet=quiet)
+    try:
+        if host is not None:
+            from fatpack.edit.editor import write_edited
+
+            return write_edited(host, packed.pieces, target, force=force, inputs=inputs, progress=meter)
+        verify, mode = packed.verify, packed.mode
+        return write_file(target, packed.pieces, force=force, inputs=inputs, verify=verify, mode=mode, progress=meter)
+    finally:
+        meter.finish()
+
+
 # Differences between the parts of one program: all should be for the same architectures, in the same forms.
 #
 # A program fails on a GPU that not all of its parts are for: kernels are missing, or the device link fails. With PTX in

@@ -81,7 +81,7 @@ def command(
     The arguments are images (cubins, PTX, code objects, SPIR-V, ...) or the container that the runtime takes: a CUDA
     fat binary, a HIP bundle, offload binaries for OpenMP and SYCL.
     """
-    from fatpack.command_line.edit_io import write_packed
+    from fatpack.commands.pack.formats import write_packed
     from fatpack.commands.wrap.run import WrapRequest, wrap_files
     from fatpack.io.write import file_stem
 
