@@ -248,7 +248,7 @@ def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run
 def inflations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Calls that inflated parts of fat binaries since the test began, by name."""
     seen: list[str] = []
-    for module, name in ((entry, "decompress"), (entry, "pieces_inflated"), (codecs, "inflate_beginning")):
+    for module, name in ((entry, "decompress"), (entry, "inflate_pieces"), (codecs, "inflate_beginning")):
         real = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *words, _real=real, _name=name, **more: seen.append(_name) or _real(*words, **more)
