@@ -219,6 +219,28 @@ def test_an_image_that_is_compressed_otherwise_is_the_same_image() -> None:
     assert is_found(linked_elf.zeroed(library, [fatbin(damaged)]), library.data)
 
 
+def test_an_entry_that_is_compressed_anew_may_lose_an_empty_identifier() -> None:
+    """fatbinary of CUDA 12.4 writes eight zero bytes for it: libbitsandbytes_cuda124.so of bitsandbytes 0.48.2."""
+    zstandard = pytest.importorskip("zstandard")
+    text = b".version 8.0\n" * 40 + b"\0"
+    packed = zstandard.compress(text)
+
+    def with_area(area: bytes, *, compressed: bool) -> bytes:
+        made = bytearray(entry(1, 90, packed if compressed else text, 0x8011 if compressed else 0x11))
+        struct.pack_into("<I", made, 4, 64 + len(area))
+        if compressed:
+            struct.pack_into("<I", made, 16, len(packed))
+            struct.pack_into("<Q", made, 56, len(text))
+        return bytes(made[:64]) + area + bytes(made[64:])
+
+    library = linked_elf.build([fatbin(SM80, with_area(bytes(8), compressed=False))])
+    after = linked_elf.zeroed(library, [fatbin(with_area(b"", compressed=True))])
+    found = verdict(after, library.data)
+    assert found.is_proved, found.differences
+    written = linked_elf.build([fatbin(SM80, with_area(b"words\0\0\0", compressed=False))])
+    assert is_found(linked_elf.zeroed(written, [fatbin(with_area(b"", compressed=True))]), written.data)
+
+
 def test_a_container_without_a_record_may_go_where_nothing_refers_to_it() -> None:
     lonely = _without_record(LIBRARY.data, 0)
     found = verdict(_without_record(SHRUNK, 1024), lonely)

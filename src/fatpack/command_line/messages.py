@@ -252,6 +252,26 @@ class CopyProgress(StatusLine):
         return f"{self._what} {min(100, 100 * self._done // self._total):3d} %, {super().text()}"
 
 
+class CompressionProgress(StatusLine):
+    """Progress of images that are compressed anew, in images of one file."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._done = self._total = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how many images of a file are compressed; the line goes away with the last one."""
+        self._done, self._total = done, total
+        if done == total:
+            self.finish()
+        elif self.is_due():
+            self.show(self.text())
+
+    def text(self) -> str:
+        """Return the number of images that are done, and how long it has taken."""
+        return f"compressing image {self._done} of {self._total}, {super().text()}"
+
+
 def format_duration(seconds: float) -> str:
     """Return a duration for people, in its two largest units: ``42 s``, ``3 min 10 s``, ``2 h 5 min``, ``3 d 4 h``."""
     rest = int(seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from tests.laws.rooms import FIXTURES
@@ -12,6 +13,7 @@ from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import verifier_for
 from fatpack.io.source import BytesSource, View
+from fatpack.main import main
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.helpers import join_pieces
 
@@ -78,3 +80,67 @@ def test_what_a_method_needs_is_said() -> None:
     made = plan_slim(view(FATBIN), SlimOptions(recompress="zlib"))
     assert not made.is_changed
     assert "cannot be compressed by zlib" in " ".join(made.notes)
+
+
+def test_without_loss_every_image_stays_and_the_file_gets_smaller_once(tmp_path: Path) -> None:
+    for method, driver in (("zstd", None), ("lz4", "525"), ("zstd", 580)):
+        source, out = tmp_path / "x.fatbin", tmp_path / f"{method}{driver}.fatbin"
+        source.write_bytes(FATBIN)
+        done = library.slim(source, out, lossless=True, driver=driver)
+        assert done.after < done.before
+        assert done.dropped == {}
+        after = out.read_bytes()
+        assert [(arch, content) for arch, _, content in images(after)] == [
+            (arch, content) for arch, _, content in images(FATBIN)
+        ]
+        # What would not get smaller stays as it was.
+        assert {how for _, how, _ in images(after)} <= {None, method}
+        again = library.slim(out, tmp_path / f"again {method}{driver}", lossless=True, driver=driver)
+        assert (again.mode, again.after) == ("", done.after)
+
+
+def test_without_loss_a_library_is_proved(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "libtwo.so", tmp_path / "out"
+    path.write_bytes(LIBRARY)
+    assert main(["slim", str(path), "--lossless", "-d", str(out), "--certificate", str(tmp_path / "c.json")]) == 0
+    assert main(["slim", "--verify", str(path), str(out / "libtwo.so")]) == 0
+    assert "images dropped  0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--lossless", "--for", "sm_90"], "--lossless keeps every image"),
+        (["--lossless", "--recompress", "lz4"], "--lossless keeps every image"),
+        (["--for", "sm_90", "--driver", "525"], "--driver goes with --lossless"),
+        (["--lossless", "--driver", "1"], "of no branch that is known"),
+    ],
+)
+def test_what_contradicts_lossless_is_said(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.fatbin"
+    path.write_bytes(FATBIN)
+    assert main(["slim", str(path), *options, "-o", str(tmp_path / "y")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_area_that_no_string_needs_is_kept_when_an_image_is_compressed_anew() -> None:
+    """fatbinary of CUDA 12.4 writes eight zero bytes for an empty identifier, and the proof compares them."""
+    entry_size = int.from_bytes(FATBIN[16 + 8 : 16 + 16], "little")
+    head = bytearray(FATBIN[16 : 16 + 64])
+    area_size = int.from_bytes(head[4:8], "little") - 64
+    assert int.from_bytes(head[44:48], "little") == 0, "the first entry has no identifier"
+    area = FATBIN[16 + 64 : 16 + 64 + area_size]
+    image = FATBIN[16 + 64 + area_size : 16 + 64 + area_size + entry_size]
+    options_at = int.from_bytes(head[20:24], "little")
+    head[4:8] = (64 + 8 + area_size).to_bytes(4, "little")
+    if options_at:
+        head[20:24] = (options_at + 8).to_bytes(4, "little")
+        area = (int.from_bytes(area[:4], "little") + 8).to_bytes(4, "little") + area[4:]
+    body = bytes(head) + bytes(8) + area + image
+    before = FATBIN[:8] + len(body).to_bytes(8, "little") + body
+    after = slimmed(before, recompress="zstd")
+    assert images(after) == [(arch, "zstd", content) for arch, _, content in images(before)]
+    assert after[16 + 4 : 16 + 8] == head[4:8]
+    assert after[16 + 64 : 16 + 64 + 8 + area_size] == bytes(8) + area

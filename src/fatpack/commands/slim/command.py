@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 @click.option(
     "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
 )
+@click.option("--lossless", is_flag=True, help="Remove nothing: compress the images of CUDA better.")
+@click.option("--driver", metavar="VERSION", help="With --lossless: the oldest driver that must load it, as 525.")
 @click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
@@ -95,7 +97,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
         return verify_files(files, options["certificate"], **to_files)
     from fatpack.command_line.edit_io import EditDestination
-    from fatpack.command_line.messages import print_findings
+    from fatpack.command_line.messages import CompressionProgress, print_findings
     from fatpack.commands.slim.options import (
         NameChange,
         exit_code_for,
@@ -109,7 +111,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
     request = SlimRequest(
         files=files,
-        options=parse_slim_options(options),
+        options=parse_slim_options(options).replace(compressed=CompressionProgress(quiet=options["quiet"])),
         to=to,
         directory=options["directory"],
         dry_run=options["dry_run"],

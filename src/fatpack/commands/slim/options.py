@@ -142,7 +142,9 @@ class NameChange(Record):
             words.update({f"{option}{_of_tag(pattern)}": None for pattern in patterns if _of_tag(pattern)})
         if options.keep_ptx == "none":
             words["noptx"] = None
-        if options.recompress is not None:
+        if options.lossless:
+            words["lossless"] = None
+        elif options.recompress is not None:
             words[f"{options.recompress}{'' if options.level is None else options.level}"] = None
         name = ".".join(filter(None, words))
         return self.replace(default=name if len(name) <= _LONGEST else f"slim{len(words)}")
@@ -344,6 +346,8 @@ class SlimOptions(Record):
     anew, None for as they are, at a ``level`` (None: what the format's own tool takes). ``mode`` says how linked files
     lose bytes: ``shrink`` takes them out of the file, ``zero`` overwrites them, ``auto`` does the first where it can.
     ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
+    ``lossless`` keeps every image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is told how
+    many images of how many are compressed.
     """
 
     devices: tuple[Device, ...] = ()
@@ -357,6 +361,8 @@ class SlimOptions(Record):
     level: int | None = None
     mode: SlimMode = "auto"
     drop_signature: bool = False
+    lossless: bool = False
+    compressed: Callable[[int, int], None] | None = None
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 

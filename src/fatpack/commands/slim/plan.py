@@ -81,10 +81,17 @@ def recompress_images(rows: Sequence[SlimImage], wishes: SlimOptions) -> dict[in
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]
     tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, wishes.level) for row in entries]
     with ThreadTasks(tasks) as done:
-        for row, image in zip(entries, done, strict=True):
-            changes[id(row.image)] = (image,)
+        for number, (row, image) in enumerate(zip(entries, done, strict=True), 1):
+            if not wishes.lossless or _stored_size(image) < _stored_size(row.image.as_stored):
+                changes[id(row.image)] = (image,)
+            if wishes.compressed is not None:
+                wishes.compressed(number, len(entries))
     changes |= {id(row.image): (row.image.as_stored,) for row in rows if _is_reshaped(row.found, wishes)}
     return changes
+
+
+def _stored_size(image: Image) -> int:
+    return len(image.data) if image.stored_size is None else image.stored_size
 
 
 def _is_suited(image: Image, method: str) -> bool:
@@ -135,6 +142,8 @@ def _is_reshaped(found: FoundContainer, wishes: SlimOptions) -> bool:
     if found.format != _BUNDLE or method not in _METHODS[_BUNDLE] or found.container.is_fat_object:
         return False
     flavour = found.container.attrs.get("flavour")
+    if wishes.lossless:
+        return False  # which HIP runtimes inflate a bundle is not known for each, and LLVM's level is the best there
     return flavour in ("binary", "compressed") and (method != "none" or flavour == "compressed")
 
 

@@ -90,6 +90,8 @@ def slim(
     allow_empty: bool = False,
     recompress: Recompression | None = None,
     level: int | None = None,
+    lossless: bool = False,
+    driver: str | float | None = None,
     mode: SlimMode = "auto",
     drop_signature: bool = False,
     strict: bool = False,
@@ -106,8 +108,9 @@ def slim(
     stays what their runtimes would take. ``keep`` and ``drop`` are patterns of architectures (``sm_9*``, ``compute_80``
     for PTX). ``keep_ptx`` is what becomes of other PTX: by default the newest stays where devices or ``keep`` are
     given, else all. In linked files what code can reach keeps its address; ``mode`` says how they lose bytes.
-    ``recompress`` compresses images anew, at a ``level``. ``drop_signature`` takes the signature out of a signed PE
-    image, which else is refused.
+    ``lossless`` removes nothing, and compresses images as well as a ``driver`` (``"525"``) inflates them: with zstd for
+    CUDA 12.4 and newer and where none is given, else with LZ4. ``recompress`` compresses images anew, at a
+    ``level``. ``drop_signature`` takes the signature out of a signed PE image, which else is refused.
 
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
@@ -120,7 +123,13 @@ def slim(
     from fatpack.commands.slim.plan import plan_slim
     from fatpack.commands.slim.result import verifier_for
 
-    check_bools(overwrite=overwrite, allow_empty=allow_empty, drop_signature=drop_signature, strict=strict)
+    check_bools(
+        overwrite=overwrite,
+        allow_empty=allow_empty,
+        drop_signature=drop_signature,
+        lossless=lossless,
+        strict=strict,
+    )
     options = make_slim_options(
         devices=as_strings("devices", devices),
         keep=as_strings("keep", keep),
@@ -129,6 +138,8 @@ def slim(
         allow_empty=allow_empty,
         recompress=recompress,
         level=None if level is None else check_type("level", level, int, "a whole number"),
+        lossless=lossless,
+        driver="" if driver is None else str(driver),
         mode=mode,
         drop_signature=drop_signature,
     )
@@ -204,6 +215,8 @@ def make_slim_options(
     allow_empty: bool = False,
     recompress: Recompression | None = None,
     level: int | None = None,
+    lossless: bool = False,
+    driver: str = "",
     mode: SlimMode = "auto",
     drop_signature: bool = False,
 ) -> SlimOptions:
@@ -211,6 +224,17 @@ def make_slim_options(
 
     Raises UsageError for options that ask for nothing or contradict each other, TargetError for an unknown device.
     """
+    if driver and not lossless:
+        names = cli_or_api("--driver goes with --lossless", "driver goes with lossless")
+        raise UsageError(names, hint=cli_or_api("slim --lossless --driver 525", "lossless=True, driver='525'"))
+    if lossless:
+        if devices or keep or drop or keep_ptx or recompress:
+            both = cli_or_api(
+                "--lossless keeps every image, and --for, --keep, --drop, --keep-ptx and --recompress say otherwise",
+                "lossless keeps every image, and devices, keep, drop, keep_ptx and recompress say otherwise",
+            )
+            raise UsageError(both, hint="slim twice, first without loss")
+        recompress = _method_for(driver)
     named: tuple[Device, ...] = ()
     if devices:
         from fatpack.targets.local_devices import parse_devices
@@ -226,10 +250,11 @@ def make_slim_options(
         level=level,
         mode=mode,
         drop_signature=drop_signature,
+        lossless=lossless,
     )
     if not options.drops and recompress is None:
         hint = cli_or_api(
-            "--for DEVICE, --drop PATTERN, --keep PATTERN, or --recompress", "give devices, keep, drop or recompress"
+            "--for DEVICE, --drop PATTERN, --keep PATTERN, or --lossless", "give devices, keep, drop or lossless"
         )
         raise UsageError("no rule says which images to remove", hint=hint)
     if level is not None and recompress is None:
@@ -238,6 +263,19 @@ def make_slim_options(
     if level is not None and not 0 <= level <= LAST_LEVEL:
         raise UsageError(f"level is {level}", hint=f"give a number from 0 to {LAST_LEVEL}")
     return options
+
+
+def _method_for(driver: str) -> Recompression:
+    """Return the method that compresses best among those that a driver inflates; without one, any of CUDA 12.4 on."""
+    if not driver:
+        return "zstd"
+    from fatpack.targets.selection.settings import driver_cuda
+
+    return "zstd" if driver_cuda(driver) >= _ZSTD else "lz4"
+
+
+#: The first CUDA version whose drivers inflate zstd (rule C15 of ``explain``).
+_ZSTD = (12, 4)
 
 
 def _parse_patterns(name: str, texts: Iterable[str]) -> tuple[str, ...]:
@@ -348,5 +386,10 @@ def parse_slim_options(options: Mapping[str, Any]) -> SlimOptions:
         if keep_ptx not in (None, "none"):
             raise UsageError("--drop-ptx and --keep-ptx exclude each other", hint="leave one out")
         keep_ptx = "none"
-    shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "mode")
-    return make_slim_options(devices=options["for_"], keep_ptx=keep_ptx, **{name: options[name] for name in shared})
+    shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "mode")
+    return make_slim_options(
+        devices=options["for_"],
+        keep_ptx=keep_ptx,
+        driver=options["driver"] or "",
+        **{name: options[name] for name in shared},
+    )

@@ -203,8 +203,9 @@ class EntryDraft(Record):
     ``copied`` are all bytes of an entry that is copied, ``packed`` the compressed ones of an image that gets a new
     header, with the sizes and the key of the old; else ``data`` is the image. ``was_grouped``: it was a member of a
     group, where it was compressed; it is compressed again, so that files do not grow when other members are removed.
-    ``like`` is the compression method of the image that this one replaces: None if that was uncompressed, "" if it
-    replaces none.
+    ``stored_area`` is the variable area as stored, with the offsets of identifier and options, for an entry that keeps
+    both. ``like`` is the compression method of the image that this one replaces: None if that was uncompressed, "" if
+    it replaces none.
     """
 
     kind: int = 0
@@ -219,6 +220,7 @@ class EntryDraft(Record):
     copied: View | None = None
     was_grouped: bool = False
     like: str | None = ""
+    stored_area: tuple[bytes, int, int] | None = None
 
     @property
     def is_new(self) -> bool:
@@ -269,7 +271,10 @@ def draft_entry(image: Image, style: ProducerStyle) -> EntryDraft:
         if is_kept:
             flags |= head.flags & COMPRESSED
             sizes = (head.compressed_size, head.inflated_size)
-            return EntryDraft(kind, flags, version, sm, area, packed=old.packed, sizes=sizes, key=head.key)
+            stored_area = _stored_area(old) if area == old.area.replace(end=area.end) else None
+            return EntryDraft(
+                kind, flags, version, sm, area, packed=old.packed, sizes=sizes, key=head.key, stored_area=stored_area
+            )
     else:
         flags, version, area = label, (0, 0), CudaEntryStrings(identifier, options)
     like: str | None = ""
@@ -285,6 +290,19 @@ def draft_entry(image: Image, style: ProducerStyle) -> EntryDraft:
     was_grouped = old is not None and old.group is not None and not style.recompresses
     version, flags = contents.code_version or version, flags | contents.flags
     return EntryDraft(kind, flags, version, sm, area, contents.data, was_grouped=was_grouped, like=like)
+
+
+def _stored_area(old: CudaEntry) -> tuple[bytes, int, int] | None:
+    """Return the variable area of an entry as stored, with the two offsets into it; None if its header was corrected.
+
+    Writers differ in it: an empty identifier takes eight zero bytes in CUDA 12.4 and none since.
+    """
+    head = old.head
+    stored = CudaEntryHeader(*ENTRY.read(old.stored, 0))
+    same = ("place", "options_offset", "identifier_offset", "identifier_size")
+    if any(getattr(stored, name) != getattr(head, name) for name in same) or old.area.end > head.place:
+        return None
+    return old.stored.read(ENTRY.size, head.place - ENTRY.size), head.identifier_offset, head.options_offset
 
 
 def _kind(image: Image) -> int:
@@ -398,7 +416,7 @@ def entry_header(
     draft: EntryDraft, flags: int, place: int | None, padded_size: int, sizes: tuple[int, int] = (0, 0)
 ) -> bytes:
     """Return the header of an entry with its variable area; ``place`` is the offset of a member in its group."""
-    area, identifier_at, options_at = write_entry_strings(draft.kind, draft.area)
+    area, identifier_at, options_at = draft.stored_area or write_entry_strings(draft.kind, draft.area)
     minor, major = draft.code_version
     compressed_size, inflated_size = sizes
     head = ENTRY.pack(
