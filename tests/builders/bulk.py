@@ -25,7 +25,7 @@ class Untouchable(BytesSource):
 
 
 class Edited(NamedTuple):
-    """What an edit of a large file took: bytes of the largest range of it that was passed on, and of memory."""
+    """The cost of an edit of a large file: bytes of the largest range of it that was passed on, and of memory."""
 
     largest: int
     peak: int

@@ -48,7 +48,7 @@ def zipped(files: Files, method: int = zipfile.ZIP_DEFLATED) -> bytes:
 
 
 class Unseekable(io.RawIOBase):
-    """What a pipe is to a writer."""
+    """A sink that can only be written, as a pipe is."""
 
     def __init__(self) -> None:
         self.data = b""

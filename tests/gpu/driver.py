@@ -108,7 +108,7 @@ class Driver:
 
 
 class Outcome:
-    """What a kernel made of the numbers, and what the image that the driver chose was compiled for."""
+    """The numbers that a kernel made, and the versions for which the image that the driver chose was compiled."""
 
     def __init__(self, numbers: list[int], ptx_version: int, binary_version: int) -> None:
         self.numbers = numbers

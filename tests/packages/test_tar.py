@@ -127,6 +127,15 @@ def test_a_kind_that_only_its_writer_knows_is_listed_and_told() -> None:
     assert build.codes("tar", data) == ["FP1709"]
 
 
+@pytest.mark.parametrize("kind", [b"Z", b"V", b"M"])
+def test_the_data_of_a_kind_that_only_its_writer_knows_belongs_to_the_archive(kind: bytes) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 700
+    whole = archive((header, b"x" * 700))
+    assert build.codes("tar", whole) == ["FP1709"]
+    assert build.codes("tar", whole[: 512 + 300])[-1] == "FP1701"
+
+
 @compressed
 def test_an_archive_cut_inside_a_file_keeps_those_before(pack: build.Compressor) -> None:
     data = build.tarred({"a": CONTENT, "b": CONTENT})

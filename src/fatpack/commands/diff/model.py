@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
 
-    DiffKind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
-
 #: The version of :meth:`DiffResult.to_dict`.
 SCHEMA = "fatpack.diff/1"
 

@@ -145,25 +145,6 @@ def _is_word_of_triples(word: str) -> bool:
     return bool(is_place or parse_system(word) or parse_environment(word) or parse_object_format(word))
 
 
-def _target_words(images: Sequence[Image], option: ImageOption) -> str:
-    """Return as advice the keys that an option lacks and its image answers; "" where it says nothing certain."""
-    from fatpack.targets.triple import is_nvptx
-
-    if len(images) != 1:
-        return ""
-    from fatpack.images import identify_image
-
-    try:
-        claims = identify_image(images[0].data)
-    except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
-        return ""
-    triple = claims.triple if "-" in claims.triple else ""  # a family alone is no triple
-    kind = "cuda" if is_nvptx(triple) else ""  # HIP and OpenMP make the same images for AMD's devices
-    missing = [(key, value) for key, value in (("triple", triple), ("arch", claims.arch), ("kind", kind))]
-    words = ",".join(f"{key}={value}" for key, value in missing if value and option.get(key) is None)
-    return f"; add {words}, which is what the image says" if words else ""
-
-
 def _nearest_key(key: str) -> str:
     from difflib import get_close_matches
 

@@ -339,7 +339,8 @@ def _parts(header: tarfile.TarInfo) -> list[tuple[int, int]] | None:
 
 def _stored_size(header: tarfile.TarInfo, room: int) -> int:
     """Return how many bytes of the archive a header's data takes, without padding."""
-    return _stored(int(header.size), _parts(header), room) if header.isreg() else 0
+    has_data = header.isreg() or header.type not in tarfile.SUPPORTED_TYPES  # as tarfile's _proc_builtin
+    return _stored(int(header.size), _parts(header), room) if has_data else 0
 
 
 def _stored(size: int, parts: list[tuple[int, int]] | None, room: int) -> int:

@@ -8,7 +8,6 @@ name is a string, the handle is not.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 
 from fatpack.binary.memory import CALL, GOT, PAGE_OFFSET, POINTER, RELATIVE
 from fatpack.record import Record
@@ -313,12 +312,6 @@ def holds_function(file: ObjectMemory, address: int) -> bool:
         return False
     value = file.pointers(section).get(address)
     return value is not None and file.is_start(value)
-
-
-def nearest_before(starts: Sequence[int], at: int) -> int:
-    """Return the last address in ``starts`` that is not after ``at``, -1 if there is none."""
-    index = bisect_right(starts, at) - 1
-    return starts[index] if index >= 0 else -1
 
 
 # The evidence of an object, from its symbols and relocations.
