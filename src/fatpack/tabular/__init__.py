@@ -10,3 +10,7 @@ FORMATS = ("jsonl", "csv", "parquet")
 
 #: Subjects of rows.
 SUBJECTS = ("images", "kernels")
+
+#: Sections of objects with code for the device link; PE images truncate names. Sections of clang-offload-bundler are
+#: not included: a fat object has one per image, and DPC++ leaves the result of its link in such a section of a program.
+DEVICE_LINK_SECTIONS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")

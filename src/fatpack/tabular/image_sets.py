@@ -15,6 +15,7 @@ from fatpack.binary.known_sections import is_host_data_section, section_name_ste
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
 from fatpack.model import arch_name
 from fatpack.record import Record
+from fatpack.tabular import DEVICE_LINK_SECTIONS
 from fatpack.targets.selection.cuda import LINKED
 from fatpack.targets.selection.model import CandidateImage, image_vendor
 from fatpack.targets.selection.select_image import CandidateSet
@@ -43,10 +44,6 @@ _FOR_HOSTS = ("object", "archive")
 
 #: forms of image files for a linker
 _FOR_LINKERS = ("ltoir", "bitcode")
-
-#: sections of objects with code for the device link; PE images truncate names. Sections of clang-offload-bundler are
-#: not included: a fat object has one per image, and DPC++ leaves the result of its link in such a section of a program.
-_FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
 
 #: Least size of a cubin with a kernel: its header, a dozen sections, the constants of the parameters (352 bytes) and
 #: one group of instructions. nvcc's device link writes a smaller one if there was nothing to link.
@@ -216,7 +213,7 @@ def needs_device_link(row: ImageRow) -> bool:
 
     True if it is in a section for such code, if it is bitcode for HIP, which no runtime loads, or a file for a linker.
     """
-    if row.section in _FOR_LINKS:
+    if row.section in DEVICE_LINK_SECTIONS:
         return True
     if row.container is None:
         return row.form in _FOR_LINKERS

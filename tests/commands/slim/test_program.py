@@ -300,6 +300,14 @@ def test_what_stands_in_front_of_the_first_container_stays() -> None:
     )
 
 
+def test_input_of_a_device_link_serves_no_device() -> None:
+    """Its PTX fits any later device, and is loaded by none (rule C14): libbitsandbytes_cuda118.so for a B200."""
+    before = view((HOSTS / "librel.so").read_bytes())
+    assert library.explain(HOSTS / "librel.so", "sm_100").exit_code == 1
+    with pytest.raises(SlimRefused, match="sm_100"):
+        plan_slim(before, for_("sm_100"))
+
+
 def test_images_of_a_device_link_do_not_go_alone() -> None:
     """They would stay without a word: the containers of a device link keep the same architectures."""
     before = view((HOSTS / "librel.so").read_bytes())

@@ -72,8 +72,8 @@ def test_json_gives_addresses_and_sizes_in_the_wheel(wheel: Path, capsys: pytest
 def test_a_changed_wheel_has_a_name_of_its_own_whatever_was_asked_for(wheel: Path) -> None:
     for options, tag in (
         (["--drop", "sm_80"], "1nosm80"),
-        (["--drop", "sm_8*", "--keep-ptx=none"], "1nosm8x.noptx"),
-        (["--keep", "sm_9*"], "1keepsm9x"),
+        (["--drop", "sm_8*", "--keep-ptx=none"], "1nosm8any.noptx"),
+        (["--keep", "sm_9*"], "1keepsm9any"),
         (["--for", "sm_90", "--recompress", "zstd", "--level", "3"], "1sm90.zstd3"),
     ):
         assert main(["slim", str(wheel), *options, "--dry-run"]) == 0
@@ -153,10 +153,14 @@ def test_patterns_that_match_nothing_are_errors_before_a_file_is_written(
     wheel: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = wheel.parent / "dist"
-    for pattern, advice in (("sm_8O", "did you mean sm_80?"), ("sm_99", "did you mean sm_90?"), ("gfx942", "leave")):
+    for pattern, advice in (
+        ("sm_8O", "did you mean sm_80?"),
+        ("sm90", "did you mean sm_90?"),
+        ("sm_50", "; name architectures that it has"),
+    ):
         assert main(["slim", str(wheel), "--drop", f"sm_80,{pattern}", "-d", str(out)]) == 1
         said = capsys.readouterr().err
-        assert f"--drop {pattern} matches no image: there is sm_80, sm_90" in said
+        assert f"--drop {pattern} matches no image: the input has sm_80, sm_90" in said
         assert advice in said
         assert not out.exists()
     # A range of architectures, some of which are not there, is what people write.
@@ -373,6 +377,22 @@ def test_a_certificate_goes_when_a_file_is_not_exchanged(tmp_path: Path, monkeyp
     assert main(["slim", str(path), "--for", "sm_90", "--in-place", "--certificate", str(certificate), "-q"]) != 0
     assert path.read_bytes() == (HOSTS / "libtwo.so").read_bytes()
     assert not certificate.exists()
+
+
+def test_a_pattern_may_match_in_one_of_several_wheels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, paths = tmp_path / "dist", []
+    for tag, words in (("cp311", "50 90"), ("cp312", "80 90")):
+        path = tmp_path / f"demo-1.5-{tag}-none-any.whl"
+        path.write_bytes(build.wheel({"demo/a.fatbin": of_words(words)}))
+        paths.append(str(path))
+    assert main(["slim", *paths, "--drop", "sm_50", "-d", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == [
+        "demo-1.5-1nosm50-cp311-none-any.whl",
+        "demo-1.5-cp312-none-any.whl",
+    ]
+    capsys.readouterr()
+    assert main(["slim", *paths, "--drop", "sm_70", "-d", str(tmp_path / "other")]) == 1
+    assert "--drop sm_70 matches no image" in capsys.readouterr().err
 
 
 def test_layers_of_container_images_are_not_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from fatpack.commands.slim.keep_for_device import (
 )
 from fatpack.errors import FormatError, Unsupported, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
+from fatpack.tabular import DEVICE_LINK_SECTIONS
 from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.selection.model import CandidateImage
@@ -40,15 +41,14 @@ if TYPE_CHECKING:
 _MAX_KERNELS_NAMED, _READ = 5, 16
 
 
-def find_idle_image_sets(served: Sequence[ImageForDevice], vendors: Collection[str] = ()) -> frozenset[object]:
+def find_idle_image_sets(served: Sequence[ImageForDevice], vendors: Collection[str]) -> frozenset[object]:
     """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
 
-    ``vendors`` are those whose devices are served by containers that are not slimmed. Nothing is lost with the code of
+    ``vendors`` are those whose devices the file serves. Nothing is lost with the code of
     idle units: a program that runs on the devices does not use it. A program of a kpack archive may run on a device
     with the code of another archive, and counts by itself.
     """
     busy = {image_set_key(one.first) for one in served if one.rows}
-    vendors = {*vendors, *(keep_for_device.target_vendor(one.first.image.target) for one in served if one.rows)}
     return frozenset(
         image_set_key(one.first)
         for one in served
@@ -245,7 +245,11 @@ def choose_images(
     stays |= {id(row.image) for row in linked if arch_label(row.image) in archs}
     # A library that chooses its containers by itself, as cuFFT does, keeps them all, and they serve its devices.
     whole = list(group_into_image_sets([row for row in rows if id(row.found) in left and not is_host(row.image)]))
-    idle = find_idle_image_sets(served, _served_vendors(whole, wishes.devices))
+    # Only the result of a device link is loaded, not its input (rule C14 of ``explain``).
+    inputs = _device_link_inputs([found for _, found in containers if id(found) in together])
+    loaded = [one.first.image.target for one in served if one.rows and id(one.first.found) not in inputs]
+    serving = {*_served_vendors(whole, wishes.devices), *map(keep_for_device.target_vendor, loaded)}
+    idle = find_idle_image_sets(served, serving)
     movable = [row for row in rows if id(row.found) not in together and id(row.found) not in left]
     stays -= {id(row.image) for row in find_removable_images(movable, stays, idle, wishes)}
     vacated = _vacated(rows, stays, idle)
@@ -262,8 +266,14 @@ def choose_images(
     )
     useless = tuple(find_useless_containers(rows, stays, served, wishes, idle))
     vendors = frozenset(keep_for_device.target_vendor(row.image.target) for row in rows if not is_host(row.image))
-    unserved = tuple(_nowhere(rows, vendors, wishes))
+    unserved = tuple(_nowhere([row for row in rows if id(row.found) not in inputs], vendors, wishes))
     return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
+
+
+def _device_link_inputs(together: Sequence[FoundContainer]) -> frozenset[int]:
+    """Return the ``id()`` of the containers that a device link read, if its result is in the file too."""
+    inputs = frozenset(id(found) for found in together if found.section in DEVICE_LINK_SECTIONS)
+    return inputs if len(inputs) < len(together) else frozenset()
 
 
 def _vacated(rows: Sequence[SlimImage], stays: Collection[int], idle: Collection[object]) -> frozenset[int]:

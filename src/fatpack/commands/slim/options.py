@@ -135,24 +135,31 @@ class NameChange(Record):
 
     def for_options(self, options: SlimOptions) -> NameChange:
         """Return the same with a default tag: ``sm86.sm90`` for devices, ``keepsm90`` and ``nosm50`` for patterns."""
-        words = dict.fromkeys(
-            device.arch.partition(":")[0].replace("_", "").replace("-", "_") for device in options.devices
-        )
+        archs = (device.arch.replace(":", "").replace("-", "off").replace("+", "on") for device in options.devices)
+        words = dict.fromkeys(arch.replace("_", "") for arch in archs)
         for option, patterns in (("keep", options.keep), ("no", options.drop)):
             words.update({f"{option}{_of_tag(pattern)}": None for pattern in patterns if _of_tag(pattern)})
-        if options.keep_ptx == "none":
-            words["noptx"] = None
+        if options.keep_ptx is not None:
+            words[f"{'no' if options.keep_ptx == 'none' else options.keep_ptx}ptx"] = None
+        if options.mode != "auto":
+            words[options.mode] = None
+        if options.drop_signature:
+            words["unsigned"] = None
         if options.lossless:
             words["lossless"] = None
         elif options.recompress is not None:
             words[f"{options.recompress}{'' if options.level is None else options.level}"] = None
         name = ".".join(filter(None, words))
-        return self.replace(default=name if len(name) <= _LONGEST else f"slim{len(words)}")
+        if len(name) > _LONGEST:
+            from hashlib import sha256
+
+            name = f"slim{sha256(name.encode()).hexdigest()[:8]}"
+        return self.replace(default=name)
 
 
 def _of_tag(pattern: str) -> str:
-    """Return a pattern as a part of a build tag: letters and digits, x for each wildcard."""
-    plain = "".join("x" if letter in "*?" else letter for letter in pattern)
+    """Return a pattern as a part of a build tag: letters and digits, x and any for the wildcards ? and *."""
+    plain = pattern.replace("?", "x").replace("*", "any")
     return "".join(letter for letter in plain if letter.isascii() and letter.isalnum())
 
 
@@ -224,19 +231,18 @@ class UnmatchedPattern(Record):
     @property
     def words(self) -> str:
         """The problem in words."""
-        option = cli_or_api(f"--{self.option}", f"{self.option}=")
-        return f"{option} {self.pattern} matches no image: there is {', '.join(self.archs)}"
+        option = cli_or_api(f"--{self.option} {self.pattern}", f"{self.option}={self.pattern!r}")
+        return f"{option} matches no image: the input has {', '.join(self.archs)}"
 
     @property
     def hint(self) -> str:
-        """The way out, by the nearest architecture that is there."""
-        from difflib import get_close_matches
-
+        """The way out. Another architecture is advised only for a wrong spelling: sm_90 is no advice for sm_50."""
         from fatpack.selectors.no_match import right_spelling
 
-        near = [right_spelling(self.pattern)] if right_spelling(self.pattern) else []
-        near = near or get_close_matches(self.pattern, self.archs, n=1)
-        return f"did you mean {near[0]}?" if near else f"leave {self.pattern} out"
+        # Letters that are taken for digits: sm_8O, sm_l20.
+        digits = self.pattern.translate({ord("O"): "0", ord("o"): "0", ord("l"): "1", ord("I"): "1"})
+        right = right_spelling(self.pattern) or (digits if digits in self.archs else "")
+        return f"did you mean {right}?" if right else "name architectures that it has, or leave the option out"
 
 
 def find_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[UnmatchedPattern, ...]:

@@ -174,7 +174,8 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
         print_stderr(f"{path}: unchanged: it holds no device code", quiet=request.quiet)
         return []
     outcomes = [_member_outcome(path, library) for library in made.libraries]
-    refuse_unmatched_patterns(outcomes, request.options, view.chain)
+    if len(request.files) == 1:
+        refuse_unmatched_patterns(outcomes, request.options, view.chain)
     target = _target(request, path, made.name)
     for note in made.notes:
         print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
