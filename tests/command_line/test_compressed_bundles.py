@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
@@ -121,8 +122,10 @@ def test_the_exit_code_follows_from_what_is_read_and_not_from_how_it_is_shown(
 
 @pytest.mark.usefixtures("bundle")
 def test_json_has_the_kernels_of_what_is_inflated(fatpack: Fatpack) -> None:
-    (record,) = json.loads(fatpack("inspect", "--json", "lib.hipfb").out)["files"]
+    document = json.loads(fatpack("inspect", "--json", "lib.hipfb").out)
+    (record,) = document["files"]
     assert record["containers"][0]["is_inflated"] is False
+    jsonschema.validate(document, json.loads(fatpack("inspect", "--schema").out))
     (record,) = json.loads(fatpack("inspect", "--json", "--inflate", "lib.hipfb").out)["files"]
     (container,) = record["containers"]
     assert "is_inflated" not in container
