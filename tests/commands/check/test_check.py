@@ -17,7 +17,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack import ImageFile
-from fatpack.commands.check import rule_context
+from fatpack.commands.check import policy, rule_context
 from fatpack.commands.check.model import CheckResult
 from fatpack.commands.check.policy import Policy, all_presets, parse_requirements
 from fatpack.commands.check.request import check_policy
@@ -374,6 +374,31 @@ def test_sizes_and_growth(folder: Path) -> None:
     ]
     assert checked("new", max_growth=f"{100 * growth / before + 1:.1f}%", against="old")
     assert codes(checked("new", max_growth="5%", against="nowhere")) == [("FP3301", "growth")]
+
+
+def test_a_file_is_compared_with_its_counterpart_in_a_folder(folder: Path) -> None:
+    Path("old").mkdir()
+    Path("old/other.so").write_bytes(library("80", "80 90 100"))
+    Path("libx.so.12.1").write_bytes(library("80", "80 90"))
+    (wrong,) = checked("libx.so.12.1", max_growth="0%", against="old").violations
+    assert (wrong.code, wrong.subject) == ("FP3301", "growth")
+    assert wrong.message == "no file in it corresponds to libx.so.12.1"
+    assert wrong.hint.startswith("name the earlier file: ")
+    Path("old/libx.so.12.0").write_bytes(library("80"))
+    assert codes(checked("libx.so.12.1", max_growth="0%", against="old")) == [("FP3308", "growth")]
+    assert codes(checked("libx.so.12.1", max_growth="0%", against="old/*")) == [("FP3308", "growth")]
+    assert checked("libx.so.12.1", max_growth="1GB", against="old")
+    Path("old/libx.so.11").write_bytes(library("80"))
+    (wrong,) = checked("libx.so.12.1", max_growth="0%", against="old").violations
+    assert wrong.message.startswith("several files in it correspond to libx.so.12.1: old/libx.so.1")
+
+
+def test_a_wheel_is_compared_with_that_of_its_project_and_its_tags() -> None:
+    old = ["a/My_Lib-1.0-cp311-cp311-linux_x86_64.whl", "a/my.lib-1.0-cp312-cp312-linux_x86_64.whl", "a/my-1.0.whl"]
+    assert policy._counterparts("b/my_lib-1.1-1-cp312-cp312-linux_x86_64.whl", old) == [old[1]]
+    assert policy._counterparts("my_lib-1.1-py3-none-any.whl", old) == old[:2]
+    assert policy._counterparts("my-1.0.whl", old) == [old[2]]
+    assert policy._counterparts("my-1.1-py3-none-any.whl", old) == []
 
 
 def test_forbidden_architectures(folder: Path) -> None:

@@ -73,7 +73,7 @@ def test_records_that_lead_nowhere_are_no_registration() -> None:
 
 def test_what_it_grew_from_must_be_measured_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("old/inner").mkdir(parents=True)
-    Path("old/inner/x.so").write_bytes(library("80"))
+    Path("old/inner/new.so").write_bytes(library("80"))
     Path("new.so").write_bytes(library("80"))
     assert found("new.so", max_growth="1GB", against="old") == (0, [])
     listed = os.scandir

@@ -187,3 +187,20 @@ def test_files_that_come_and_go_between_the_passes_move_no_images(
         "lib/deep/single-nvptx64-nvidia-cuda-sm_80.0.cubin",
         "lib/deep/single-nvptx64-nvidia-cuda-sm_90.1.cubin",
     ]
+
+
+@pytest.mark.parametrize("trial", [(), ("--dry-run",)])
+def test_images_that_cannot_be_read_are_not_counted_as_extracted(
+    folder: Path, fatpack: Fatpack, trial: tuple[str, ...]
+) -> None:
+    obfuscated = FIXTURES / "cuda_fatbin/v130_ltoir.fatbin"
+    Path("t").mkdir()
+    shutil.copy(obfuscated, "t/a.fatbin")
+    shutil.copy(SINGLE, "t/single.o")
+    ran = fatpack("extract", "t", "-d", "out", *trial)
+    assert ran.code != 0
+    paths = ran.out.splitlines()
+    verb = "would be extracted" if trial else "extracted"
+    assert f"{len(paths)} images {verb}, 1 not: LTO-IR that cannot be read; --form cubin,ptx leaves it out; " in ran.err
+    assert trial or len(digests("out")) == len(paths)
+    assert fatpack("extract", "t", "-d", "again", "--form", "cubin,ptx", *trial).code == 0

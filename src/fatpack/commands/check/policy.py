@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 from importlib import import_module
 
 from fatpack.errors import TargetError, UsageError, cli_or_api
@@ -239,6 +240,61 @@ def measure_total(path: str) -> tuple[int | None, str]:
     except OSError as error:
         return None, error_message(error)
     return None, "there is no such file or folder"
+
+
+def measure_earlier(names: Sequence[str], against: str) -> tuple[int | None, str, str]:
+    """Return the bytes that ``names`` are compared with, a problem and advice, each "" if there is none.
+
+    A folder, and a pattern, is compared with all of ``against``. A file is compared with a file: with its counterpart,
+    if ``against`` is a folder or a pattern.
+    """
+    from fatpack.inputs.walk import TreeWalk
+    from fatpack.io.open import is_pattern
+
+    is_many = os.path.isdir(against) or is_pattern(against)
+    total, problem = measure_total(against)
+    if total is None or problem or not is_many or any(os.path.isdir(name) or is_pattern(name) for name in names):
+        return total, problem and f"it cannot be measured: {problem}", ""
+    sizes = {place.path: place.size for place in TreeWalk([against], as_named=True)}
+    total = 0
+    for name in names:
+        found = _counterparts(name, sizes)
+        if len(found) != 1:
+            base = os.path.basename(name)
+            said = f"several files in it correspond to {base}: {', '.join(found[:3])}"
+            example = found[0] if found else os.path.join("FOLDER", "OLD" + os.path.splitext(base)[1])
+            way = cli_or_api(f"--against {example}", f"against={example!r}")
+            return None, said if found else f"no file in it corresponds to {base}", f"name the earlier file: {way}"
+        total += sizes[found[0]]
+    return total, "", ""
+
+
+def _counterparts(name: str, paths: Iterable[str]) -> list[str]:
+    """Return the paths whose file has the name of a file; else those of its project, or its library, as it is built.
+
+    Of the wheels of one project those with the same tags come first: there is one for each Python and each platform.
+    """
+    base = os.path.basename(name.rpartition("!")[2])
+    by_name = {path: os.path.basename(path) for path in paths}
+    same = [path for path, other in by_name.items() if other == base]
+    if same:
+        return same
+    kind, tags = _without_version(base)
+    alike = {path: _without_version(other) for path, other in by_name.items()}
+    found = [path for path, (other, _) in alike.items() if other == kind]
+    return [path for path in found if alike[path][1] == tags] or found
+
+
+def _without_version(base: str) -> tuple[str, str]:
+    """Return the name of a wheel or a library without its version, and the tags of a wheel.
+
+    ``demo-1.2-py3-none-any.whl`` is ``demo.whl`` with ``py3-none-any`` (PyPA, "Binary distribution format"), and
+    ``libx.so.12.1`` is ``libx.so``.
+    """
+    parts = base.removesuffix(".whl").split("-")
+    if base.endswith(".whl") and len(parts) in (5, 6):
+        return f"{re.sub('[-_.]+', '-', parts[0]).lower()}.whl", "-".join(parts[-3:])
+    return re.sub(r"(\.so)(\.\d+)+$", r"\1", base), ""
 
 
 #: LIMIT: presets that name presets

@@ -583,11 +583,10 @@ def size_violations(given: RuleContext) -> Iterator[Violation]:
 
 def _grown(given: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
     percent, most = policy.parse_growth(given.policy.max_growth)
-    old, problem = policy.measure_total(given.policy.against)
+    old, problem, hint = policy.measure_earlier([item.path for item in sizes], given.policy.against)
     new = sum(item.size or 0 for item in sizes)
     if old is None or problem:
-        text = f"it cannot be measured: {problem}"
-        yield make_violation("FP3301", given.policy.against, "growth", text, unread=INPUT_OUTPUT)
+        yield make_violation("FP3301", given.policy.against, "growth", problem, hint, unread=INPUT_OUTPUT)
         return
     allowed = most if most is not None else int(old * (percent or 0.0) / 100)
     if new - old > allowed:

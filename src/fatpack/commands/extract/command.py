@@ -75,4 +75,4 @@ def command(**options: Any) -> int:
                 report_checksum_problems(request, items, source)
             else:
                 report_problems(request, items)
-            return run_extract(request, plan, outermost_view(source), checks)
+            return run_extract(request, plan, outermost_view(source), checks)[0]

@@ -173,28 +173,31 @@ def _archive(
     return [archive], tuple(item for item in images if id(item.images[0]) in inside)
 
 
-def run_extract(request: ExtractRequest, plan: ExtractPlan, file: View, checks: Verification) -> int:
-    """Write what is planned, print what was written and what is wrong with it, and return the exit code.
+def run_extract(
+    request: ExtractRequest, plan: ExtractPlan, file: View, checks: Verification
+) -> tuple[int, tuple[UnreadableImage, ...]]:
+    """Write what is planned, print what was written and what is wrong with it.
 
-    ``file`` is never written over. ``checks`` runs already if everything is to be written.
+    Return the exit code, and the planned images that could not be read when they were to be written. ``file`` is never written over. ``checks`` runs already if everything is to be written.
     """
     print_findings(request.file, [item.finding for item in plan.unreadable])
     if plan.reason:
         print_stderr(f"fatpack: {request.file}: {plan.reason}", quiet=request.quiet and not plan.errors)
-        return worst_exit_code((FINDINGS, plan.code))
+        return worst_exit_code((FINDINGS, plan.code)), ()
     if request.output is not None and not request.archive:
         _check_one(plan, file)
     if request.output != "-" and not request.dry_run:
         folder = request.directory or "" if request.output is None else os.path.dirname(request.output)
         warn_stale_temp_files(folder, quiet=request.quiet)
     write = _try if request.dry_run else _write_many if request.output is None else _write_one
+    known = len(plan.unreadable)
     plan, cut = write(request, plan, file)
     # Small compressed content was checked when it was read: errors are reported already, the rest is with the others.
     used = source_containers(plan.items, plan.extracts)
     found_before = [item for found in used for item in found.container.findings if item.code in CONTENT_CODES]
     checked = [item for item in found_before if item.severity != "error"]
     wrong = [*_doubts(plan), *cut, *checked, *(checks.findings() if request.is_everything else verify_content(used))]
-    return _outcome(request, plan, wrong)
+    return _outcome(request, plan, wrong), plan.unreadable[known:]
 
 
 def extract_range(request: ExtractRequest, data: View, file: View) -> int:

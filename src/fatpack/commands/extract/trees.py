@@ -116,6 +116,7 @@ class _Extraction:
         """Write what is planned, say what was not, and return the exit code."""
         summary = self._summary()
         code, images, meant = FINE, 0, 0
+        unreadable: list[UnreadableImage] = []
         for leaf in self._leaves(summary):
             if leaf.view is None:
                 code = worst_exit_code((code, self._tell(leaf)))
@@ -135,14 +136,16 @@ class _Extraction:
                 summary.add(count or None, len(leaf.view))
                 meant += len(plan.extracts)
                 one = self._request.replace(file=leaf.path, directory=folder)
-                code = worst_exit_code((code, self._run(one, plan, leaf.view)))
-                images += len(plan.extracts)
+                found, late = self._run(one, plan, leaf.view)
+                code = worst_exit_code((code, found))
+                images += len(plan.extracts) - len(late)
+                unreadable += [*plan.unreadable, *late]
             except UsageError:
                 raise
             except FatpackError as error:
                 print_stderr(f"fatpack: error: {error_message(error)}")
                 code = worst_exit_code((code, exit_code(error)))
-        return self._end(summary, code, images, has_match=meant > 0)
+        return self._end(summary, code, images, unreadable, has_match=meant > 0)
 
     def _place(self, path: str, plan: ExtractPlan) -> str:
         """Return the folder that was found for the images of a leaf. Raises ``OSError`` if these were not planned."""
@@ -156,10 +159,11 @@ class _Extraction:
         text = "the file changed, or could not be read, when the names of all images were checked; extract it again"
         raise OSError(errno.ESTALE, text, path)
 
-    def _run(self, one: ExtractRequest, plan: ExtractPlan, view: View) -> int:
+    def _run(self, one: ExtractRequest, plan: ExtractPlan, view: View) -> tuple[int, tuple[UnreadableImage, ...]]:
+        """Write the images of a leaf; return the exit code, and the images that could only then not be read."""
         if not plan.extracts and not plan.unreadable:
             report_problems(one, plan.items)
-            return plan.code
+            return plan.code, ()
         report_checksum_problems(one, plan.items, view.source)
         with Verification(plan.items if one.is_everything else ()) as checks:
             return run_extract(one, plan, self._view or view, checks)
@@ -178,7 +182,9 @@ class _Extraction:
         print_stderr(f"fatpack: error: {error_message(leaf.error)}")
         return worst_exit_code((code, exit_code(leaf.error)))
 
-    def _end(self, summary: TreeSummary, code: int, images: int, *, has_match: bool) -> int:
+    def _end(
+        self, summary: TreeSummary, code: int, images: int, unreadable: Sequence[UnreadableImage], *, has_match: bool
+    ) -> int:
         request = self._request
         what = "container" if request.containers else "image"
         report_unmatched(summary)
@@ -188,10 +194,18 @@ class _Extraction:
             print_stderr(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)
             code = worst_exit_code((code, FINDINGS))
         verb = "would be extracted" if request.dry_run else "extracted"
-        print_stderr(
-            f"{pluralize(images, what)} {verb}; {summary_line([summary], deep=request.deep)}", quiet=request.quiet
-        )
+        failed = f", {len(unreadable)} not: {_why_not(unreadable)}" if unreadable else ""
+        files = summary_line([summary], deep=request.deep)
+        print_stderr(f"{pluralize(images, what)} {verb}{failed}; {files}", quiet=request.quiet)
         return worst_exit_code((code, FINDINGS)) if summary.unmatched else code
+
+
+def _why_not(unreadable: Sequence[UnreadableImage]) -> str:
+    """Return why images were not written, in a few words; the findings have the rest."""
+    if any(not item.what.endswith(" ltoir") for item in unreadable):
+        return "they cannot be read"
+    # Of the forms in fat binaries, NVIDIA's tools obfuscate LTO-IR alone.
+    return "LTO-IR that cannot be read; --form cubin,ptx leaves it out"
 
 
 def check_places(output: str, folder: str, paths: Sequence[str], inputs: Sequence[View], *, force: bool) -> None:
