@@ -178,7 +178,8 @@ def run_extract(
 ) -> tuple[int, tuple[UnreadableImage, ...]]:
     """Write what is planned, print what was written and what is wrong with it.
 
-    Return the exit code, and the planned images that could not be read when they were to be written. ``file`` is never written over. ``checks`` runs already if everything is to be written.
+    Return the exit code, and the planned images that could not be read when they were to be written. ``file`` is never
+    written over. ``checks`` runs already if everything is to be written.
     """
     print_findings(request.file, [item.finding for item in plan.unreadable])
     if plan.reason:
