@@ -176,7 +176,7 @@ def _part(
     """Return one object or program, None if it uses no runtime; ``reported`` are the codes of the findings so far."""
     evidence, way = analyze.read_evidence(view, host)
     if evidence is None:
-        if not found and way != analyze.NOT_READ:
+        if not found and way not in (analyze.NOT_READ, analyze.DAMAGED):
             return None
         why_not = _unread(host, way) if found and host != "raw" else ""
         return RegisteringFile(member, numbers, view, host, way, None, why_not=why_not)
@@ -242,6 +242,8 @@ def _unread(host: str, way: str) -> str:
     """Return the reason in words that the registrations of a host file are unknown."""
     if way == analyze.LTO or host == "bitcode":
         return "the registrations of bitcode are known only after it is compiled"
+    if way == analyze.DAMAGED:
+        return "its bytes are damaged or could not be read"
     if way == analyze.NOT_READ:
         return "its processor or its encoding of relocations is not supported"
     return "registrations in files of this kind are not read"

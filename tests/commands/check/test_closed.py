@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 from collections.abc import Callable
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 from tests.builders import fatbin, linked_elf
-from tests.builders.packages import zipped
+from tests.builders.packages import tarred, zipped
 from tests.builders.policy_files import container, library
 
 import fatpack
 from fatpack.commands.check.policy import Policy
 from fatpack.commands.check.request import check_policy
+from fatpack.commands.check.text import check_headline
 from fatpack.errors import UsageError
 
 
@@ -141,6 +143,18 @@ def test_verify_holds_wheels_against_their_records() -> None:
     Path("x-1-py3-none-any.whl").write_bytes(zipped({"x/a.so": library("80"), "x-1.dist-info/RECORD": record}))
     assert found("x-1-py3-none-any.whl", max_size=1 << 30) == (0, [])
     assert found("x-1-py3-none-any.whl", verify=True) == (1, ["FP3315"])
+
+
+def test_verify_fails_where_doctor_warns() -> None:
+    data = tarred({"x/a.so": library("80")})
+    Path("x.tar.gz").write_bytes(gzip.compress(data))
+    assert found("x.tar.gz", verify=True) == (fatpack.doctor("x.tar.gz").exit_code, []) == (0, [])
+    Path("y.tar.gz").write_bytes(gzip.compress(data) + b"rubbish")
+    assert fatpack.doctor("y.tar.gz").exit_code == 1
+    assert found("y.tar.gz", verify=True) == (1, ["FP1706"])
+    assert found("y.tar.gz", max_size=1 << 30) == (0, [])
+    made = check_policy(["y.tar.gz"], Policy(verify=True))
+    assert check_headline(made).startswith("failed: suspect")
 
 
 def test_a_file_of_a_package_with_another_checksum_is_not_read() -> None:

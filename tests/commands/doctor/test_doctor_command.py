@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.builders import wheels
+from tests.builders import linked_elf, wheels
+from tests.builders.packages import tarred
 from tests.laws.rooms import FIXTURES
 
 import fatpack
@@ -61,6 +63,26 @@ def test_a_damaged_file_among_healthy_ones(run: Ran) -> None:
     assert lines[0].startswith("damaged: 1 of 2 files has damage; ")
     assert "findings" in lines
     assert "  y.fatbin" in lines
+
+
+def test_packages_are_counted_with_their_files(run: Ran) -> None:
+    damaged = bytearray(gzip.compress(tarred({"x.fatbin": FATBIN})))
+    damaged[-8] ^= 0xFF  # of the CRC-32
+    Path("x.tar").write_bytes(tarred({"y.tar.gz": bytes(damaged), "z.fatbin": FATBIN}))
+    code, lines = run("x.tar")
+    assert code == 3
+    assert lines[0].startswith("damaged: 2 of 4 files and packages have damage; ")
+    assert "  x.tar!y.tar.gz!x.fatbin" in lines and "  x.tar!y.tar.gz" in lines
+
+
+def test_registrations_in_damaged_bytes_are_not_called_unsupported(run: Ran) -> None:
+    library = linked_elf.build([FATBIN]).data
+    damaged = bytearray(gzip.compress(tarred({"x.so": library})))
+    damaged[-8] ^= 0xFF  # of the CRC-32
+    Path("x.tar.gz").write_bytes(bytes(damaged))
+    code, lines = run("x.tar.gz")
+    assert code == 3
+    assert "  1  registrations: its bytes are damaged or could not be read" in lines
 
 
 def test_a_file_that_cannot_be_read(run: Ran) -> None:

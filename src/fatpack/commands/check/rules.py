@@ -24,11 +24,12 @@ from fatpack.commands.check.rule_context import (
 from fatpack.commands.doctor.run import diagnose
 from fatpack.errors import FatpackError, TargetError, cli_or_api, pluralize
 from fatpack.exit_codes import INPUT_OUTPUT, error_message, exit_code
-from fatpack.findings import message_from_text
+from fatpack.findings import CODES, message_from_text
 from fatpack.inputs.files import SEPARATOR
 from fatpack.limits import Budget, current_budget
 from fatpack.printable import format_size_exactly
 from fatpack.record import Record
+from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
@@ -645,7 +646,7 @@ _IMAGES = ("images", "images of unknown form")
 def checksum_violations(
     names: Sequence[str], policy: Policy, told: Collection[str], opener: Opener | None
 ) -> Iterator[Violation]:
-    """Yield damaged files, and a note for unreadable images. Files in ``told`` are left out."""
+    """Yield damaged and suspect files, and a note for unreadable images. Files in ``told`` are left out."""
     # Everything is inflated a second time, so it has a budget of its own.
     budget = Budget(current_budget().inflated)
     found = diagnose(names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
@@ -672,6 +673,15 @@ def checksum_violations(
                 yield Violation("FP3315", "error", patient.path, "RECORD", item.message, item.hint)
             elif item.code in MISMATCH_CODES:
                 yield Violation("FP3314", "error", patient.path, "label", item.message)
+            elif item.severity == "warning" and not (policy.registered and item.code.startswith(REGISTRATION_CODES)):
+                yield Violation(item.code, "error", patient.path, "content", item.message, item.hint)
+        if patient.state == "suspect" and not own:
+            # Many files have the finding, and doctor lists only some of them.
+            code = next((code for code, _ in found.more if CODES[code][0] == "warning"), "FP3301")
+            text = "something in it is suspect"
+            yield Violation(
+                code, "error", patient.path, "content", text, f"run fatpack doctor {patient.path} for details"
+            )
     for skipped in found.not_verified:
         if skipped.what in _IMAGES:
             text = f"{skipped.count} {skipped.what} not verified: {skipped.why}"

@@ -7,7 +7,7 @@ from fatpack.commands.check.policy import REGISTERED
 from fatpack.errors import all_count_words, pluralize
 from fatpack.inputs.files import SEPARATOR
 from fatpack.printable import printable
-from fatpack.scanner.registration_verdict import NOT_JUDGED
+from fatpack.scanner.registration_verdict import CODES, NOT_JUDGED
 from fatpack.text.style import ellipsize
 
 TYPE_CHECKING = False
@@ -115,7 +115,11 @@ def _subject(item: Violation) -> str:
         "FP3313": "declares nothing",
         "FP3314": "labels are wrong",
         "FP3315": "RECORD and files differ",
-    }.get(item.code, item.subject if item.code.startswith("FP33") else "registration")
+    }.get(item.code, item.subject if item.code.startswith("FP33") else _finding_word(item))
+
+
+def _finding_word(item: Violation) -> str:
+    return "registration" if item.code.startswith(CODES) else "suspect"
 
 
 def _grouped(subject: str, items: Sequence[Violation], checked: CheckResult) -> str:

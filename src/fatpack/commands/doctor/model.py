@@ -197,11 +197,12 @@ class FileReport(Record):
 class DoctorResult(Result):
     """The result of a diagnosis.
 
-    ``files`` were looked into, of which ``patients`` are those with something wrong. ``inflated`` are bytes of images
-    after decompression. ``more`` counts findings of a code that are not listed, because there are many of them.
+    ``files`` and ``packages`` were looked into, of which ``patients`` have something wrong. ``inflated`` are bytes of
+    images after decompression. ``more`` counts findings of a code that are not listed, because there are many of them.
     """
 
     files: int
+    packages: int
     images: int
     inflated: int
     patients: tuple[FileReport, ...]
@@ -251,6 +252,7 @@ class DoctorResult(Result):
             "verdict": self.verdict,
             "exit_code": self.exit_code,
             "files": self.files,
+            "packages": self.packages,
             "images": self.images,
             "inflated": self.inflated,
             "patients": [to_plain_data(each) for each in self.patients],

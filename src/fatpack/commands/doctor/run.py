@@ -183,6 +183,8 @@ class _DiagnosisBuilder:
         self._budget = budget
         self._notes = DoctorNotes()
         self._files = 0
+        #: packages, and folders with something wrong
+        self._packages = 0
         self._codes = {FINE}
         self._patients: list[FileReport] = []
         self._reaches: list[RelocationReach] = []
@@ -207,6 +209,7 @@ class _DiagnosisBuilder:
                 count, first = self._records.get(package, (0, result.record))
                 self._records[package] = count + 1, first
         if result.package:
+            self._packages += 1
             self._package(result)
         elif result.error is None:
             self._files += 1
@@ -284,6 +287,7 @@ class _DiagnosisBuilder:
         notes.extend(item for item in checked.findings if item.code.startswith("FP31") and item.code != "FP3110")
         if notes.state != "healthy":
             self._codes.add(notes.exit_code)
+            self._packages += 1
             self._patients.append(FileReport(folder, None, "folder", notes.state))
         self._note_bugs(notes, folder)
         self._notes.join(notes)
@@ -312,6 +316,7 @@ class _DiagnosisBuilder:
             self._codes.add(FINDINGS)  # that nothing is wrong is not known
         return DoctorResult(
             files=self._files,
+            packages=self._packages,
             images=notes.counts.get("images", 0),
             inflated=notes.inflated,
             patients=tuple(self._patients),

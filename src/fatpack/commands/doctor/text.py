@@ -65,7 +65,9 @@ def _verdict(document: Mapping[str, Any]) -> str:
         for word, words in (("damaged", "damage"), ("suspect", "warnings"), ("unread", ""))
         if (count := states.count(word))
     ]
-    of = f"of {_many(files, 'file')} " if files > 1 else ""
+    packages = document["packages"]
+    total = f"{files + packages:,} files and packages" if packages else _many(files, "file")
+    of = f"of {total} " if files + packages > 1 else ""
     first, *rest = parts or ["something is wrong with it"]
     number, _, words = first.partition(" ")
     return f"{document['verdict']}: {number} {of}{words}{''.join(f', {part}' for part in rest)}; {read}"

@@ -34,7 +34,7 @@ _ELF, _ENTRIES = (62, 183), 3
 _WITH_DESCRIPTORS = ("openmp", "sycl")
 
 #: kinds of hosts
-_OBJECT, _PROGRAM, _OTHER, NOT_READ, LTO = "object", "program", "other", "not read", "lto"
+_OBJECT, _PROGRAM, _OTHER, NOT_READ, LTO, DAMAGED = "object", "program", "other", "not read", "lto", "damaged"
 
 #: kind of a program whose code was not followed, because capstone is not installed
 _NO_CAPSTONE = "no capstone"
@@ -108,7 +108,7 @@ def read_evidence(view: View, host: str) -> tuple[RegistrationEvidence | None, s
 
         return _whole(objects.object_evidence(objects.read_object(view, host))), "relocations"
     except FormatError:
-        return None, NOT_READ
+        return None, DAMAGED
 
 
 def may_register(view: View, host: str) -> bool:
