@@ -47,7 +47,7 @@ def test_a_cir_container_is_not_put_into_a_section(folder: Path, fatpack: Fatpac
     images = [f"--image=file=k.cir,id={spelling}" for spelling in (HOST, SM_80)]
     ran = fatpack("pack", "--format=cir", *images, "--host", "host.o", "-o", "fat.o")
     assert (ran.code, Path("fat.o").exists()) == (4, False)
-    assert "a cir-offload-container is a file of its own, and no section of an object" in ran.err
+    assert "a cir-offload-container is a file of its own, and not a section of an object" in ran.err
     assert "cir-offload-merge -split" in ran.err
 
 

@@ -18,7 +18,7 @@ FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
 
 #: Work that takes as long as it takes until the line was seen, which is at once.
 SLOW = """
-import sys, time
+import atexit, sys, time
 from fatpack.command_line import messages
 from fatpack.commands.inspect import run
 from fatpack.main import main
@@ -33,9 +33,9 @@ def slow(*arguments, **more):
         time.sleep(0.01)
     return inspect_view(*arguments, **more)
 run.inspect_view = slow
-code = main()
-print("seen" if seen else "nothing seen")
-sys.exit(code)
+# The process of a command ends without its caller; what is registered for the end is done before.
+atexit.register(lambda: print("seen" if seen else "nothing seen"))
+sys.exit(main())
 """
 
 

@@ -79,7 +79,7 @@ def test_runs_on_shows_the_names_for_each_form_of_image() -> None:
 
 
 def test_runs_on_says_so_when_a_name_is_no_single_target() -> None:
-    assert "no single target" in output_of("--runs-on", "nvptx64-nvidia-cuda")
+    assert "not a single target" in output_of("--runs-on", "nvptx64-nvidia-cuda")
 
 
 def test_runs_on_without_a_name_is_a_usage_error() -> None:

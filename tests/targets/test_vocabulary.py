@@ -166,7 +166,7 @@ def test_a_target_id_is_checked_and_gets_the_primary_name() -> None:
 
 
 def test_a_target_of_nvidia_is_not_answered_with_itself() -> None:
-    with pytest.raises(TargetError, match="'sm_90' is a target of NVIDIA's") as caught:
+    with pytest.raises(TargetError, match="'sm_90' is an NVIDIA target") as caught:
         check_target_id("sm_90")
     assert not caught.value.nearest
 
