@@ -60,7 +60,7 @@ class InflatedWindow:
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state that starts the stream again, without the window."""
-        fleeting = ("_left", "_pieces", "_starts", "_end", "_spool", "_lock")
+        fleeting = ("_generator", "_pieces", "_starts", "_end", "_spool", "_lock")
         return {name: value for name, value in vars(self).items() if name not in fleeting}
 
     def __setstate__(self, state: dict[str, object]) -> None:
