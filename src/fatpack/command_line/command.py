@@ -97,13 +97,19 @@ class Command(click.Command):
     ``schema`` is the schema of the JSON document that it prints with ``--json``; ``schemas`` maps options, by the names
     of their parameters, to the schema that is printed with them. A failure of a command with ``--json`` is printed as
     a document of the same schema. ``--schema`` prints it, and the function of the command is not called.
+    ``row_schemas`` maps options that print rows instead of a document; a failure has the schema as without them.
     """
 
     def __init__(
-        self, *arguments: Any, schema: str = "", schemas: Mapping[str, str] | None = None, **rest: Any
+        self,
+        *arguments: Any,
+        schema: str = "",
+        schemas: Mapping[str, str] | None = None,
+        row_schemas: Mapping[str, str] | None = None,
+        **rest: Any,
     ) -> None:
         super().__init__(*arguments, **rest)
-        self.schema, self.schemas = schema, dict(schemas or {})
+        self.schema, self.schemas, self.row_schemas = schema, dict(schemas or {}), dict(row_schemas or {})
 
     @property
     def options(self) -> list[click.Option]:
@@ -163,6 +169,7 @@ class Command(click.Command):
         if ctx.params.pop("schema", False):
             from fatpack.text.schemas import schema_text
 
+            schema = next((schema for name, schema in self.row_schemas.items() if ctx.params[name]), schema)
             sys.stdout.write(schema_text(schema.removeprefix("fatpack.").partition("/")[0]))
             return 0
         if not any(_asks_for_json(option, ctx.params.get(option.name or "")) for option in self.options):

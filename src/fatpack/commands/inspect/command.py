@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     "inspect",
     cls=Command,
     schema=SCHEMA,
-    schemas={"runtime": "fatpack.runtime/1", "rows": "fatpack.rows/1", "by": "fatpack.sums/1"},
+    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"},
+    row_schemas={"rows": "fatpack.rows/1"},
 )
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
