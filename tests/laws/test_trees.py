@@ -268,8 +268,13 @@ def test_packages_are_not_edited(tree: Path, fatpack: Fatpack) -> None:
             ran = fatpack(*command, host, "pkg.bin", "-o", "y")
             assert (ran.code, "packages are only read" in ran.err) == (2, True), ran.err
     for host in ("x.whl", "x.whl!lib/deep/fat.o"):
-        ran = fatpack("remove", host, "-o", "y")
+        ran = fatpack("remove", host, "--arch", "gfx90a", "-o", "y")
         assert (ran.code, "packages are only read" in ran.err) == (2, True), ran.err
+    assert (
+        "slim alone writes packages: fatpack slim x.whl --drop gfx90a -d DIR; "
+        in fatpack("remove", "x.whl", "--arch", "gfx90a", "-o", "y").err
+    )
+    assert "say where to write; -d DIR for a package" in fatpack("slim", "x.whl", "--drop", "gfx90a").err
     assert not os.path.exists("y")
 
 

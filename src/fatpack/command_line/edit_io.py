@@ -37,8 +37,15 @@ class EditDestination(Record):
     force: bool
 
 
-def check_output(host: str, to: EditDestination) -> None:
-    """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
+def check_output(
+    host: str,
+    to: EditDestination,
+    hint: str = "-o FILE for a copy, or --in-place to change the file itself",
+) -> None:
+    """Raise UsageError unless the options name exactly one place to write; called before any work is done.
+
+    ``hint`` is the advice if they name none.
+    """
     allow_any_output(to.force)
     check_output_name(to.output)
     if to.in_place and host == "-":
@@ -50,7 +57,7 @@ def check_output(host: str, to: EditDestination) -> None:
     if to.break_links and not to.in_place:
         raise UsageError("--break-links goes with --in-place", hint="a new file has no other names")
     if not to.in_place and to.output is None:
-        raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the file itself")
+        raise UsageError("say where to write", hint=hint)
 
 
 def refuse_damaged(path: str, content: View, *, force: bool) -> int:

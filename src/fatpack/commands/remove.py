@@ -58,7 +58,7 @@ def command(
     address = parse_address(host)
     with open_source(address.path) as source:
         try:
-            place = locate_edit(source.view(), address)
+            place = locate_edit(source.view(), address, drop=",".join(selectors.get("arch") or ()))
             removal = remove_images(place.view, selector_from_options(selectors), allow_empty=allow_empty)
         except (NothingSelected, SlimRefused) as error:
             print_stderr(f"fatpack: {error}", quiet=quiet and isinstance(error, NothingSelected))

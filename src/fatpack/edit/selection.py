@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     SectionContents = dict[int, Sequence[Piece] | None]
 
 
-def locate_edit(host: View, address: Address, *contents: View) -> Location:
+def locate_edit(host: View, address: Address, *contents: View, drop: str = "") -> Location:
     """Return the location of the host that an edit changes; both the command line and the library call this.
+
+    ``drop`` names the architectures to remove, for advice.
 
     Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address without
     a member.
@@ -45,7 +47,10 @@ def locate_edit(host: View, address: Address, *contents: View) -> Location:
 
     for view in (host, *contents):
         refuse_empty(view)
-    refuse_package(host)
+    # Wheels and conda packages have a command that writes them.
+    slims = address.path.endswith((".whl", ".conda", ".tar.bz2"))
+    slim = f"slim alone writes packages: fatpack slim {address.file} --drop {drop or 'ARCH'} -d DIR; else "
+    refuse_package(host, f"{slim if slims else ''}unpack it, edit the files in it, and pack it again")
     return find_location(host, address)
 
 

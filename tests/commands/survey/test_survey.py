@@ -182,7 +182,7 @@ def test_other_options_and_other_folders_are_refused(
     assert _survey(many / "0", "-o", many / "0" / "0.bin") == 2
     assert "is no folder" in capsys.readouterr().err
     for arguments, words in (
-        ((), "no folder given"),
+        ((), "no output is given; name the folder with -o"),
         (("-o", out), "no source given"),
         ((many, "-o", out, "--engine=dask"), "the engine dask needs an address"),
         ((many, "-o", out, "--address=x"), "the engine local has no address"),

@@ -57,6 +57,10 @@ __all__ = ["SlimResult", "slim"]
 LAST_LEVEL = 22
 
 
+#: advice for a package without an output: its new name differs, as its content does
+_INTO_FOLDER = "-d DIR for a package under a name of its own, or -o FILE"
+
+
 class SlimResult(Result):
     """The result for one file: its sizes in bytes, and the kept and removed images for each architecture.
 
@@ -341,7 +345,8 @@ class SlimRequest(Record):
         elif several and not self.to.in_place:
             raise UsageError("several files do not go into one", hint="-d DIR for all of them, or --in-place")
         else:
-            check_output(self.files[0], self.to)
+            hints = [_INTO_FOLDER] if self.files[0].endswith((".whl", ".conda", ".tar.bz2")) else []
+            check_output(self.files[0], self.to, *hints)
         if self.certificate is not None and several:
             raise UsageError("a certificate is about one file", hint="slim one file at a time")
         if self.certificate is not None and self.to.output == "-":

@@ -81,7 +81,7 @@ def command(
     """
     check_output_name(output)
     if output is None:
-        raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
+        raise UsageError("no output is given", hint="name the folder with -o: fatpack survey SOURCES... -o FOLDER")
     if not sources and not lists:
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
     for name in sources:

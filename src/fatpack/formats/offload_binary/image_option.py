@@ -118,7 +118,8 @@ def check_file_key(option: ImageOption) -> None:
     if not option.files:
         first = option.text.removeprefix("--image=").partition(",")[0]
         path = first if first and "=" not in first else "PATH"
-        raise UsageError(f"{option.text} has no file=", hint=f"write --image=file={path},triple=TRIPLE,arch=ARCH")
+        hint = f"write --image=file={path}, with ,triple=TRIPLE,arch=ARCH if the image does not state them"
+        raise UsageError(f"{option.text} has no file=", hint=hint)
 
 
 def llvm_image_kind(name: str, is_bitcode: bool, version: int) -> int:
