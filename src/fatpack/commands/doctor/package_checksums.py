@@ -1,4 +1,6 @@
-"""Wheels and other zip archives: every file against its CRC-32, and against digest and size in RECORD.
+"""Wheels and other zip archives: every file read against its CRC-32, and compared with digest and size in RECORD.
+
+A CRC-32 is compared where the file is read: :mod:`fatpack.packages.zip.content`.
 
 How we know: binary distribution format (packaging.python.org, 2025): RECORD is CSV with path, ``algorithm=digest`` in
 URL-safe base64 without padding, and size; RECORD itself and signatures of it have neither.

@@ -1,4 +1,4 @@
-"""The images of a command line: what fatbinary checks about each, in its order, and what it stores."""
+"""The options of fatbinary (``OPTIONS``), and the images of a command line with what it checks and stores of each."""
 
 from __future__ import annotations
 
