@@ -128,6 +128,73 @@ def test_numbers_of_every_size_are_read(tmp_path: Path) -> None:
     assert contents(tmp_path / "k.s") == [("", FATBIN)]
 
 
+def directives(data: bytes, directive: str, size: int, per_line: int = 4) -> list[bytes]:
+    """Return lines of assembly with the bytes as numbers of a size."""
+    data += bytes(-len(data) % size)
+    words = [f"{int.from_bytes(data[at : at + size], 'little'):#x}" for at in range(0, len(data), size)]
+    return [f"\t{directive} {', '.join(words[at : at + per_line])}\n".encode() for at in range(0, len(words), per_line)]
+
+
+@pytest.mark.parametrize(
+    "between", [b"\n", b"# why\n", b"\t// why\n", b"/* why */\n", b".L1:\n", b".L1: # why\n", b"\n\n \t\n"]
+)
+def test_lines_without_data_are_passed_over(between: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "k.s"
+    path.write_bytes(b".section .nv_fatbin\n" + between.join(directives(FATBIN, ".quad", 8, 1)))
+    ((section, data),) = contents(path)
+    assert (section, data[: len(FATBIN)]) == (".nv_fatbin", FATBIN)
+
+
+@pytest.mark.parametrize("per_line", [1, 8])
+@pytest.mark.parametrize(
+    ("directive", "size"), [(".byte", 1), (".value", 2), (".word", 2), (".hword", 2), (".word", 4), (".xword", 8)]
+)
+@pytest.mark.parametrize("whole", [FATBIN, BUNDLE, COMPRESSED, BINARIES.read_bytes()])
+def test_a_container_begins_with_numbers_of_any_size(
+    whole: bytes, directive: str, size: int, per_line: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "k.s"
+    path.write_bytes(b"".join(directives(whole, directive, size, per_line)))
+    assert b"".join(data for _, data in contents(path))[: len(whole)] == whole
+
+
+@pytest.mark.parametrize("data", [FATBIN, BUNDLE, COMPRESSED, BINARIES.read_bytes()[:0xB8]])
+def test_a_container_of_which_a_part_is_not_decoded_is_one_finding(data: bytes) -> None:
+    lines = directives(data, ".quad", 8, 1)
+    items = scanned(b"".join((*lines[:20], b".quad symbol\n", *lines[20:])))
+    assert [item.code if isinstance(item, Finding) else item for item in items] == ["FP1006"]
+    *found, last = scanned(ascii_line(data) + b".text\n" + b"".join(lines[:-2]))
+    assert {type(item) for item in found} == {FoundContainer}
+    assert isinstance(last, Finding)
+    assert last.code == "FP1006"
+
+
+def test_data_after_another_label_is_not_part_of_a_container() -> None:
+    text = b"".join(directives(FATBIN, ".quad", 8))
+    for more, count in (
+        (b".L1:\n.quad 5\n", 1),
+        (b'.L1: .asciz "text"\n', 1),
+        (b".L1:\n" + text + b".L2: .long 1\n", 2),
+    ):
+        items = scanned(text + more)
+        assert [type(item) for item in items] == [FoundContainer] * count
+
+
+@pytest.mark.parametrize("data", [FATBIN, BUNDLE, COMPRESSED, BINARIES.read_bytes()])
+def test_llvm_ir_spells_printable_bytes_in_both_ways(data: bytes, tmp_path: Path) -> None:
+    spelled = "".join(f"\\{byte:02X}" for byte in data)
+    path = tmp_path / "k.ll"
+    path.write_text(f'@0 = private constant [{len(data)} x i8] c"{spelled}", section ".nv_fatbin"\n')
+    assert b"".join(own for _, own in contents(path)) == data
+
+
+def test_lines_before_a_container_are_not_read_one_by_one() -> None:
+    before = time.process_time()
+    text = b".quad 1\n" * 500_000 + b".byte 80\n" * 100_000 + ascii_line(FATBIN)
+    assert len(list(compiler_text.find_text_containers(BytesSource(text, "k.s").view()))) == 1
+    assert time.process_time() - before < 4
+
+
 def test_two_containers_have_their_own_sections() -> None:
     text = b".section .nv_fatbin\n" + ascii_line(FATBIN) + b'.section "__nv_relfatbin"\n' + ascii_line(FATBIN)
     found = [item for item in scanned(text) if isinstance(item, FoundContainer)]

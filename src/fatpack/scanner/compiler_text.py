@@ -20,6 +20,7 @@ import re
 from fatpack import magic_numbers
 from fatpack.io.source import BytesSource, View, VirtualName
 from fatpack.record import Record
+from fatpack.scanner.unsupported_files import ASSEMBLY_START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,13 +47,21 @@ _CONSTANT = re.compile(
 
 #: The beginning of a line of assembly with data, alone or in a string of C, and what may follow its operand.
 _DIRECTIVE = re.compile(
-    rb'[ \t]*"?[ \t]*\.(ascii|asciz|string|quad|8byte|xword|long|4byte|word|int|short|2byte|hword|byte|zero|skip)[ \t]+'
+    rb'[ \t]*(?:"[ \t]*)?(?:[-\w.$]+:[ \t]*)?'
+    rb"\.(ascii|asciz|string|quad|8byte|xword|long|4byte|word|int|"
+    rb"short|2byte|value|hword|byte|zero|skip)[ \t]+"
 )
 _NUMBERS = re.compile(rb"[-\w, \t]+")
 _TAIL = re.compile(rb'[ \t]*(?:\\n"[ \t]*)?(?:(?:#|//)[^\n]*)?\r?(?:\n|\Z)')
-#: The directives with which a container can begin: a string, or its first numbers.
-_FIRST = re.compile(
-    rb'^[ \t]*"?[ \t]*\.(?:(?:ascii|asciz|string)[ \t]+"|(?:quad|8byte|xword|long|4byte|int)[ \t]+\d)', re.MULTILINE
+#: Lines without data: blank ones, comments and labels, alone or in strings of C.
+_PASSED = re.compile(
+    rb'(?:[ \t]*(?:"[ \t]*)?(?:[-\w.$]+:[ \t]*)?(?:\\n"[ \t]*)?(?:(?:#|//)[^\n]*|/\*[^\n]*?\*/[ \t]*)?\r?\n){1,1024}'
+)
+#: The line with which a container begins. One search over the text finds it: a text may have millions of lines.
+_FIRST = re.compile(rb'^[ \t]*(?:"[ \t]*)?(?:[-\w.$]+:[ \t]*)?' + ASSEMBLY_START, re.MULTILINE)
+#: Signs that ``.word`` has 4 bytes, as on AArch64: a directive that x86 lacks, or a number of more than 2 bytes.
+_WIDE_WORDS = re.compile(
+    rb'^[ \t]*(?:"[ \t]*)?\.(?:xword\b|word[ \t][^\n]*?\b(?:0[xX]0*[1-9a-fA-F][0-9a-fA-F]{4}|[1-9]\d{5}))', re.MULTILINE
 )
 _SECTION = re.compile(rb'\.section[ \t]+\\?"?([-\w.$]+)')
 
@@ -62,7 +71,7 @@ _MOST_NUMBERS = 1 << 16
 _STEP = 1 << 16
 
 _STRINGS = (b"ascii", b"asciz", b"string")
-_SIZES = {b"quad": 8, b"8byte": 8, b"xword": 8, b"long": 4, b"4byte": 4, b"int": 4, b"word": 4}
+_SIZES = {b"quad": 8, b"8byte": 8, b"xword": 8, b"long": 4, b"4byte": 4, b"int": 4, b"word": 4, b"value": 2}
 _SIZES |= {b"short": 2, b"2byte": 2, b"hword": 2, b"byte": 1}
 _OCTAL = re.compile(rb'\\([0-7]{1,3}|[bfnrt"])')
 _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b'"': b'"'}
@@ -71,10 +80,14 @@ _HEXADECIMAL = {f"{number:{style}}".encode(): bytes((number,)) for number in ran
 
 
 class TextContainer(Record):
-    """The bytes of a container that a text spells: the section or the name of its constant, and its decoded bytes."""
+    """The bytes of a container that a text spells: the section or the name of its constant, and its decoded bytes.
+
+    ``labels`` has the offsets in ``data`` after a label where other data may begin.
+    """
 
     holder: str
     data: View
+    labels: list[int]
 
 
 def find_text_containers(view: View) -> Iterator[TextContainer]:
@@ -82,14 +95,14 @@ def find_text_containers(view: View) -> Iterator[TextContainer]:
     if len(view) > MAX_TEXT:
         return
     text = view.tobytes()
-    for at, holder, data in (*_in_llvm_ir(text), *_in_assembly(text)):
+    for at, holder, data, labels in (*_in_llvm_ir(text), *_in_assembly(text)):
         name = VirtualName(f"{holder} (text at {view.offset(at):#x})")
         source = BytesSource(data, name, present=len(view))
         source.budget = view.source.budget
-        yield TextContainer(holder, View(source, 0, len(data), (*view.chain, name)))
+        yield TextContainer(holder, View(source, 0, len(data), (*view.chain, name)), labels)
 
 
-def _in_llvm_ir(text: bytes) -> Iterator[tuple[int, str, bytes]]:
+def _in_llvm_ir(text: bytes) -> Iterator[tuple[int, str, bytes, list[int]]]:
     for found in _CONSTANT.finditer(text):
         try:
             if not _from_llvm_ir(found[2][:_PROBE]).startswith(_STARTS):
@@ -97,7 +110,7 @@ def _in_llvm_ir(text: bytes) -> Iterator[tuple[int, str, bytes]]:
             data = _from_llvm_ir(found[2])
         except KeyError:
             continue  # the scan has a finding for text that is not decoded
-        yield found.start(), (found[3] or b"@" + found[1].strip(b'"')).decode("utf-8", "replace"), data
+        yield found.start(), (found[3] or b"@" + found[1].strip(b'"')).decode("utf-8", "replace"), data, []
 
 
 def _from_llvm_ir(text: bytes) -> bytes:
@@ -132,36 +145,42 @@ def _steps(text: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _in_assembly(text: bytes) -> Iterator[tuple[int, str, bytes]]:
+def _in_assembly(text: bytes) -> Iterator[tuple[int, str, bytes, list[int]]]:
     at, zeros, section, seen = 0, MAX_TEXT, "", 0
+    word_size = 0
     while (found := _FIRST.search(text, at)) is not None:
-        start, at = found.start(), found.end()
-        line = _read_line(text, start)
-        if line is None or not (_value(line.directive, line.operand[:_PROBE], zeros) or b"").startswith(_STARTS):
-            continue
-        data = bytearray()
-        while line is not None and (value := _value(line.directive, line.operand, zeros)) is not None:
-            zeros -= len(value) if line.directive in (b"zero", b"skip") else 0
+        start = found.start()
+        word_size = word_size or (4 if _WIDE_WORDS.search(text) else 2)
+        data, at = bytearray(), start
+        labels: list[int] = []
+        while (line := _read_line(text, at)) is not None:
+            begin, directive, operand, end = line
+            value = _value(directive, operand, zeros, word_size)
+            if value is None:
+                break
+            zeros -= len(value) if directive in (b"zero", b"skip") else 0
+            if text.find(b":", at, begin) >= 0 and not value.startswith(_STARTS):
+                labels.append(len(data))
             data += value
-            at = line.end
-            line = _read_line(text, at)
+            at = end
+        at = max(at, found.end())
+        if not data.startswith(_STARTS):
+            continue
         place = text.rfind(b".section", seen, start)
         named = _SECTION.match(text, place) if place >= 0 else None
         section, seen = named[1].decode() if named else section, start
-        yield start, section, bytes(data)
+        yield start, section, bytes(data), labels
 
 
-class _Line(Record):
-    """A line of assembly with data: its directive, its operand without quotation marks, and its end."""
+def _read_line(text: bytes, at: int) -> tuple[int, bytes, bytes, int] | None:
+    """Return the next line with data: its place, its directive, its operand without quotation marks, and its end.
 
-    directive: bytes
-    operand: bytes
-    end: int
-
-
-def _read_line(text: bytes, at: int) -> _Line | None:
-    """Return the line that begins at a position; None if it is no data, or if more follows its operand."""
+    Blank lines, comments and labels are passed over. None if other text comes first, or follows the operand.
+    """
     begin = _DIRECTIVE.match(text, at)
+    while begin is None and (passed := _PASSED.match(text, at)):
+        at = passed.end()
+        begin = _DIRECTIVE.match(text, at)
     if begin is None:
         return None
     start = begin.end()
@@ -173,7 +192,7 @@ def _read_line(text: bytes, at: int) -> _Line | None:
         numbers = _NUMBERS.match(text, start, start + _MOST_NUMBERS)
         end = rest = numbers.end() if numbers else -1
     tail = _TAIL.match(text, rest) if end >= 0 else None
-    return _Line(begin[1], text[start:end], tail.end()) if tail else None
+    return (begin.start(1), begin[1], text[start:end], tail.end()) if tail else None
 
 
 def _string_end(text: bytes, at: int) -> int:
@@ -189,7 +208,7 @@ def _string_end(text: bytes, at: int) -> int:
     return -1
 
 
-def _value(directive: bytes, operand: bytes, most: int) -> bytes | None:
+def _value(directive: bytes, operand: bytes, most: int, word_size: int) -> bytes | None:
     """Return the bytes of a directive; None for an operand that is no number, and for more than ``most`` zeros."""
     if directive in _STRINGS:
         return _from_assembly(operand) + bytes(directive != b"ascii")
@@ -199,5 +218,5 @@ def _value(directive: bytes, operand: bytes, most: int) -> bytes | None:
         return None
     if directive in (b"zero", b"skip"):
         return bytes(numbers[0]) if len(numbers) == 1 and 0 <= numbers[0] <= most else None
-    size = _SIZES[directive]
+    size = word_size if directive == b"word" else _SIZES[directive]
     return b"".join([(number % (1 << 8 * size)).to_bytes(size, "little") for number in numbers])

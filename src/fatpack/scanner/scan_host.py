@@ -615,9 +615,13 @@ def _in_module(view: View, context: ScanContext, *, is_file: bool = False) -> It
         yield finding_from_error(error, view.span())
 
 
+#: findings that a container ends too early; a bundle has no size of its own, only those of its entries
+_CUT = ("FP1001", "FP1301", "FP1302")
+
+
 def _in_compiler_text(view: View, context: ScanContext) -> Iterator[FoundContainer | Finding]:
     """Yield the containers that LLVM IR, assembly or nvcc's C file with a fat binary spells."""
-    from fatpack.scanner.unsupported_files import has_spelled_code
+    from fatpack.scanner.unsupported_files import has_spelled_code, undecoded_finding
 
     if not has_spelled_code(view):
         return
@@ -626,10 +630,24 @@ def _in_compiler_text(view: View, context: ScanContext) -> Iterator[FoundContain
     if context.depth <= 0:
         yield finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING"))
         return
+    is_cut = has_containers = False
     for spelled in find_text_containers(view):
-        inside = context.inside(spelled.data).replace(member=context.member, numbers=context.numbers)
-        for item in _FileScan(inside).items():
+        name = formats.format_by_magic(spelled.data.head(0, 24))
+        size = formats.get_format(name).extent(spelled.data) if name else None
+        if size is None or size > len(spelled.data):
+            is_cut = True
+            continue
+        end = next((label for label in spelled.labels if label >= size), len(spelled.data))
+        inside = context.inside(spelled.data.slice(0, end)).replace(member=context.member, numbers=context.numbers)
+        items = list(_FileScan(inside).items())  # of a text of limited size
+        if any(isinstance(item, Finding) and item.code in _CUT for item in items):
+            is_cut = True  # more likely a text that is not understood than a damaged container
+            continue
+        for item in items:
+            has_containers = has_containers or isinstance(item, FoundContainer)
             yield item if isinstance(item, Finding) else item.replace(host="text", section=spelled.holder)
+    if is_cut and has_containers:  # a text without containers gets its finding from the scan
+        yield undecoded_finding(view)
 
 
 def _has_word(view: View) -> bool:

@@ -19,6 +19,8 @@ from fatpack.scanner.context import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -65,23 +67,83 @@ _XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
 
 _HEAD_SIZE = 512
 
+#: First bytes of the containers that compilers write into text, as one ``.quad`` has them: the magic and the version.
+_QUADS = (
+    magic_numbers.FATBIN + b"\1\0\x10\0",
+    magic_numbers.BUNDLE[:8],
+    *(magic_numbers.COMPRESSED_BUNDLE + bytes((version, 0, method, 0)) for version in (1, 2, 3) for method in (0, 1)),
+    *(magic_numbers.OFFLOAD_BINARY + bytes((version, 0, 0, 0)) for version in (1, 2)),
+)
+#: directives of numbers of each size; ``.word`` has 2 bytes on x86 and 4 on AArch64
+_NUMBERS = {
+    8: rb"\.(?:quad|8byte|xword)[ \t]+",
+    4: rb"\.(?:long|4byte|int|word)[ \t]+",
+    2: rb"\.(?:short|2byte|hword|value|word)[ \t]+",
+    1: rb"\.byte[ \t]+",
+}
+#: between two numbers: a comma, or the rest of a line and the beginning of the next
+_NEXT = rb'[ \t]*(?:,[ \t]*|(?:\\n"[ \t]*)?(?:(?:#|//)[^\n]{0,80})?\r?\n\s{0,80}(?:"[ \t]*)?%b)'
+
+
+def _ir_string(data: bytes) -> bytes:
+    r"""Return the expression for bytes in a string of LLVM IR: each is ``\`` and two digits, or itself if printable."""
+    spelled = (rb"\\(?i:%02x)" % byte for byte in data)
+    return b"".join(
+        rb"(?:%c|%b)" % (byte, each) if (chr(byte).isalnum() and byte < 0x80) or byte == 0x5F else each
+        for byte, each in zip(data, spelled, strict=True)
+    )
+
+
+def _assembly_string(data: bytes) -> bytes:
+    r"""Return the expression for bytes in a string of assembly: ``\`` and octal digits, or the byte if printable."""
+    return b"".join(
+        rb"(?:%c|\\%o)" % (byte, byte) if (chr(byte).isalnum() and byte < 0x80) or byte == 0x5F else rb"\\0?%o" % byte
+        for byte in data
+    )
+
+
+def _numbers(size: int) -> bytes:
+    """Return the expression for the first bytes of containers as numbers of a size, with their directive."""
+    starts = set()
+    for quad in _QUADS:
+        data, words = quad if size == 8 else quad[:4], []
+        for at in range(0, len(data), size):
+            value = int.from_bytes(data[at : at + size], "little")
+            words.append(rb"(?:0[xX]0*(?i:%x)|%d|%d)\b" % (value, value, value - (1 << 8 * size)))
+        starts.add((_NEXT % _NUMBERS[size]).join(words))
+    return _NUMBERS[size] + b"(?:" + b"|".join(sorted(starts)) + b")"
+
+
+def _any(expressions: Iterable[bytes]) -> bytes:
+    return b"(?:" + b"|".join(expressions) + b")"
+
+
+_MAGICS = (magic_numbers.FATBIN, magic_numbers.BUNDLE[:12], magic_numbers.OFFLOAD_BINARY)
+
+#: The first bytes of a container in assembly: a directive with a string, or with the first numbers.
+ASSEMBLY_START = _any(
+    (
+        rb'\.(?:ascii|asciz|string)[ \t]+"'
+        + _any((*map(_assembly_string, _MAGICS), _assembly_string(b"CCOB") + rb"\\00")),
+        *map(_numbers, _NUMBERS),
+    )
+)
+
 #: first bytes of containers and device images as strings of LLVM IR, as strings of assembly, and as numbers of both
 _SPELLED = {
     "LLVM IR with device code in a string": (
-        rb'c"(?:P\\EDU\\BA|__CLANG_OFFLOAD_BUNDLE__|CCOB\\0|\\10\\FF\\10\\AD|\\7FELF\\0)',
+        rb'c"' + _any((*map(_ir_string, _MAGICS), _ir_string(b"CCOB") + rb"\\0", rb"\\7FELF\\0")),
         "compile it with clang -c, and give the object",
     ),
     "assembly or C with device code in strings or numbers": (
-        rb'\.(?:ascii|asciz|string)[ \t]+"(?:P\\355U\\272|__CLANG_OFFLOAD_BUNDLE__|CCOB\\00|\\020\\377\\020\\255)'
-        rb"|\.(?:quad|8byte|xword)[ \t]+(?:0x0*100001ba55ed50|4503607048531280)\b"
-        rb"|\.(?:long|4byte|int)[ \t]+(?:0x0*ba55ed50|3126193488|-1168773808)\b",
+        ASSEMBLY_START,
         "compile it to an object, and give that",
     ),
 }
 
 #: one search for all of them, and the most bytes that it reads for one
 _IN_TEXT = b"|".join(b"(%b)" % pattern for pattern, _ in _SPELLED.values())
-_LONGEST = 64
+_LONGEST = 512
 
 #: the separator of parts of a file for ``mlir-opt --split-input-file``
 _PARTED = rb"(?m)^// -----"
@@ -125,6 +187,12 @@ def _spelled(view: View) -> Finding | None:
         return None
     kind, (_, remedy) = list(_SPELLED.items())[hit[1] - 1]
     return finding("FP1006", view.span(hit[0], 0), f"{kind}: not read", remedy)
+
+
+def undecoded_finding(view: View) -> Finding:
+    """Return the finding that a container in a text is longer than what of it is decoded."""
+    kind, (_, remedy) = list(_SPELLED.items())[-1]
+    return _spelled(view) or finding("FP1006", view.span(), f"{kind}: not read", remedy)
 
 
 def has_spelled_code(view: View) -> bool:
