@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 _CLOSERS = {b"//": b"\n", b"/*": b"*/", b'"': b'"'}
 
 
-def strip_comments(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+def strip_comments(pieces: Iterable[bytes | memoryview], unclosed: list[bytes] | None = None) -> Iterator[bytes]:
     """Yield a text in bounded parts, with a blank instead of each comment and string.
 
     Ends at the first NUL, where padding begins. Carriage returns become newlines. Comments are C's; strings end at
     ``"`` without a backslash before it. Both may cross pieces, and strings may cross lines (as fatbinary 13 reads PTX).
+    ``unclosed`` gets the end that a comment or string lacks at the end of the text.
     """
     rest = closer = b""
     for block in _blocks(pieces):
@@ -44,6 +45,8 @@ def strip_comments(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
         yield b"".join(parts)
     if not closer:
         yield rest
+    elif unclosed is not None and closer != b"\n":
+        unclosed.append(closer)
 
 
 def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:

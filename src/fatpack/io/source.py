@@ -82,6 +82,8 @@ class Source:
     is_refused = False
     #: whether several threads may read at once
     is_concurrent = False
+    #: whether its package stores it without its holes, and so without a digest of all its bytes
+    is_sparse = False
     #: changes if the bytes change, if a server says so (ETag, time of change); "" if nothing does
     identity = ""
     #: path by which the file was opened; None if the source has no folder of its own

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.builders import linked_elf, wheels
+from tests.builders import fatbin, linked_elf, wheels
 from tests.builders.packages import tarred
 from tests.laws.rooms import FIXTURES
 
@@ -83,6 +86,37 @@ def test_registrations_in_damaged_bytes_are_not_called_unsupported(run: Ran) -> 
     code, lines = run("x.tar.gz")
     assert code == 3
     assert "  1  registrations: its bytes are damaged or could not be read" in lines
+
+
+def test_ptx_that_is_cut_is_suspect(run: Ran) -> None:
+    text = (FIXTURES / "cuda" / "ptx" / "k1.compute_80.ptx").read_bytes()
+    Path("x.ptx").write_bytes(text)
+    Path("y.ptx").write_bytes(text[:1700])
+    Path("y.fatbin").write_bytes(fatbin.fatbin(fatbin.entry(text[:1700] + b"\0", fatbin.PTX, sm=80)))
+    assert run("x.ptx")[0] == 0
+    for name in ("y.ptx", "y.fatbin"):
+        code, lines = run(name)
+        assert (code, lines[0].split(":")[0]) == (1, "suspect")
+        assert any("warning FP1106" in line and "the text ends inside braces, 1 of which" in line for line in lines)
+
+
+def test_holes_of_sparse_files_cost_nothing(run: Ran) -> None:
+    size = 60 << 30
+    member = tarfile.TarInfo("big.bin")
+    member.size = len(FATBIN)
+    member.pax_headers = {
+        "GNU.sparse.major": "0",
+        "GNU.sparse.minor": "1",
+        "GNU.sparse.name": "big.bin",
+        "GNU.sparse.size": str(size),
+        "GNU.sparse.map": f"{size // 2},{len(FATBIN)}",
+    }
+    with tarfile.open("x.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member, io.BytesIO(FATBIN))
+    before = time.process_time()
+    code, lines = run("--deep", "x.tar")
+    assert (code, lines[0]) == (0, "healthy: 1 file, 4 images, 10.3 kB inflated and parsed")
+    assert time.process_time() - before < 5
 
 
 def test_a_file_that_cannot_be_read(run: Ran) -> None:

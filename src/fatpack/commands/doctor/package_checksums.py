@@ -42,6 +42,8 @@ _HASHES = ("sha256", "sha384", "sha512")
 def read_member(source: Source) -> StatedFile:
     """Read all of a file in a package, which checks it. Raises FormatError for one with another checksum."""
     source.check()
+    if source.is_sparse:  # A few bytes can state holes of any size, whose zeros nothing compares with a digest.
+        return StatedFile("", "", source.size)
     return StatedFile("sha256", compute_digest(source, "sha256"), source.size)
 
 

@@ -36,6 +36,8 @@ class SparseMember(MemberSource):
     The parts are in order and do not overlap. ``stored`` is closed with this.
     """
 
+    is_sparse = True
+
     def __init__(self, stored: Source, parts: Sequence[tuple[int, int]], size: int, name: str) -> None:
         self.name = name
         self.size = size
