@@ -13,6 +13,7 @@ from fatpack.registration.analysis.model import (
     POP,
     REGISTER_BINARY,
     REGISTER_OPENMP,
+    TARGET_KERNEL,
 )
 
 TYPE_CHECKING = False
@@ -174,6 +175,8 @@ def _unfollowed_program(evidence: RegistrationEvidence) -> str:
     if evidence.wrappers and not (is_complete and is_followed):
         return "the code that registers its kernels could not be followed"
     models = {each.model for each in evidence.descriptors} | {each.kind for each in evidence.entries}
+    if _registers_no_regions(evidence):
+        models.discard("openmp")
     if not models.intersection(_WITH_DESCRIPTORS) <= registering:
         return "the code that registers its images could not be followed"
     nameless = "the functions of the runtime in it have no names"
@@ -182,6 +185,17 @@ def _unfollowed_program(evidence: RegistrationEvidence) -> str:
     if evidence.is_by_shape and evidence.registered and not evidence.launches:
         return f"{nameless}, and the code that launches kernels could not be recognized"
     return ""
+
+
+def _registers_no_regions(evidence: RegistrationEvidence) -> bool:
+    """Return whether it is certain that a program registers no images of OpenMP, although it launches regions.
+
+    It calls the runtime by name, and not the function that registers, and has no descriptor of images: FP3049. There is
+    no code to follow then.
+    """
+    if TARGET_KERNEL not in evidence.called or REGISTER_OPENMP in evidence.called:
+        return False
+    return "openmp" not in {each.model for each in evidence.descriptors} | {each.model for each in evidence.binaries}
 
 
 def registration_labels(view: View, host: str) -> Iterator[Label]:
