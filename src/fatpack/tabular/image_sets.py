@@ -82,7 +82,8 @@ class ImageSet(Record):
     """The images from which a runtime selects one; ``runtime`` is cuda, hip, openmp, sycl or kpack.
 
     ``is_for_link`` is true for relocatable device code, which a device link turns into the code that is loaded. ``own``
-    is the number of containers from which a library selects one itself; 0 if a runtime selects.
+    is the number of containers from which a library selects one itself; 0 if a runtime selects. ``rows`` are those it
+    was made of.
     """
 
     place: ImageSetLocation
@@ -93,6 +94,7 @@ class ImageSet(Record):
     bundle_version: int | None = None
     is_for_link: bool = False
     own: int = 0
+    rows: tuple[ImageRow, ...] = ()
 
     @property
     def candidates(self) -> CandidateSet:
@@ -205,6 +207,7 @@ def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
         first.container_version if is_bundle and first.container_version else None,
         all(map(needs_device_link, rows)) if is_host_data(first) else needs_device_link(first),
         len({(row.position or "").rpartition(".")[0] for row in rows}) if is_host_data(first) else 0,
+        tuple(rows),
     )
 
 

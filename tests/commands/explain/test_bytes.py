@@ -155,3 +155,18 @@ def test_python_takes_the_addresses_of_the_command(tmp_path: Path) -> None:
     missing = fatpack.explain(f"{path}!x/c.fatbin", "sm_90")
     assert missing.verdict == "unreadable"
     assert "c.fatbin" in missing.unread[0].problem
+
+
+def test_a_container_without_kernels_cannot_fail_at_a_launch(folder: Path) -> None:
+    # As nvcc makes a program: code for the device, and the container of its stub for the runtime, SASS alone.
+    stub = fatbin.fatbin(fatbin.entry(cubin(75, ()), sm=75))
+    Path("x.so").write_bytes(linked_elf.build([container("p80"), stub]).data)
+    explained = fatpack.explain("x.so", "H100")
+    (device,) = explained.devices
+    assert (explained.exit_code, device.compiles, device.fails) == (0, 1, 0)
+    assert "1 container not counted: no kernel in it, so that no launch can fail" in device.notes
+    assert {row.name for row in explained.rules}.isdisjoint({"C2"})
+    assert fatpack.check("x.so", require=["H100"]).exit_code == 0
+    Path("y.so").write_bytes(linked_elf.build([container("p80"), container("75")]).data)
+    explained = fatpack.explain("y.so", "H100")
+    assert (explained.exit_code, explained.devices[0].fails) == (1, 1)

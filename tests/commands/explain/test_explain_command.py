@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from tests.builders import offered
 from tests.builders.packages import zipped
+from tests.builders.policy_files import container
 from tests.laws.rooms import FIXTURES
 
 import fatpack
@@ -97,8 +98,8 @@ def test_json_follows_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_containers_that_answer_alike_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in "abc":
-        (tmp_path / name).write_bytes(offered.cuda("80"))
-    (tmp_path / "d").write_bytes(offered.cuda("90"))
+        (tmp_path / name).write_bytes(container("80"))
+    (tmp_path / "d").write_bytes(container("90"))
     _, out, _ = printed(capsys, str(tmp_path), "--device", "sm_90")
     assert out.startswith("sm_90: 1 of 4 containers runs, 3 fail: no kernel image")
     assert out.count("  fails: 3 containers") == 1

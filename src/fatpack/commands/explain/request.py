@@ -104,7 +104,7 @@ def explain(
     options = RowOptions(compares_heads=True, deep=deep, kernel=kernel)
     if not isinstance(paths, (str, os.PathLike, list, tuple)):
         name = str(getattr(paths, "name", "")) or "bytes"
-        return _explain(rows_with_options([paths], options, max_inflated), [name], asked)  # type: ignore[arg-type, list-item]  # of images
+        return _explain(rows_with_options([paths], options, max_inflated), [name], asked, has_files=False)  # type: ignore[arg-type, list-item]  # of images
     named, unmatched, budget = as_paths("paths", paths), list[str](), make_budget(max_inflated)
 
     def opened(path: str) -> tuple[Source | NestedFile, View]:

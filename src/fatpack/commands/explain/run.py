@@ -17,6 +17,8 @@ from fatpack.commands.explain.model import (
 from fatpack.commands.explain.remedies import compatibility_package, dangerous_workaround, driver_words, remedies
 from fatpack.errors import all_count_words, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
+from fatpack.inputs.files import MemberPath
+from fatpack.limits import current_budget
 from fatpack.record import Record
 from fatpack.tabular.image_sets import ImageSet, ImageSetLocation, read_image_sets
 from fatpack.tabular.skipped import CompletenessCheck
@@ -336,12 +338,16 @@ class ExplainQuery(Record):
     rocm: str = ""
 
 
-def explain_rows(rows: Iterable[ImageRow], paths: Sequence[str], question: ExplainQuery) -> ExplainResult:
+def explain_rows(
+    rows: Iterable[ImageRow], paths: Sequence[str], question: ExplainQuery, *, has_files: bool = True
+) -> ExplainResult:
     """Return what some devices get of files; ``rows`` are those of their images, with ``has_kernel`` for a kernel.
 
-    Reads nothing but the rows: what their containers state decides, as it does for a runtime.
+    What the containers state decides, as it does for a runtime. Files are read only for the kernels of containers that
+    fail, because no launch fails for one without kernels; without ``has_files`` the paths are names of other data.
     """
-    asking = [_DeviceExplainer(device, question) for device in question.devices]
+    kernels = _LaunchedKernels(has_files=has_files)
+    asking = [_DeviceExplainer(device, question, kernels) for device in question.devices]
     unread: list[UnreadInput] = []
     files = read = 0
     held: list[ImageSet] = []
@@ -362,6 +368,7 @@ def explain_rows(rows: Iterable[ImageRow], paths: Sequence[str], question: Expla
         # A row of a file is yielded before the next row is taken.
         if missed and missed[0] is not None:
             unread.append(UnreadInput(item.path, missed[0].problem, missed[0].exit_code))
+        kernels.size = item.file_size or 0
         _ask_all(asking, held, item.cuda_runtime)
         held = []
     _ask_all(asking, held)
@@ -421,13 +428,42 @@ def _ask_all(asking: Sequence[_DeviceExplainer], units: Sequence[ImageSet], cuda
                 one.take(unit, cuda_runtime)
 
 
+class _LaunchedKernels:
+    """The kernels of the file whose units are judged, read once for all devices; ``size`` is that of the file."""
+
+    def __init__(self, *, has_files: bool) -> None:
+        self.size = 0
+        self._has_files = has_files
+        self._path, self._kernels = "", None  # type: tuple[str, ImageKernels | None]
+
+    def are_none(self, unit: ImageSet) -> bool:
+        """Return whether a unit has no kernel for sure, by the rule of ``check``; False for files that it leaves out.
+
+        nvcc puts such a container into each program: that of its stub for the runtime.
+        """
+        from fatpack.commands.check import rule_context
+
+        path = unit.place.path
+        if self.size > rule_context.MAX_BYTES_FOR_KERNEL_NAMES or not self._has_files:
+            return False
+        if not (isinstance(path, MemberPath) or os.path.isfile(path)):  # a stream is not read twice
+            return False
+        if self._kernels is None or path != self._path:
+            self._path, self._kernels = path, rule_context.read_kernels(path, current_budget())
+        rows = rule_context.ImageSetRows(path, unit.vendor, unit.runtime, unit.rows)
+        return rule_context.has_no_kernels(rows, self._kernels)
+
+
 class _DeviceExplainer:
     """One device, and what it gets so far: units that answer alike are one."""
 
-    def __init__(self, device: Device, question: ExplainQuery) -> None:
+    def __init__(self, device: Device, question: ExplainQuery, kernels: _LaunchedKernels) -> None:
         self._device = device
+        self._kernels = kernels
         self._question = question
         self._answers: dict[object, tuple[ImageSetAnswer, list[ImageSetLocation]]] = {}
+        #: places of units without kernels, with the list of their answer
+        self._without_kernels: list[tuple[list[ImageSetLocation], ImageSetLocation]] = []
         self._passed: dict[str, int] = {}
         self._libraries: dict[str, None] = {}
         #: the CUDA versions of which a driver must be for what runs, (0, 0) for any driver
@@ -467,7 +503,12 @@ class _DeviceExplainer:
         key = (alike, images)
         if key not in self._answers:
             self._answers[key] = (self._answer(unit, name, loads), [])
-        self._answers[key][1].append(unit.place)
+        answer, places = self._answers[key]
+        if answer.outcome in ("fails", "unknown") and not unit.is_for_link and self._kernels.are_none(unit):
+            self.pass_by("no kernel", unit)
+            self._without_kernels.append((places, unit.place))
+        else:
+            places.append(unit.place)
 
     def _answer(self, unit: ImageSet, library: str, loads: int | None) -> ImageSetAnswer:
         """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""
@@ -485,8 +526,6 @@ class _DeviceExplainer:
                 answer = runtime_library_answer(answer, loads, self._device, settings.driver)
         if answer.outcome != "fails":
             self._needs.add(needed)
-        for name in (answer.rule, *(image.rule for image in answer.images)):
-            self.names[name] = None
         return answer
 
     def answer(self, unread: Sequence[str], *, is_read: bool, has_code: bool) -> DeviceAnswer:
@@ -495,7 +534,14 @@ class _DeviceExplainer:
         ``unread`` are the names of files that could not be read to their end; ``is_read``: one could be; ``has_code``:
         one has device code, for whatever device.
         """
-        units = [answer.replace(places=tuple(places)) for answer, places in self._answers.values()]
+        if self._without_kernels and not any(places for _, places in self._answers.values()):
+            # Of what has no kernel at all, it is said what a driver makes of it.
+            for places, place in self._without_kernels:
+                places.append(place)
+            del self._passed["no kernel"]
+        units = [answer.replace(places=tuple(places)) for answer, places in self._answers.values() if places]
+        for name in (name for one in units for name in (one.rule, *(image.rule for image in one.images))):
+            self.names[name] = None
         units.sort(key=lambda one: OUTCOMES.index(one.outcome))
         counts = {name: sum(one.count for one in units if one.outcome == name) for name in OUTCOMES}
         device, question = self._device, self._question
@@ -540,6 +586,9 @@ class _DeviceExplainer:
                 f"{count} not counted: relocatable code, of which only what a device link made is loaded [C14]"
             )
             self.names["C14"] = None
+        if self._passed.get("no kernel"):
+            count = pluralize(self._passed["no kernel"], "container")
+            notes.append(f"{count} not counted: no kernel in it, so that no launch can fail")
         if self._passed.get("unseen"):
             notes.append(f"{pluralize(self._passed['unseen'], 'container')} with code that shows no names of kernels")
         return [*notes, *self._libraries]
