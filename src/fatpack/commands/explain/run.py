@@ -32,6 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from fatpack.commands.check.rule_context import ImageKernels
     from fatpack.tabular.columns import ImageRow
     from fatpack.tabular.skipped import Incomplete
     from fatpack.targets.devices import Device
@@ -434,7 +435,8 @@ class _LaunchedKernels:
     def __init__(self, *, has_files: bool) -> None:
         self.size = 0
         self._has_files = has_files
-        self._path, self._kernels = "", None  # type: tuple[str, ImageKernels | None]
+        self._path = ""
+        self._kernels: ImageKernels | None = None
 
     def are_none(self, unit: ImageSet) -> bool:
         """Return whether a unit has no kernel for sure, by the rule of ``check``; False for files that it leaves out.
