@@ -52,7 +52,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1105": ("note", "The image does not start with the magic number of its stored kind."),
     "FP1106": (
         "warning",
-        "An image contradicts itself: its header, its metadata or the data of its kernels disagree.",
+        "An image contradicts itself: its header, its metadata or the data of its kernels disagree, or PTX is cut.",
     ),
     "FP1111": (
         "warning",
