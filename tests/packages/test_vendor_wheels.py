@@ -34,6 +34,10 @@ WHEELS = [tuple(line.split()) for line in LIST.read_text(encoding="utf-8").split
 #: what pip takes for the platform of these wheels
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17, 12, 5)]
 OPTIONS = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--python-version=3.12"]
+OPTIONS += ["--retries=1", "--timeout=15"]
+
+#: wheels whose download took too long: after two, no other is tried
+SLOW: list[str] = []
 
 #: Text that no search looks into, alone or in a package.
 _TEXTS = (".py", ".pyi", ".h", ".hpp", ".cuh", ".txt", ".md")
@@ -44,11 +48,14 @@ def fetched(name: str, version: str, folder: Path) -> Path:
     pattern = f"{name.replace('-', '_')}-{version}-*.whl"
     for path in sorted(Path(os.environ.get("FATPACK_WHEELS", "nowhere")).glob(pattern)):
         return path
+    if len(SLOW) > 1:
+        pytest.skip(f"{name}=={version}: no package comes in time, after {' and '.join(SLOW)}")
     options = [*OPTIONS, *(f"--platform={platform}" for platform in PLATFORMS), f"--dest={folder}"]
     try:
         command = [sys.executable, "-m", "pip", "download", *options, f"{name}=={version}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
+        SLOW.append(name)
         pytest.skip(f"{name}=={version} took too long to download")
     if done.returncode:
         pytest.skip(f"{name}=={version} is not to be had: {done.stderr.strip().splitlines()[-1:]}")
