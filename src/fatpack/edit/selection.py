@@ -49,7 +49,11 @@ def locate_edit(host: View, address: Address, *contents: View, drop: str = "") -
         refuse_empty(view)
     # Wheels and conda packages have a command that writes them.
     slims = address.path.endswith((".whl", ".conda", ".tar.bz2"))
-    slim = f"slim alone writes packages: fatpack slim {address.file} --drop {drop or 'ARCH'} -d DIR; else "
+    arch = drop or "ARCH"
+    command = cli_or_api(
+        f"fatpack slim {address.file} --drop {arch} -d DIR", f"fatpack.slim({address.file!r}, folder, drop={arch!r})"
+    )
+    slim = f"slim alone writes packages: {command}; else "
     refuse_package(host, f"{slim if slims else ''}unpack it, edit the files in it, and pack it again")
     return find_location(host, address)
 

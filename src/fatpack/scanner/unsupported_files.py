@@ -124,7 +124,7 @@ _MAGICS = (magic_numbers.FATBIN, magic_numbers.BUNDLE[:12], magic_numbers.OFFLOA
 ASSEMBLY_START = _any(
     (
         rb'\.(?:ascii|asciz|string)[ \t]+"'
-        + _any((*map(_assembly_string, _MAGICS), _assembly_string(b"CCOB") + rb"\\00")),
+        + _any((*map(_assembly_string, _MAGICS), _assembly_string(magic_numbers.COMPRESSED_BUNDLE) + rb"\\00")),
         *map(_numbers, _NUMBERS),
     )
 )
@@ -132,7 +132,8 @@ ASSEMBLY_START = _any(
 #: first bytes of containers and device images as strings of LLVM IR, as strings of assembly, and as numbers of both
 _SPELLED = {
     "LLVM IR with device code in a string": (
-        rb'c"' + _any((*map(_ir_string, _MAGICS), _ir_string(b"CCOB") + rb"\\0", rb"\\7FELF\\0")),
+        rb'c"'
+        + _any((*map(_ir_string, _MAGICS), _ir_string(magic_numbers.COMPRESSED_BUNDLE) + rb"\\0", rb"\\7FELF\\0")),
         "compile it with clang -c, and give the object",
     ),
     "assembly or C with device code in strings or numbers": (

@@ -239,6 +239,7 @@ _WAYS = {
     "code": "read from its code",
     "not read": "its code is not read",
     "other": "its code is not read",
+    "damaged": "its tables are damaged or could not be read",
     "lto": "LTO code: not looked at, compile it to see what it registers",
     "no capstone": "its code is read in part: pip install capstone for the rest",
 }
