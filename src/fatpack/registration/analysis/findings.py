@@ -231,7 +231,9 @@ def _constructors(
     # The linker wrapper's loop registers variables and kernels, of the same entries.
     loops = [each for each in evidence.registered if each.model == model and not each.is_kernel and not each.is_read]
     is_lost_of_loop = bool(loops) and not evidence.is_by_shape and not is_called(evidence, register)
-    if (mine or has_link) and ((has_launches and not is_complete) or is_lost_of_loop):
+    # A loop over a table without entries, beside entries in another table: FP3049 says that.
+    is_elsewhere = bool(evidence.skipped) and has_entries
+    if (mine or has_link) and not is_elsewhere and ((has_launches and not is_complete) or is_lost_of_loop):
         text = f"the constructor registers {title} device code, but none of its kernels: "
         text += "the offload entries are gone" if evidence.skipped else f"{register} is not called"
         hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
@@ -452,8 +454,8 @@ def _idle(evidence: RegistrationEvidence) -> dict[str, tuple[list[OffloadEntry],
         is_named = any(function_model(name) == model for name in evidence.called)
         if entries and not records and (is_named or not evidence.descriptors):
             found[model] = entries, f"{register} is not called", CERTAIN if is_named else LIKELY
-        elif entries and records and evidence.walked is not None:
-            walked = {table.section.address for table in evidence.tables} & evidence.walked
+        elif entries and records and (evidence.walked is not None or evidence.skipped):
+            walked = {table.section.address for table in evidence.tables} & (evidence.walked or frozenset())
             own = [table for table in evidence.tables if table.section.address not in walked]
             rest = [entry for table in own for entry in table.entries if entry.kind == model and entry.is_kernel]
             if rest:
