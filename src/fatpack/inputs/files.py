@@ -116,8 +116,10 @@ class MemberPath(str):
 
 
 class Filter(Record):
-    """Selects the files that are read: all except those that match ``exclude``, and, unless ``deep``, those whose names
-    show that they have no device code (:func:`fatpack.inputs.walk.is_skipped`).
+    """Selects the files that are read.
+
+    A file that matches ``exclude`` is left out. Unless ``deep``, a file whose name shows that it has no device code is
+    left out too (:func:`fatpack.inputs.walk.is_skipped`).
     """
 
     exclude: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ def path_matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _past_stars(pattern: Sequence[str], states: set[int]) -> set[int]:
-    """Return states with those that are reached if ``**`` matches nothing."""
+    """Return the states, and the states after each ``**``, which may match nothing."""
     found = set(states)
     for number, part in enumerate(pattern):
         if number in found and part == "**":

@@ -1,4 +1,4 @@
-"""Compare the kernels that a file registers with those that it launches and contains: one verdict for all commands.
+"""Compare the kernels that a file registers, launches and contains: one verdict for all commands.
 
 ::
 

@@ -75,6 +75,9 @@ def test_a_changed_wheel_has_a_name_of_its_own_whatever_was_asked_for(wheel: Pat
         (["--drop", "sm_8*", "--keep-ptx=none"], "1nosm8any.noptx"),
         (["--keep", "sm_9*"], "1keepsm9any"),
         (["--for", "sm_90", "--recompress", "zstd", "--level", "3"], "1sm90.zstd3"),
+        (["--for", "sm_90", "--allow-empty"], "1sm90.empty"),
+        (["--lossless"], "1lossless.zstd"),
+        (["--lossless", "--driver", "525"], "1lossless.lz4"),
     ):
         assert main(["slim", str(wheel), *options, "--dry-run"]) == 0
         assert main(["slim", str(wheel), *options, "-d", str(wheel.parent / tag)]) == 0

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class SlimRefused(FatpackError):
-    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
+    """Slimming would empty some ``containers``, or take the code of a device that they serve."""
 
     exit_code = FINDINGS
 

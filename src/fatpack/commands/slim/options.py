@@ -7,6 +7,7 @@ from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_p
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
 from fatpack.inputs.walk import is_skipped
+from fatpack.io.open import PATTERN_CHARACTERS
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -145,9 +146,11 @@ class NameChange(Record):
             words[options.mode] = None
         if options.drop_signature:
             words["unsigned"] = None
+        if options.allow_empty:
+            words["empty"] = None
         if options.lossless:
             words["lossless"] = None
-        elif options.recompress is not None:
+        if options.recompress is not None:
             words[f"{options.recompress}{'' if options.level is None else options.level}"] = None
         name = ".".join(filter(None, words))
         if len(name) > _LONGEST:
@@ -263,7 +266,7 @@ def find_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOption
     for option, patterns in (("keep", options.keep), ("drop", options.drop)):
         unmatched = [one for one in patterns if not any(matches_pattern(image, (one,)) for image in alike)]
         for pattern in unmatched:
-            if len(unmatched) == len(patterns) or not _WILDCARDS.intersection(pattern):
+            if len(unmatched) == len(patterns) or not any(char in pattern for char in PATTERN_CHARACTERS):
                 found.append(UnmatchedPattern(option, pattern, archs))
     return tuple(found)
 
@@ -275,9 +278,6 @@ def refuse_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOpti
         from fatpack.selectors.no_match import NothingSelected
 
         raise NothingSelected(unmatched[0].words, hint=unmatched[0].hint, chain=chain)
-
-
-_WILDCARDS = frozenset("*?[")
 
 
 def exit_code_for(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> int:

@@ -270,16 +270,13 @@ def make_slim_options(
 
 
 def _method_for(driver: str) -> Recompression:
-    """Return the method that compresses best among those that a driver inflates; without one, any of CUDA 12.4 on."""
+    """Return the best compression method that a driver inflates; zstd if no driver is given."""
     if not driver:
         return "zstd"
+    from fatpack.targets.selection.cuda import ZSTD_SINCE
     from fatpack.targets.selection.settings import driver_cuda
 
-    return "zstd" if driver_cuda(driver) >= _ZSTD else "lz4"
-
-
-#: The first CUDA version whose drivers inflate zstd (rule C15 of ``explain``).
-_ZSTD = (12, 4)
+    return "zstd" if driver_cuda(driver) >= ZSTD_SINCE else "lz4"
 
 
 def _parse_patterns(name: str, texts: Iterable[str]) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def kind_words(kind: int) -> str:
 
 
 def flag_words(flags: int) -> str:
-    """Return flags with the names of those that have one: ``0x8011 (64-bit, linux, zstd)``."""
+    """Return the flags as a number, with the names of known bits: ``0x8011 (64-bit, linux, zstd)``."""
     words = [word for bit, word in FLAGS.items() if flags & bit]
     unknown = flags & ~sum(FLAGS)
     words += [f"{unknown:#x} unknown"] if unknown else []

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 class ChecksumResult(Record):
-    """The number of files, or parts of a package, whose digest and size match the stated ones, and of those that
-    differ.
+    """The number of files or parts of a package whose digest and size were compared with stated ones.
 
     ``what`` is the source of the statements: ``md5sums``. ``why`` is the reason if nothing could be compared.
     """

@@ -88,7 +88,7 @@ def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
 
 
 def _types(elf: ProofElfFile) -> tuple[set[int], set[int]]:
-    """Return the types of relocations that add the base, and of those that add the value of a symbol."""
+    """Return two sets of relocation types: one adds the base, the other adds the value of a symbol."""
     from elftools.elf import enums
 
     machine = str(elf.header["e_machine"])

@@ -210,7 +210,7 @@ class _ZipFrame:
         return 0
 
     def tail(self) -> dict[str, object]:
-        """Return the parts after the directory by name, without those that must stay unchanged."""
+        """Return the values after the directory that do not follow from the directory and its files, by name."""
         left = len(self.view) - self._end
         if left > _TAIL:
             return {"more bytes behind the directory than any archive has": self}  # which equals no other

@@ -103,7 +103,7 @@ def registers_entries(evidence: RegistrationEvidence) -> bool:
 
 
 def _names(evidence: RegistrationEvidence) -> set[str]:
-    """Return the names of the functions in the evidence; of a program, only those that register."""
+    """Return the names of the functions in the evidence; in a program, only of functions that register."""
     memory = evidence.memory
     if not evidence.is_linked:
         return {each.name for each in memory.symbols} | {each.name for each in memory.functions}

@@ -183,7 +183,7 @@ def _records(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]:
 
 
 def _stubs(evidence: RegistrationEvidence, model: str) -> dict[int, str]:
-    """Return the stubs of a model by address; in a file of both models, those that call its launch function."""
+    """Return the stubs of a model by address; in a file of both models, only stubs that call its launch function."""
     others = [other for other in evidence.models() if other != model]
     if not others:
         return dict(evidence.stubs)

@@ -139,7 +139,7 @@ class InputModule:
         yield from attributes_in_order(items)
 
     def around_pieces(self, markers: Mapping[bytes, bytes | None]) -> Iterator[Piece]:
-        """Yield the attributes of the module around all others, among them those that mark a container."""
+        """Yield the attributes of the outermost module, with the attributes that mark a container."""
         items = [self._kept(attr) for attr in self.around]
         items += [(key, key, None if value is None else iter((value,))) for key, value in markers.items()]
         if items:
