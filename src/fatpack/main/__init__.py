@@ -55,8 +55,10 @@ def _escape_what_stdout_lacks() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # it is the interpreter's own
 
 
-#: Packages that leave nothing for the end of the interpreter. ``__main__`` is the script that calls :func:`main`.
-_CLEAN = frozenset(("__main__", "_virtualenv", "click", "fatpack"))
+#: Packages that leave nothing for the end of the interpreter. ``__main__`` is the script that calls :func:`main`;
+#: ``site`` loads the ``_distutils_hack`` of setuptools and the ``_virtualenv`` of virtualenv where these made the
+#: environment.
+_CLEAN = frozenset(("__main__", "_distutils_hack", "_virtualenv", "click", "fatpack"))
 
 
 def _others_loaded() -> bool:
