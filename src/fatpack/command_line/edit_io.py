@@ -183,7 +183,7 @@ def write_substitution(
     from fatpack.io.source import PiecesSource
 
     print_findings(file.path, plan.damaged)
-    print_warnings(plan.unseen, quiet=quiet)
+    print_warnings(plan.unread, quiet=quiet)
     for text in plan.unmatched:
         print_stderr(f"fatpack: warning: {text}", quiet=quiet)
     pieces, check = list(file.place.around(plan.pieces)), plan.check_in(file.place)

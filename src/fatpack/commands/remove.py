@@ -64,7 +64,7 @@ def command(
             print_stderr(f"fatpack: {error}", quiet=quiet and isinstance(error, NothingSelected))
             return FINDINGS
         print_findings(address.path, removal.damaged)
-        print_warnings(removal.unseen, quiet=quiet)
+        print_warnings(removal.unread, quiet=quiet)
         for text in removal.unmatched:
             print_stderr(f"fatpack: warning: {text}", quiet=quiet)
         pieces = list(place.around(removal.pieces))

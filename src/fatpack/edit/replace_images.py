@@ -177,14 +177,14 @@ _PADDING = 16
 class ImageSubstitution(Record):
     """A plan to put other bytes into a host: its pieces, the changes in words, and notes on the other images.
 
-    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.commands.slim.remove.ImageRemoval`.
+    ``unread``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.commands.slim.remove.ImageRemoval`.
     """
 
     selection: EditSelection
     changes: ImageChanges
     pieces: tuple[Piece, ...]
     changed: tuple[str, ...]
-    unseen: tuple[Finding, ...] = ()
+    unread: tuple[Finding, ...] = ()
     unmatched: tuple[str, ...] = ()
     damaged: tuple[Finding, ...] = ()
 

@@ -280,14 +280,14 @@ def test_what_is_not_proved_does_not_take_the_place_of_a_library(
     library = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
     (tmp_path / "lib").mkdir()
     path = tmp_path / "lib" / "libtwo.so"
-    wishes = SlimOptions(devices=devices_named(["sm_90"]))
+    options = SlimOptions(devices=devices_named(["sm_90"]))
     for is_wrong in (True, False):
         path.write_bytes(library)
         if is_wrong:
             verdict = proof.prove(view_of(library), view_of(library[:48] + b"\1" + library[49:]))
             assert not verdict.is_proved
             monkeypatch.setattr(proof, "prove", lambda _before, _after, verdict=verdict: verdict)
-        found, _ = slim(tmp_path / "lib", None, in_place=True, slimming=lambda view: plan_with_digests(view, wishes))
+        found, _ = slim(tmp_path / "lib", None, in_place=True, slimming=lambda view: plan_with_digests(view, options))
         assert (path.read_bytes() == library) is is_wrong
         assert [type(item.error) for item in found] == ([HostError] if is_wrong else [type(None)])
         monkeypatch.undo()

@@ -47,10 +47,10 @@ def listed(data: bytes) -> list[tuple[str, bytes]]:
     ]
 
 
-def slimmed(data: bytes, wishes: SlimOptions) -> tuple[SlimPlan, bytes]:
+def slimmed(data: bytes, options: SlimOptions) -> tuple[SlimPlan, bytes]:
     """Return the plan and the slimmed file, in which all laws of slimming were checked."""
     before = view(data)
-    made = plan_slim(before, wishes)
+    made = plan_slim(before, options)
     after = join_pieces(made.pieces)
     verifier_for(made)(before, view(after))
     gone = [row.position for row in made.dropped]
@@ -62,7 +62,7 @@ def slimmed(data: bytes, wishes: SlimOptions) -> tuple[SlimPlan, bytes]:
         assert made.mode in ("shrink", "zero")
         verdict = proof.prove(before, view(after))
         assert verdict.is_proved, verdict.differences
-        assert not plan_slim(view(after), wishes).is_changed  # slim of slim is slim
+        assert not plan_slim(view(after), options).is_changed  # slim of slim is slim
     return made, after
 
 

@@ -35,8 +35,8 @@ def images(data: bytes) -> list[tuple[str, str | None, bytes]]:
     ]
 
 
-def slimmed(data: bytes, **wishes: object) -> bytes:
-    made = plan_slim(view(data), SlimOptions(**wishes))
+def slimmed(data: bytes, **options: object) -> bytes:
+    made = plan_slim(view(data), SlimOptions(**options))
     after = join_pieces(made.pieces)
     verifier_for(made)(view(data), view(after))
     return after

@@ -27,8 +27,8 @@ def view(data: bytes, name: str = "x.fatbin") -> View:
     return BytesSource(data, name).view()
 
 
-def kept(words: str, wishes: SlimOptions, *, all_minors: bool = False) -> str:
-    found = choose_images(list(scan(view(cuda(words)))), wishes, all_minors=all_minors)
+def kept(words: str, options: SlimOptions, *, all_minors: bool = False) -> str:
+    found = choose_images(list(scan(view(cuda(words)))), options, all_minors=all_minors)
     names = [arch_label(row.image).removeprefix("sm_") for row in found.kept]
     return " ".join(names).replace("compute_", "p").replace("lto_", "L")
 
@@ -140,7 +140,7 @@ def test_containers_that_a_library_chooses_itself_serve_its_devices(device: str,
     registered, *chosen = [
         item for item in scan(view(cuda("52") + cuda("90") + cuda("80"))) if isinstance(item, FoundContainer)
     ]
-    found = choose_images([registered, *chosen], for_(device), left={id(item) for item in chosen})
+    found = choose_images([registered, *chosen], for_(device), untouched={id(item) for item in chosen})
     assert bool(found.refused) == is_refused
     if device == "sm_90":
         assert found.vacated == {0}
@@ -153,9 +153,9 @@ def test_words_that_mean_nothing_are_refused() -> None:
 
 
 def test_slimming_twice_changes_nothing_more() -> None:
-    wishes = for_("sm_86")
-    once = join_pieces(plan_slim(view(cuda("80 86 90 p90")), wishes).pieces)
-    again = plan_slim(view(once), wishes)
+    options = for_("sm_86")
+    once = join_pieces(plan_slim(view(cuda("80 86 90 p90")), options).pieces)
+    again = plan_slim(view(once), options)
     assert not again.is_changed
     assert not again.dropped
     found = [item for item in scan(view(once)) if isinstance(item, FoundContainer)]
@@ -228,8 +228,8 @@ def side_by_side(*archs: str, offload: str = "hip", within: str = "") -> bytes:
 @pytest.mark.parametrize("within", ["", ".llvm.offloading"], ids=["file", "object"])
 def test_of_offload_binaries_side_by_side_whole_ones_go(within: str) -> None:
     before = view(side_by_side("gfx906", "gfx90a", within=within))
-    for wishes in (for_("gfx90a"), SlimOptions(drop=("gfx906",))):
-        found = plan_slim(before, wishes)
+    for options in (for_("gfx90a"), SlimOptions(drop=("gfx906",))):
+        found = plan_slim(before, options)
         after = view(join_pieces(found.pieces))
         verifier_for(found)(before, after)
         left = [item for item in scan(after) if isinstance(item, FoundContainer)]
@@ -274,8 +274,8 @@ def test_code_of_a_vendor_that_is_dropped_is_not_said_to_stay() -> None:
 
 
 def test_each_image_may_be_asked_about() -> None:
-    wishes = SlimOptions(goes=lambda found, image: found.format == "cuda-fatbin" and image.form == "ptx")
-    made = plan_slim(view(cuda("80 90 p80 p90")), wishes)
+    options = SlimOptions(goes=lambda found, image: found.format == "cuda-fatbin" and image.form == "ptx")
+    made = plan_slim(view(cuda("80 90 p80 p90")), options)
     assert ([row.position for row in made.kept], made.mode) == (["0.0", "0.1"], "edit")
     with pytest.raises(SlimRefused, match="1 container would have no device code left"):
         plan_slim(view(cuda("80 90")), SlimOptions(goes=lambda *_: True))

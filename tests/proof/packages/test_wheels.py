@@ -286,7 +286,7 @@ def test_a_wheel_with_names_as_condas_is_proved_as_a_wheel() -> None:
 @pytest.mark.parametrize("wheel", [build.WHEEL, b"Wheel-Version: 1.0\r\nTag: py3-none-any", b"Build: 0\n", b""])
 def test_the_build_tag_that_slimming_writes_is_proved(wheel: bytes) -> None:
     ledger = DifferenceLog()
-    after = wheel_metadata.with_header_value(wheel, "Build", "1sm", behind="Tag")
+    after = wheel_metadata.with_header_value(wheel, "Build", "1sm", after="Tag")
     wheels.compare_wheel("WHEEL", wheel.decode(), after.decode(), ledger)
     assert ledger.differences == []
 

@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 _MAX_KERNELS_NAMED, _READ = 5, 16
 
 
-def find_idle_image_sets(served: Sequence[ImageForDevice], vendors: Collection[str]) -> frozenset[object]:
-    """Return the keys of the units that no device has anything of, while others of the file serve one of their vendor.
+def find_idle_image_sets(device_images: Sequence[ImageForDevice], vendors: Collection[str]) -> frozenset[object]:
+    """Return the keys of the image sets that no device loads from, if other sets of the file serve the same vendor.
 
-    ``vendors`` are those whose devices the file serves. Nothing is lost with the code of
-    idle units: a program that runs on the devices does not use it. A program of a kpack archive may run on a device
-    with the code of another archive, and counts by itself.
+    ``vendors`` are the vendors whose devices the file serves. Nothing is lost with the code of idle image sets: a
+    program that runs on the devices does not use it. A program of a kpack archive may run on a device with the code of
+    another archive, so it is never idle.
     """
-    busy = {image_set_key(one.first) for one in served if one.rows}
+    busy = {image_set_key(one.first) for one in device_images if one.rows}
     return frozenset(
         image_set_key(one.first)
-        for one in served
+        for one in device_images
         if image_set_key(one.first) not in busy
         and one.first.found.format != "rocm-kpack"
         and keep_for_device.target_vendor(one.first.image.target) in vendors
@@ -59,43 +59,46 @@ def find_idle_image_sets(served: Sequence[ImageForDevice], vendors: Collection[s
 
 
 def find_removable_images(
-    rows: Sequence[SlimImage], stays: Collection[int], idle: Collection[object], wishes: SlimOptions
+    rows: Sequence[SlimImage], kept_ids: Collection[int], idle_sets: Collection[object], options: SlimOptions
 ) -> Iterator[SlimImage]:
-    """Yield the images that stay for later devices alone in containers of which no device has anything.
+    """Yield the images of idle image sets that were kept only for later devices.
 
-    PTX stays if all of it is to be kept, and so do all images of a container with code for linkers, or that is named.
+    They stay if all PTX is to be kept, if the set has code for linkers, or if ``keep`` matches one of its images.
     """
-    if wishes.ptx == "all":
+    if options.ptx == "all":
         return
     kept: dict[object, list[SlimImage]] = {}
     for row in rows:
-        if id(row.image) in stays and not is_host(row.image):
-            kept.setdefault(_together(row), []).append(row)
-    for left in kept.values():
-        if all(image_set_key(row) in idle for row in left) and not _is_wanted(left, wishes):
-            yield from left
+        if id(row.image) in kept_ids and not is_host(row.image):
+            kept.setdefault(_container_key(row), []).append(row)
+    for images in kept.values():
+        if all(image_set_key(row) in idle_sets for row in images) and not _is_requested(images, options):
+            yield from images
 
 
-def _is_wanted(left: Sequence[SlimImage], wishes: SlimOptions) -> bool:
+def _is_requested(images: Sequence[SlimImage], options: SlimOptions) -> bool:
     return any(
-        matches_pattern(row.image, wishes.keep) or image_form(row.image) in keep_for_device.LINKED for row in left
+        matches_pattern(row.image, options.keep) or image_form(row.image) in keep_for_device.LINKED for row in images
     )
 
 
 def find_emptied_containers(
-    rows: Sequence[SlimImage], stays: Collection[int], served: Sequence[ImageForDevice], idle: Collection[object] = ()
+    rows: Sequence[SlimImage],
+    kept_ids: Collection[int],
+    device_images: Sequence[ImageForDevice],
+    idle_sets: Collection[object] = (),
 ) -> Iterator[UnsupportedContainer]:
     """Yield the containers that lose all device code, with the devices that nothing in them is for.
 
-    What lies beside one that loses all may have code for the same runtime: then nothing is lost, and neither is it with
-    the code of ``idle`` units.
+    A container is not yielded if a container of the same section keeps code for the same runtime, nor if all its images
+    are in ``idle_sets``.
     """
     count = 0
     devices: dict[int, dict[str, bool]] = {}
-    for one in served:
+    for one in device_images:
         of_container = devices.setdefault(one.first.number, {})
         of_container[one.device] = not one.rows and of_container.get(one.device, True)
-    alive = {image_set_key(row) for row in rows if row.found.format in SIDE_BY_SIDE and id(row.image) in stays}
+    alive = {image_set_key(row) for row in rows if row.found.format in SIDE_BY_SIDE and id(row.image) in kept_ids}
     by_container: dict[tuple[int, str], list[SlimImage]] = {}
     for row in rows:
         if not is_host(row.image):
@@ -103,58 +106,64 @@ def find_emptied_containers(
             program = row.image.attrs.get("binary", "") if row.found.format == "rocm-kpack" else ""
             by_container.setdefault((row.number, program), []).append(row)
     for (number, _), inside in by_container.items():
-        if any(id(row.image) in stays for row in inside) or all(image_set_key(row) in alive for row in inside):
+        if any(id(row.image) in kept_ids for row in inside) or all(image_set_key(row) in alive for row in inside):
             continue
-        if all(image_set_key(row) in idle for row in inside):
+        if all(image_set_key(row) in idle_sets for row in inside):
             continue
         if not _is_leftover(inside[0].found):
             count += 1
-            named = [device for device, is_unserved in devices.get(number, {}).items() if is_unserved]
-            yield _unserved(inside, number, ", ".join(named), names_kernels=count <= _READ)
+            matched = [device for device, is_unserved in devices.get(number, {}).items() if is_unserved]
+            yield _unserved(inside, number, ", ".join(matched), names_kernels=count <= _READ)
 
 
 def find_containers_losing_devices(
-    served: Sequence[ImageForDevice], stays: Collection[int]
+    device_images: Sequence[ImageForDevice], kept_ids: Collection[int]
 ) -> Iterator[UnsupportedContainer]:
-    """Yield the containers that serve a device now, and would not then."""
+    """Yield the containers that serve a device now, and would not serve it afterwards."""
     count = 0
-    for one in served:
-        if one.rows and not any(id(row.image) in stays for row in one.rows):
+    for one in device_images:
+        if one.rows and not any(id(row.image) in kept_ids for row in one.rows):
             count += 1
             yield _unserved(one.rows, one.first.number, one.device, names_kernels=count <= _READ)
 
 
 def find_useless_containers(
     rows: Sequence[SlimImage],
-    stays: Collection[int],
-    served: Sequence[ImageForDevice],
-    wishes: SlimOptions,
-    idle: Collection[object] = (),
+    kept_ids: Collection[int],
+    device_images: Sequence[ImageForDevice],
+    options: SlimOptions,
+    idle_sets: Collection[object] = (),
 ) -> Iterator[UnsupportedContainer]:
-    """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either.
+    """Yield the containers that keep code although no device loads from them, before or after.
 
-    Code that stays in ``idle`` units was requested, or is needed by other units of the program.
+    Code that stays in ``idle_sets`` was requested, or is needed by other image sets of the program.
     """
     unserved: dict[object, dict[str, bool]] = {}
-    for one in served:
-        states = unserved.setdefault(_together(one.first), {})
+    for one in device_images:
+        states = unserved.setdefault(_container_key(one.first), {})
         states[one.device] = not one.rows and states.get(one.device, True)
     kept: dict[object, list[SlimImage]] = {}
     for row in rows:
-        if id(row.image) in stays and not is_host(row.image):
-            kept.setdefault(_together(row), []).append(row)
+        if id(row.image) in kept_ids and not is_host(row.image):
+            kept.setdefault(_container_key(row), []).append(row)
     count = 0
     for key, states in unserved.items():
         devices = [device if is_unserved else "" for device, is_unserved in states.items()]
-        left = kept.get(key, [])
-        is_idle = all(image_set_key(row) in idle for row in left)
-        if left and all(devices) and not is_idle and not _is_wanted(left, wishes) and not _is_leftover(left[0].found):
+        images = kept.get(key, [])
+        is_idle = all(image_set_key(row) in idle_sets for row in images)
+        if (
+            images
+            and all(devices)
+            and not is_idle
+            and not _is_requested(images, options)
+            and not _is_leftover(images[0].found)
+        ):
             count += 1
-            yield _unserved(left, left[0].number, ", ".join(devices), names_kernels=count <= _READ)
+            yield _unserved(images, images[0].number, ", ".join(devices), names_kernels=count <= _READ)
 
 
-def _together(row: SlimImage) -> object:
-    """Return the key of what must be of use to one of the devices: a container, or what lies side by side."""
+def _container_key(row: SlimImage) -> object:
+    """Return the key of a container, or of the containers of one section if a runtime chooses from all of them."""
     return image_set_key(row) if row.found.format in SIDE_BY_SIDE else row.number
 
 
@@ -211,18 +220,19 @@ class _Notes:
 
 def choose_images(
     items: Sequence[FoundContainer | Finding],
-    wishes: SlimOptions,
+    options: SlimOptions,
     *,
     all_minors: bool = False,
-    together: Collection[int] = (),
-    left: Collection[int] = (),
-    gone: Collection[int] = (),
+    same_archs: Collection[int] = (),
+    untouched: Collection[int] = (),
+    removed_ids: Collection[int] = (),
 ) -> ImageSelection:
-    """Return what stays and what goes. Reads no image; kernels are named of containers that speak against it.
+    """Return the images to keep and to drop. Reads no image, except kernel names of containers that are refused.
 
     ``all_minors`` keeps all that fits an NVIDIA device, for libraries that ask for kernels by name. The containers of
-    ``together`` keep the same architectures; those of ``left`` keep all. The images of ``gone`` go, as the images that
-    ``wishes.drop`` names do. All three are sets of ``id()``, as the keys of ``ImageChanges`` are, for its reasons.
+    ``same_archs`` keep the same architectures; those of ``untouched`` keep all images. The images of ``removed_ids``
+    are dropped, like the images that ``options.drop`` matches. All three are sets of ``id()``, like the keys of
+    ``ImageChanges``.
     """
     containers = [
         (number, found) for number, found in enumerate(item for item in items if isinstance(item, FoundContainer))
@@ -233,50 +243,56 @@ def choose_images(
         for index, image in enumerate(found.images)
     ]
     notes = _Notes()
-    stays = {id(row.image) for row in rows if is_host(row.image) or row.found.format in _ASIDE or id(row.found) in left}
+    kept_ids = {
+        id(row.image) for row in rows if is_host(row.image) or row.found.format in _ASIDE or id(row.found) in untouched
+    }
     for number, found in containers:
-        if found.format in _ASIDE and wishes.drops:
+        if found.format in _ASIDE and options.drops:
             notes.take(f"a {found.format} is not changed: compile it for fewer targets", number)
-    served: list[ImageForDevice] = []
-    for unit in group_into_image_sets([row for row in rows if id(row.image) not in stays]):
-        stays |= _stay(unit, wishes, notes, served, gone, all_minors=all_minors)
-    linked = [row for row in rows if id(row.found) in together]
-    archs = {arch_label(row.image) for row in linked if id(row.image) in stays}
-    stays |= {id(row.image) for row in linked if arch_label(row.image) in archs}
+    device_images: list[ImageForDevice] = []
+    for image_set in group_into_image_sets([row for row in rows if id(row.image) not in kept_ids]):
+        kept_ids |= _kept_ids_of_set(image_set, options, notes, device_images, removed_ids, all_minors=all_minors)
+    linked = [row for row in rows if id(row.found) in same_archs]
+    archs = {arch_label(row.image) for row in linked if id(row.image) in kept_ids}
+    kept_ids |= {id(row.image) for row in linked if arch_label(row.image) in archs}
     # A library that chooses its containers by itself, as cuFFT does, keeps them all, and they serve its devices.
-    whole = list(group_into_image_sets([row for row in rows if id(row.found) in left and not is_host(row.image)]))
+    untouched_sets = list(
+        group_into_image_sets([row for row in rows if id(row.found) in untouched and not is_host(row.image)])
+    )
     # Only the result of a device link is loaded, not its input (rule C14 of ``explain``).
-    inputs = _device_link_inputs([found for _, found in containers if id(found) in together])
-    loaded = [one.first.image.target for one in served if one.rows and id(one.first.found) not in inputs]
-    serving = {*_served_vendors(whole, wishes.devices), *map(keep_for_device.target_vendor, loaded)}
-    idle = find_idle_image_sets(served, serving)
-    movable = [row for row in rows if id(row.found) not in together and id(row.found) not in left]
-    stays -= {id(row.image) for row in find_removable_images(movable, stays, idle, wishes)}
-    vacated = _vacated(rows, stays, idle)
+    inputs = _device_link_inputs([found for _, found in containers if id(found) in same_archs])
+    loaded = [one.first.image.target for one in device_images if one.rows and id(one.first.found) not in inputs]
+    serving = {*_served_vendors(untouched_sets, options.devices), *map(keep_for_device.target_vendor, loaded)}
+    idle_sets = find_idle_image_sets(device_images, serving)
+    movable = [row for row in rows if id(row.found) not in same_archs and id(row.found) not in untouched]
+    kept_ids -= {id(row.image) for row in find_removable_images(movable, kept_ids, idle_sets, options)}
+    vacated = _vacated_containers(rows, kept_ids, idle_sets)
     if vacated:
         notes.forget(vacated)
-        devices = ", ".join(device.words for device in wishes.devices)
+        devices = ", ".join(device.words for device in options.devices)
         for number in vacated:
             notes.take(f"no code for {devices}, before and after: the container stays, empty", number)
-    kept = tuple(row for row in rows if id(row.image) in stays)
-    dropped = tuple(row for row in rows if id(row.image) not in stays)
+    kept = tuple(row for row in rows if id(row.image) in kept_ids)
+    dropped = tuple(row for row in rows if id(row.image) not in kept_ids)
     emptied, lost = (
-        tuple(find_emptied_containers(rows, stays, served, idle)),
-        tuple(find_containers_losing_devices(served, stays)),
+        tuple(find_emptied_containers(rows, kept_ids, device_images, idle_sets)),
+        tuple(find_containers_losing_devices(device_images, kept_ids)),
     )
-    useless = tuple(find_useless_containers(rows, stays, served, wishes, idle))
+    useless = tuple(find_useless_containers(rows, kept_ids, device_images, options, idle_sets))
     vendors = frozenset(keep_for_device.target_vendor(row.image.target) for row in rows if not is_host(row.image))
-    unserved = tuple(_nowhere([row for row in rows if id(row.found) not in inputs], vendors, wishes))
+    unserved = tuple(_unsupported_devices([row for row in rows if id(row.found) not in inputs], vendors, options))
     return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
 
 
-def _device_link_inputs(together: Sequence[FoundContainer]) -> frozenset[int]:
+def _device_link_inputs(linked: Sequence[FoundContainer]) -> frozenset[int]:
     """Return the ``id()`` of the containers that a device link read, if its result is in the file too."""
-    inputs = frozenset(id(found) for found in together if found.section in DEVICE_LINK_SECTIONS)
-    return inputs if len(inputs) < len(together) else frozenset()
+    inputs = frozenset(id(found) for found in linked if found.section in DEVICE_LINK_SECTIONS)
+    return inputs if len(inputs) < len(linked) else frozenset()
 
 
-def _vacated(rows: Sequence[SlimImage], stays: Collection[int], idle: Collection[object]) -> frozenset[int]:
+def _vacated_containers(
+    rows: Sequence[SlimImage], kept_ids: Collection[int], idle_sets: Collection[object]
+) -> frozenset[int]:
     """Return the numbers of the containers that lose all device code, none of which was for a device."""
     inside: dict[int, list[SlimImage]] = {}
     for row in rows:
@@ -285,89 +301,98 @@ def _vacated(rows: Sequence[SlimImage], stays: Collection[int], idle: Collection
     return frozenset(
         number
         for number, found in inside.items()
-        if all(image_set_key(row) in idle and id(row.image) not in stays for row in found)
+        if all(image_set_key(row) in idle_sets and id(row.image) not in kept_ids for row in found)
     )
 
 
-def _nowhere(rows: Sequence[SlimImage], vendors: Collection[str], wishes: SlimOptions) -> Iterator[Device]:
+def _unsupported_devices(rows: Sequence[SlimImage], vendors: Collection[str], options: SlimOptions) -> Iterator[Device]:
     """Yield the devices that nothing in a file is known to be for, although it has code for those of their vendors."""
-    for device in wishes.devices:
+    for device in options.devices:
         if device.vendor in vendors:
             # Images that are not candidates may still serve it: code for linkers, and containers that are not slimmed.
             of_vendor = [row for row in rows if keep_for_device.target_vendor(row.image.target) == device.vendor]
-            if not any(_has_any(unit, device) for unit in group_into_image_sets(of_vendor)):
+            if not any(_has_any(image_set, device) for image_set in group_into_image_sets(of_vendor)):
                 yield device
 
 
-def _served_vendors(units: Sequence[Sequence[SlimImage]], devices: Sequence[Device]) -> set[str]:
-    """Return the vendors of the devices that take something of one of some units."""
+def _served_vendors(image_sets: Sequence[Sequence[SlimImage]], devices: Sequence[Device]) -> set[str]:
+    """Return the vendors of the devices that load an image of one of the sets."""
     vendor = keep_for_device.target_vendor
     return {
         device.vendor
         for device in devices
-        if any(vendor(unit[0].image.target) == device.vendor and _has_any(unit, device) for unit in units)
+        if any(
+            vendor(image_set[0].image.target) == device.vendor and _has_any(image_set, device)
+            for image_set in image_sets
+        )
     }
 
 
-def _has_any(unit: Sequence[SlimImage], device: Device) -> bool:
-    """Return whether a device takes something of a unit, linked first or not. Images that it may take do not count."""
-    takes, _, _ = _for_device(unit, device, all_minors=False)
-    return bool(takes or _for_linkers(unit, [device]))
+def _has_any(image_set: Sequence[SlimImage], device: Device) -> bool:
+    """Return whether a device certainly loads an image of a set, as it is or linked."""
+    takes, _, _ = _for_device(image_set, device, all_minors=False)
+    return bool(takes or _for_linkers(image_set, [device]))
 
 
-def _stay(
-    unit: Sequence[SlimImage],
-    wishes: SlimOptions,
+def _kept_ids_of_set(
+    image_set: Sequence[SlimImage],
+    options: SlimOptions,
     notes: _Notes,
-    served: list[ImageForDevice],
-    gone: Collection[int],
+    device_images: list[ImageForDevice],
+    removed_ids: Collection[int],
     *,
     all_minors: bool,
 ) -> set[int]:
-    """Return the ``id()`` of the images of a unit that stay; ``served`` gets what each device has of each container."""
-    every = {id(row.image) for row in unit}
-    vendor, number = keep_for_device.target_vendor(unit[0].image.target), unit[0].number
-    devices = [device for device in wishes.devices if device.vendor == vendor]
-    named = {id(row.image) for row in unit if matches_pattern(row.image, wishes.keep)}
+    """Return the ``id()`` of the images of a set that stay; appends the images for each device to ``device_images``."""
+    all_ids = {id(row.image) for row in image_set}
+    vendor, number = keep_for_device.target_vendor(image_set[0].image.target), image_set[0].number
+    devices = [device for device in options.devices if device.vendor == vendor]
+    matched = {id(row.image) for row in image_set if matches_pattern(row.image, options.keep)}
     needed: set[int] = set()
-    also: set[int] = set()
-    if wishes.devices and not devices and not named and not _serves_others(unit[0].found, wishes.devices):
-        left = _without_dropped(unit, every, wishes, gone)
-        if left:
+    possible: set[int] = set()
+    if options.devices and not devices and not matched and not _serves_others(image_set[0].found, options.devices):
+        remaining = _without_dropped(image_set, all_ids, options, removed_ids)
+        if remaining:
             notes.take(f"code for {_VENDORS[vendor]} devices is kept, as no such device is given", number)
-        return left
+        return remaining
     for device in devices:
-        takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
+        takes, may_take, doubt = _for_device(image_set, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
-        also |= {id(row.image) for row in may_take}
-        served.append(ImageForDevice(unit[0], device.words, (*takes, *may_take)))
+        possible |= {id(row.image) for row in may_take}
+        device_images.append(ImageForDevice(image_set[0], device.words, (*takes, *may_take)))
         if not takes:
             notes.take(f"{device.words} has no code to run, and had none before", number)
         if doubt:
             notes.take(f"{device.words}: {doubt}; all candidates are kept", number)
-    stays = needed | also | named | _for_linkers(unit, devices) if wishes.devices or wishes.keep else set(every)
-    portable = {id(row.image) for row in unit if _is_portable(row.image)}
-    stays = stays - portable | portable & _portable(unit, stays, needed | named, wishes)
-    return _without_dropped(unit, stays, wishes, gone)
+    kept_ids = (
+        needed | possible | matched | _for_linkers(image_set, devices)
+        if options.devices or options.keep
+        else set(all_ids)
+    )
+    portable = {id(row.image) for row in image_set if _is_portable(row.image)}
+    kept_ids = kept_ids - portable | portable & _portable(image_set, kept_ids, needed | matched, options)
+    return _without_dropped(image_set, kept_ids, options, removed_ids)
 
 
-def _portable(unit: Sequence[SlimImage], stays: set[int], needed: set[int], wishes: SlimOptions) -> set[int]:
-    """Return the images that stay if they are PTX or SPIR-V: what alone serves a device does in any case."""
-    if wishes.ptx == "all":
-        return {id(row.image) for row in unit} if wishes.devices or wishes.keep else stays
-    if wishes.ptx == "none":
+def _portable(image_set: Sequence[SlimImage], kept_ids: set[int], needed: set[int], options: SlimOptions) -> set[int]:
+    """Return the PTX and SPIR-V images that stay: always an image that is the only one for a device."""
+    if options.ptx == "all":
+        return {id(row.image) for row in image_set} if options.devices or options.keep else kept_ids
+    if options.ptx == "none":
         return needed
-    newest = {id(row.image) for row in _newest([row for row in unit if _is_portable(row.image)])}
-    return newest | (stays if wishes.devices or wishes.keep else needed)
+    newest = {id(row.image) for row in _newest([row for row in image_set if _is_portable(row.image)])}
+    return newest | (kept_ids if options.devices or options.keep else needed)
 
 
 def _without_dropped(
-    unit: Sequence[SlimImage], stays: Collection[int], wishes: SlimOptions, gone: Collection[int]
+    image_set: Sequence[SlimImage], kept_ids: Collection[int], options: SlimOptions, removed_ids: Collection[int]
 ) -> set[int]:
     return {
         id(row.image)
-        for row in unit
-        if id(row.image) in stays and id(row.image) not in gone and not matches_pattern(row.image, wishes.drop)
+        for row in image_set
+        if id(row.image) in kept_ids
+        and id(row.image) not in removed_ids
+        and not matches_pattern(row.image, options.drop)
     }
 
 
@@ -386,32 +411,32 @@ def _candidate(image: FoundImage) -> CandidateImage:
 
 
 def _for_device(
-    unit: Sequence[SlimImage], device: Device, *, all_minors: bool
+    image_set: Sequence[SlimImage], device: Device, *, all_minors: bool
 ) -> tuple[list[SlimImage], list[SlimImage], str]:
     """Return the images that a device takes, the images that it may take, and what is unknown about it."""
     alike: dict[object, tuple[CandidateImage, list[SlimImage]]] = {}
-    for row in unit:
+    for row in image_set:
         candidate = _candidate(row.image)
         key: object = (candidate.form == "ptx", candidate.triple, candidate.arch)
         alike.setdefault(id(row) if row.found.format in _BY_POSITION else key, (candidate, []))[1].append(row)
     groups = [rows for _, rows in alike.values()]
     found = keep_for_device.images_for_device(
         tuple(candidate for candidate, _ in alike.values()),
-        unit[0].image.target.offload,
+        image_set[0].image.target.offload,
         device,
-        is_kpack=unit[0].found.format == "rocm-kpack",
+        is_kpack=image_set[0].found.format == "rocm-kpack",
         all_minors=all_minors,
     )
-    takes, may_take = ([row for at in sorted(part) for row in groups[at]] for part in (found.needed, found.also))
+    takes, may_take = ([row for at in sorted(part) for row in groups[at]] for part in (found.needed, found.possible))
     return takes, may_take, found.doubt
 
 
-def _for_linkers(unit: Sequence[SlimImage], devices: Sequence[Device]) -> set[int]:
+def _for_linkers(image_set: Sequence[SlimImage], devices: Sequence[Device]) -> set[int]:
     """Return the code for linkers that can become code for a device."""
     archs = [device.nvidia for device in devices]
     return {
         id(row.image)
-        for row in unit
+        for row in image_set
         if image_form(row.image) in keep_for_device.LINKED
         and any(keep_for_device.can_link_for(_candidate(row.image), arch) for arch in archs if arch is not None)
     }
@@ -438,25 +463,25 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
     return arch if arch is not None and not arch.suffix else None
 
 
-# Refusals: wishes that would leave a container, or a device, with nothing, with kernels named.
+# Refusals: options that would leave a container or a device without code. Messages name kernels.
 
 #: containers that a refusal names
 _MAX_CONTAINERS_NAMED = 3
 
 
-def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:
+def refuse_losses(selection: ImageSelection, options: SlimOptions, view: View) -> None:
     """Raise SlimRefused for containers that would be left with nothing, unless that is allowed.
 
     Patterns that keep nothing are refused, too.
     """
-    _refuse_slip(selection, wishes, view)
+    _refuse_slip(selection, options, view)
     wrong = selection.refused
-    if not wrong or wishes.allow_empty:
+    if not wrong or options.allow_empty:
         return
-    named = "; ".join(one.words for one in wrong[:_MAX_CONTAINERS_NAMED])
+    matched = "; ".join(one.words for one in wrong[:_MAX_CONTAINERS_NAMED])
     more = f"; and {len(wrong) - _MAX_CONTAINERS_NAMED} more" if len(wrong) > _MAX_CONTAINERS_NAMED else ""
     raise SlimRefused(
-        f"{_loss(selection)}: {named}{more}",
+        f"{_loss(selection)}: {matched}{more}",
         wrong,
         hint=f"{cli_or_api('--keep', 'keep=')} keeps more; "
         f"{cli_or_api('--allow-empty', 'allow_empty=True')} empties these containers, and their kernels fail",
@@ -464,16 +489,16 @@ def refuse_losses(selection: ImageSelection, wishes: SlimOptions, view: View) ->
     )
 
 
-def _refuse_slip(selection: ImageSelection, wishes: SlimOptions, view: View) -> None:
-    """Raise SlimRefused where only patterns say what stays and none of them means anything: all but PTX would go."""
+def _refuse_slip(selection: ImageSelection, options: SlimOptions, view: View) -> None:
+    """Raise SlimRefused if only patterns select what stays and none matches: everything except PTX would be dropped."""
     rows = [row for row in (*selection.kept, *selection.dropped) if not is_host(row.image)]
-    if wishes.devices or not wishes.keep or not rows or any(matches_pattern(row.image, wishes.keep) for row in rows):
+    if options.devices or not options.keep or not rows or any(matches_pattern(row.image, options.keep) for row in rows):
         return
     rows.sort(key=lambda row: (row.number, row.index))
     archs = ", ".join(dict.fromkeys(arch_label(row.image) for row in rows))
     option = cli_or_api("--keep", "keep=")
     raise SlimRefused(
-        f"nothing in it is {' or '.join(wishes.keep)}: it has {archs}",
+        f"nothing in it is {' or '.join(options.keep)}: it has {archs}",
         (),
         hint=f"{option} keeps what it names; {cli_or_api('--drop', 'drop=')} removes it",
         chain=view.chain,

@@ -128,7 +128,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     for item in outcomes:
         if item.plan is not None:
             print_findings(item.path, item.plan.damaged)
-            print_warnings(item.plan.unseen, quiet=request.quiet)
+            print_warnings(item.plan.unread, quiet=request.quiet)
     for pattern in find_unmatched_patterns(outcomes, request.options):
         print_stderr(f"fatpack: error: {pattern.words}; {pattern.hint}")
     unserved = find_unsupported_devices(outcomes, request.options.devices)

@@ -227,10 +227,10 @@ class _Folders:
 
 def _walk(folder: str, made: _Folders | None, notes: list[str]) -> Iterator[str]:
     """Yield the names of all regular files below a folder, in order; folders and links are made in a copy."""
-    left = [""]
+    pending = [""]
     special = 0
-    while left:
-        inside = left.pop()
+    while pending:
+        inside = pending.pop()
         if made is not None:
             made.make(inside)
         folders = []
@@ -247,6 +247,6 @@ def _walk(folder: str, made: _Folders | None, notes: list[str]) -> Iterator[str]
                 yield name
             else:
                 special += 1
-        left += reversed(folders)
+        pending += reversed(folders)
     if special:
         notes.append(f"pipes, sockets and devices are not copied: {special}")

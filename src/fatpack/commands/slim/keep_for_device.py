@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 class ImagesForDevice(Record):
     """The images that a device loads: ``needed`` are positions that must stay, because the runtime takes one of them.
 
-    ``also`` may be taken if what is usually believed is wrong. A device that nothing is ``needed`` for is not served.
-    ``doubt`` says in words what is not known, "" where all is.
+    ``possible`` are positions that the runtime may take if a rule is wrong. A device without ``needed`` positions is
+    not served. ``doubt`` says what is unknown, and is "" if nothing is.
     """
 
     needed: frozenset[int] = frozenset()
-    also: frozenset[int] = frozenset()
+    possible: frozenset[int] = frozenset()
     doubt: str = ""
 
 
@@ -48,8 +48,8 @@ def target_vendor(target: Target) -> str:
 
 
 #: LIMIT: answers that are kept.
-_MOST_KEPT = 1024
-_kept: dict[tuple[object, ...], ImagesForDevice] = {}
+_MAX_ANSWERS = 1024
+_answers: dict[tuple[object, ...], ImagesForDevice] = {}
 
 
 def images_for_device(
@@ -67,15 +67,15 @@ def images_for_device(
     # The fat binaries of a library are made for the same architectures, thousand times over. Importing functools takes
     # longer than slimming an object.
     key = images, offload, device, is_kpack, all_minors
-    answer = _kept.get(key)
+    answer = _answers.get(key)
     if answer is None:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.clear()
-        answer = _kept[key] = _served(images, offload, device, is_kpack=is_kpack, all_minors=all_minors)
+        if len(_answers) >= _MAX_ANSWERS:
+            _answers.clear()
+        answer = _answers[key] = _images_for_device(images, offload, device, is_kpack=is_kpack, all_minors=all_minors)
     return answer
 
 
-def _served(
+def _images_for_device(
     images: tuple[CandidateImage, ...], offload: str, device: Device, *, is_kpack: bool, all_minors: bool
 ) -> ImagesForDevice:
     if device.vendor == "nvidia":
@@ -93,7 +93,7 @@ def _served(
 def _with_bitcode(found: ImagesForDevice, images: Sequence[CandidateImage]) -> ImagesForDevice:
     """Return what is served if a plugin was built with a compiler: it takes bitcode for any device (M4)."""
     bitcode = [number for number, image in enumerate(images) if image.form == "bitcode"]
-    return found.replace(also=found.also.union(bitcode)) if bitcode else found
+    return found.replace(possible=found.possible.union(bitcode)) if bitcode else found
 
 
 # Not `cuda.possible`, which says what one driver takes: what goes away here is gone for every driver and every user. So
@@ -201,13 +201,13 @@ def _intel(images: Sequence[CandidateImage], device: Device) -> ImagesForDevice:
     for adapter in ("level-zero", "opencl-cpu"):
         answer = sycl_openmp.select_sycl_image(images, device.arch, adapter)
         if answer.image is not None:
-            taken = images[answer.image]
+            chosen = images[answer.image]
             # A program has an image for every group of its kernels: all for the same target are alike.
             return ImagesForDevice(
                 frozenset(
                     number
                     for number, image in enumerate(images)
-                    if (image.triple, image.arch) == (taken.triple, taken.arch)
+                    if (image.triple, image.arch) == (chosen.triple, chosen.arch)
                 )
             )
     return ImagesForDevice()
@@ -277,21 +277,21 @@ def matches_pattern(image: FoundImage, patterns: Sequence[str]) -> bool:
 
 def group_into_image_sets(rows: Sequence[SlimImage]) -> Iterator[list[SlimImage]]:
     """Yield the images among which a runtime chooses, in their order."""
-    units: dict[object, list[SlimImage]] = {}
+    image_sets: dict[object, list[SlimImage]] = {}
     for row in rows:
-        units.setdefault(image_set_key(row), []).append(row)
-    yield from units.values()
+        image_sets.setdefault(image_set_key(row), []).append(row)
+    yield from image_sets.values()
 
 
 def image_set_key(row: SlimImage) -> tuple[object, ...]:
     """Return the key of the images among which a runtime chooses."""
     found, target = row.found, row.image.target
-    place: object = row.number
+    where: object = row.number
     if found.format in SIDE_BY_SIDE:
-        place = (found.member_numbers, found.index, found.section)
+        where = (found.member_numbers, found.index, found.section)
     elif found.format == "rocm-kpack":
-        place = (row.number, row.image.attrs.get("binary", ""))
-    return place, target.offload, target_vendor(target)
+        where = (row.number, row.image.attrs.get("binary", ""))
+    return where, target.offload, target_vendor(target)
 
 
 # The images to keep and to drop, and the containers that make the request invalid.
@@ -360,7 +360,7 @@ class ImageSelection(Record):
         """The containers that speak against it, each once: with all devices that lose it."""
         found: dict[int, UnsupportedContainer] = {}
         for one in (*self.lost, *self.emptied, *self.useless):
-            known = found.setdefault(one.number, one)
-            if one.device and one.device not in known.device.split(", "):
-                found[one.number] = known.replace(device=f"{known.device}, {one.device}")
+            listed = found.setdefault(one.number, one)
+            if one.device and one.device not in listed.device.split(", "):
+                found[one.number] = listed.replace(device=f"{listed.device}, {one.device}")
         return tuple(found[number] for number in sorted(found))

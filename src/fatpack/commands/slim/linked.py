@@ -85,20 +85,20 @@ def drop_empty(items: Sequence[FoundContainer | Finding]) -> list[FoundContainer
 # by one, in the order of their bytes, and not in that of the scan.
 
 
-def zeroable_images(view: View, host: str, left: Sequence[FoundContainer]) -> dict[int, ZeroableImage]:
+def zeroable_images(view: View, host: str, containers: Sequence[FoundContainer]) -> dict[int, ZeroableImage]:
     """Return the images of some containers in whose place zeros may be, by the ``id()`` of the image.
 
     Raises FormatError for a damaged file.
     """
     by_section: dict[int, list[FoundContainer]] = {}
-    for item in left:
+    for item in containers:
         if may_be_described(item) and item.index is not None and item.view.source is view.source:
             by_section.setdefault(item.index, []).append(item)
-    whole = {number: (start, end) for start, end, _, number in binary.sections(host, view)} if by_section else {}
+    sections = {number: (start, end) for start, end, _, number in binary.sections(host, view)} if by_section else {}
     found: dict[int, ZeroableImage] = {}
     for index, inside in by_section.items():
-        if index in whole:
-            found |= {id(one.image): one for one in _of_section(view, host, index, whole[index], inside)}
+        if index in sections:
+            found |= {id(one.image): one for one in _of_section(view, host, index, sections[index], inside)}
     return found
 
 
@@ -258,7 +258,7 @@ def _strays(section: View, start: int, end: int) -> list[tuple[int, int]]:
 #: format → what the addresses of its containers are multiples of: HIP's runtime maps bundles by page
 _ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
 
-_LEFT = "not changed"
+_UNCHANGED = "not changed"
 
 #: how the section begins in which prelinked fat binaries lie; PE images cut names to 8 bytes
 _PRELINKED = "__nv_rel"
@@ -267,7 +267,7 @@ _PRELINKED = "__nv_rel"
 class LinkedProgramFile(Record):
     """A linked file and what leads to its containers.
 
-    ``sites`` are its sections of device code by number, ``found`` the containers in each, in order; ``left`` are
+    ``sites`` are its sections of device code by number, ``found`` the containers in each, in order; ``elsewhere`` are
     containers elsewhere, which stay as they are.
     """
 
@@ -275,11 +275,11 @@ class LinkedProgramFile(Record):
     host: str
     sites: Mapping[int, CodeSection]
     found: Mapping[int, Sequence[FoundContainer]]
-    left: Sequence[FoundContainer]
+    elsewhere: Sequence[FoundContainer]
     pointings: ContainerPointers
 
     @property
-    def together(self) -> frozenset[int]:
+    def same_arch_ids(self) -> frozenset[int]:
         """The ``id()`` of containers whose code is linked at run time: the same architectures must stay in all."""
         linked = {item.position for item in self.pointings.items if item.is_prelinked}
         return frozenset(
@@ -296,22 +296,22 @@ def take_apart(view: View, host: str, items: Sequence[FoundContainer | Finding])
         raise HostError(f"a linked file of kind {host} is not slimmed", hint="slim the objects, and link them again")
     places = list(binary.get_host(host).locate(view))
     # A site may start at its first container, and what is in front of it stays in the section.
-    whole = {number: view.slice(start, end - start) for start, end, _, number in binary.sections(host, view)}
+    sections = {number: view.slice(start, end - start) for start, end, _, number in binary.sections(host, view)}
     sites = {
-        site.index: site.replace(data=whole.get(site.index, site.data))
+        site.index: site.replace(data=sections.get(site.index, site.data))
         for site in places
         if not isinstance(site, Finding) and site.index is not None and site.content == binary.CONTAINER
     }
     found: dict[int, list[FoundContainer]] = {}
-    left: list[FoundContainer] = []
+    elsewhere: list[FoundContainer] = []
     for item in items:
         if isinstance(item, FoundContainer):
             is_inside = item.index in sites and item.format in _ALIGN and item.view.source is view.source
             is_inside = is_inside and item.container.attrs.get("flavour") != "linked"  # images, and no container
-            (found.setdefault(item.index or 0, []) if is_inside else left).append(item)
+            (found.setdefault(item.index or 0, []) if is_inside else elsewhere).append(item)
     ordered = {index: sorted(inside, key=lambda one: one.view.start) for index, inside in found.items()}
     return LinkedProgramFile(
-        view, host, sites, ordered, left, stripped_programs.find_container_pointers(view, host, places)
+        view, host, sites, ordered, elsewhere, stripped_programs.find_container_pointers(view, host, places)
     )
 
 
@@ -348,14 +348,14 @@ def plan_shrink(
                     unchanged.add(id(found))
                     if id(found) not in part.whole:
                         notes.append(
-                            f"the {found.format} at {found.container.span.start:#x} would become larger: {_LEFT}"
+                            f"the {found.format} at {found.container.span.start:#x} would become larger: {_UNCHANGED}"
                         )
-            laid = compact_section(part.site.data, part.address, [block.block for block in blocks])
-            if not laid.moves:
+            compacted = compact_section(part.site.data, part.address, [block.block for block in blocks])
+            if not compacted.moves:
                 continue
-            contents.append(NewSectionContent(index, tuple(laid.pieces)))
-            moves += laid.moves
-            for start, end in laid.strays:
+            contents.append(NewSectionContent(index, tuple(compacted.pieces)))
+            moves += compacted.moves
+            for start, end in compacted.strays:
                 place = f"{part.site.data.offset(start):#x} in {part.site.section}"
                 notes.append(f"{end - start} bytes at {place} belong to no container, and stay")
     relay = ShrinkRequest(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
@@ -385,7 +385,7 @@ class _ContainerSection(Record):
         notes = []
         if self.whole:
             number = pluralize(len(self.whole), "container")
-            notes.append(f"pointers without a record lead into {number} of {self.site.section}: {_LEFT}")
+            notes.append(f"pointers without a record lead into {number} of {self.site.section}: {_UNCHANGED}")
         if self.fixed - self.whole:
             number = pluralize(len(self.fixed - self.whole), "container")
             notes.append(f"{number} of {self.site.section} may be reached without a record: not moved")
@@ -428,29 +428,29 @@ def _fixed(
     starts = {id(found): address + found.view.start - site.data.start for found in inside}
     ends = {id(found): starts[id(found)] + len(found.view) for found in inside}
     high = address + len(site.data)
-    known = {item.target for item in file.pointings.items}
+    registered = {item.target for item in file.pointings.items}
     words = {item.word for item in file.pointings.items}
-    led = stripped_programs.unrelated_words(file.view, file.host, address, high, words)
-    if led is None:
+    references = stripped_programs.unrelated_words(file.view, file.host, address, high, words)
+    if references is None:
         return frozenset(starts), frozenset(starts)
-    strangers = led.words
-    if not led.is_exact:  # what is no address of a container, or of an image in one, is taken for a number
+    strangers = references.words
+    if not references.is_exact:  # what is no address of a container, or of an image in one, is taken for a number
         shift = address - site.data.start
         begins = {image.span.start + shift for found in inside for image in _in_place(found)}
         strangers &= begins | set(starts.values())
-    reached = sorted(strangers | led.symbols | known - set(starts.values()))
+    reached = sorted(strangers | references.symbols | registered - set(starts.values()))
     fixed = {one for one, start in starts.items() if _is_any_within(reached, start, ends[one])}
     whole = {one for one, start in starts.items() if _is_any_within(reached, start + 1, ends[one])}
     # A device link with nothing to link leaves a container without a record; program code may load the others itself.
-    unknown = [found for found in inside if starts[id(found)] not in known]
-    loose = [found for found in unknown if file.pointings.is_whole and known and _has_nothing(file, found)]
+    unregistered = [found for found in inside if starts[id(found)] not in registered]
+    loose = [found for found in unregistered if file.pointings.is_whole and registered and _has_nothing(file, found)]
     addresses = stripped_programs.other_references(file.view, file.host, address, high) if loose else []
     free = {
         id(found)
         for found in loose
         if addresses is not None and not _is_any_within(addresses, starts[id(found)], ends[id(found)])
     }
-    return frozenset(fixed | {id(found) for found in unknown} - free), frozenset(whole)
+    return frozenset(fixed | {id(found) for found in unregistered} - free), frozenset(whole)
 
 
 def _in_place(found: FoundContainer) -> Sequence[Image]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         def is_changed(self) -> bool: ...  # noqa: D102
         def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
-    #: returns what a file becomes (``fatpack.commands.slim.plan.plan_slim`` with wishes); its pieces are read while it
+    #: returns what a file becomes (``fatpack.commands.slim.plan.plan_slim`` with options); its pieces are read while it
     #: is open
     Slimming: TypeAlias = Callable[[View], SlimmedMember]
 
@@ -192,7 +192,7 @@ class SlimOutcome(Record):
     def has_device_code(self) -> bool:
         """True if the file has device code, or a part that was not read."""
         plan = self.plan
-        return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unseen)
+        return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unread)
 
 
 class UnsupportedDevice(Record):
@@ -287,7 +287,7 @@ def exit_code_for(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> int:
     if (
         find_unsupported_devices(outcomes, options.devices)
         or find_unmatched_patterns(outcomes, options)
-        or any(item.plan is not None and item.plan.undone for item in outcomes)
+        or any(item.plan is not None and item.plan.not_removed for item in outcomes)
     ):
         codes.append(FINDINGS)
     return worst_exit_code(codes)

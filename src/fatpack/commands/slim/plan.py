@@ -1,4 +1,4 @@
-"""The door of slimming: a file and wishes in, the pieces of the slimmed file out, and what stays and goes in words."""
+"""The plan of a slimmed file: its pieces, the images that are kept and dropped, and notes for the user."""
 
 from __future__ import annotations
 
@@ -66,27 +66,27 @@ _FLOORS = {
 }
 
 
-def recompress_images(rows: Sequence[SlimImage], wishes: SlimOptions) -> dict[int, tuple[Image, ...]]:
+def recompress_images(rows: Sequence[SlimImage], options: SlimOptions) -> dict[int, tuple[Image, ...]]:
     """Return the images of some rows that are stored in another way then, by the ``id()`` of what was found.
 
     Entries of fat binaries are compressed here, on all cores, and are in memory then. Of a bundle every image is
     returned as it is: its container is written anew. Raises FormatError for an image that does not inflate.
     """
-    method = wishes.recompress
+    method = options.recompress
     if method is None:
         return {}
     from fatpack.concurrency.threads import ThreadTasks
 
     changes: dict[int, tuple[Image, ...]] = {}
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]
-    tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, wishes.level) for row in entries]
+    tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, options.level) for row in entries]
     with ThreadTasks(tasks) as done:
         for number, (row, image) in enumerate(zip(entries, done, strict=True), 1):
-            if not wishes.lossless or _stored_size(image) < _stored_size(row.image.as_stored):
+            if not options.lossless or _stored_size(image) < _stored_size(row.image.as_stored):
                 changes[id(row.image)] = (image,)
-            if wishes.compressed is not None:
-                wishes.compressed(number, len(entries))
-    changes |= {id(row.image): (row.image.as_stored,) for row in rows if _is_reshaped(row.found, wishes)}
+            if options.compressed is not None:
+                options.compressed(number, len(entries))
+    changes |= {id(row.image): (row.image.as_stored,) for row in rows if _is_reshaped(row.found, options)}
     return changes
 
 
@@ -136,32 +136,32 @@ def _task(image: Image, method: str, level: int | None) -> Callable[[], Image]:
     return run
 
 
-def _is_reshaped(found: FoundContainer, wishes: SlimOptions) -> bool:
+def _is_reshaped(found: FoundContainer, options: SlimOptions) -> bool:
     """Return whether a bundle is to be written in another way."""
-    method = wishes.recompress
+    method = options.recompress
     if found.format != _BUNDLE or method not in _METHODS[_BUNDLE] or found.container.is_fat_object:
         return False
     flavour = found.container.attrs.get("flavour")
-    if wishes.lossless:
+    if options.lossless:
         return False  # which HIP runtimes inflate a bundle is not known for each, and LLVM's level is the best there
     return flavour in ("binary", "compressed") and (method != "none" or flavour == "compressed")
 
 
-def container_updater(wishes: SlimOptions) -> Callable[[FoundContainer], FoundContainer]:
+def container_updater(options: SlimOptions) -> Callable[[FoundContainer], FoundContainer]:
     """Return what makes of a container one that is written as it is wished: a compressed bundle, or a plain one."""
 
     def reshaped(found: FoundContainer) -> FoundContainer:
-        if not _is_reshaped(found, wishes):
+        if not _is_reshaped(found, options):
             return found
         container = found.container
         attrs = {key: value for key, value in container.attrs.items() if key not in ("compression", "level")}
-        if wishes.recompress == "none":
+        if options.recompress == "none":
             attrs = {key: value for key, value in attrs.items() if key != "inside"}
             return found.replace(container=container.replace(attrs={**attrs, "flavour": "binary"}, version=0))
         inside = attrs.get("inside", "binary")
-        attrs |= {"flavour": "compressed", "compression": str(wishes.recompress), "inside": inside}
-        if wishes.level is not None:
-            attrs["level"] = str(wishes.level)
+        attrs |= {"flavour": "compressed", "compression": str(options.recompress), "inside": inside}
+        if options.level is not None:
+            attrs["level"] = str(options.level)
         version = container.version if container.version in (2, 3) else _BUNDLE_VERSION
         return found.replace(container=container.replace(attrs=attrs, version=version))
 
@@ -169,19 +169,21 @@ def container_updater(wishes: SlimOptions) -> Callable[[FoundContainer], FoundCo
 
 
 def not_recompressible(
-    rows: Sequence[SlimImage], changes: dict[int, tuple[Image, ...]], wishes: SlimOptions
+    rows: Sequence[SlimImage], changes: dict[int, tuple[Image, ...]], options: SlimOptions
 ) -> list[str]:
     """Return what to know about images that were to be compressed anew: what readers it needs, and which stay."""
-    if wishes.recompress is None:
+    if options.recompress is None:
         return []
     formats = dict.fromkeys(row.found.format for row in rows if id(row.image) in changes)
-    notes = [_FLOORS[one, wishes.recompress] for one in formats if (one, wishes.recompress) in _FLOORS]
-    left = [row for row in rows if id(row.image) not in changes and row.found.format in _METHODS]
-    other = [row for row in left if wishes.recompress not in _METHODS[row.found.format]]
-    if other:
-        notes.append(f"{pluralize(len(other), 'image')} cannot be compressed by {wishes.recompress}: stored as before")
-    if len(left) > len(other):
-        rest = pluralize(len(left) - len(other), "image")
+    notes = [_FLOORS[one, options.recompress] for one in formats if (one, options.recompress) in _FLOORS]
+    unchanged = [row for row in rows if id(row.image) not in changes and row.found.format in _METHODS]
+    unsuited = [row for row in unchanged if options.recompress not in _METHODS[row.found.format]]
+    if unsuited:
+        notes.append(
+            f"{pluralize(len(unsuited), 'image')} cannot be compressed by {options.recompress}: stored as before"
+        )
+    if len(unchanged) > len(unsuited):
+        rest = pluralize(len(unchanged) - len(unsuited), "image")
         notes.append(f"{rest} stored as before: grouped, obfuscated, or compressed so already")
     return notes
 
@@ -192,9 +194,9 @@ class SlimPlan(Record):
     ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
     ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now. ``cuts`` are the ranges of the old file
     that a linked one lacks: offset and size. ``notes`` say what was not slimmed and why, and what to know about the
-    rest; ``unseen`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
+    rest; ``unread`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
     are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
-    ``undone`` is how many images stay that ``drop`` names: their container, or a record of them, cannot be changed.
+    ``not_removed``: number of images that match ``drop`` but cannot be removed, because of their container or a record.
     """
 
     pieces: tuple[Piece, ...]
@@ -203,11 +205,11 @@ class SlimPlan(Record):
     notes: tuple[str, ...] = ()
     mode: PlanMode = ""
     cuts: tuple[tuple[int, int], ...] = ()
-    unseen: tuple[Finding, ...] = ()
+    unread: tuple[Finding, ...] = ()
     damaged: tuple[Finding, ...] = ()
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
-    undone: int = 0
+    not_removed: int = 0
 
     @property
     def size(self) -> int:
@@ -220,28 +222,28 @@ class SlimPlan(Record):
         return bool(self.mode)
 
 
-def plan_slim(view: View, wishes: SlimOptions) -> SlimPlan:
+def plan_slim(view: View, options: SlimOptions) -> SlimPlan:
     """Return how a file is slimmed. A file without device code is left as it is, and a note says so.
 
     Raises SlimRefused where a container would serve a device no more, or where what was asked leaves nothing of one;
     FormatError and HostError for what is damaged or not edited.
     """
     library = None
-    if wishes.devices:
+    if options.devices:
         from fatpack.targets.name_based_libraries import find_name_based_library
 
         library = find_name_based_library(view.chain[-1] if view.chain else "")
-    slimmed = _linked(view, wishes, library) if is_linked_program(view) else _unlinked(view, wishes, library)
-    if wishes.drop:
-        undone = sum(not is_host(row.image) and matches_pattern(row.image, wishes.drop) for row in slimmed.kept)
-        slimmed = slimmed.replace(undone=undone)
+    slimmed = _linked(view, options, library) if is_linked_program(view) else _unlinked(view, options, library)
+    if options.drop:
+        not_removed = sum(not is_host(row.image) and matches_pattern(row.image, options.drop) for row in slimmed.kept)
+        slimmed = slimmed.replace(not_removed=not_removed)
     if library is not None and slimmed.kept:
         note = f"{library.library} chooses by name ({library.reason}): all images that fit a device are kept"
         return slimmed.replace(notes=(*slimmed.notes, note))
     return slimmed
 
 
-def _without_code(view: View, items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> SlimPlan:
+def _without_code(view: View, items: Sequence[FoundContainer | Finding], options: SlimOptions) -> SlimPlan:
     """Return the plan that leaves the file as it is. Raises NothingSelected if a selector names images to remove."""
     if detect_package(view):
         # A package in a folder or in another package: it is not written, and the code in it is not passed over.
@@ -252,33 +254,35 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding], wishes:
         tuple(unread_findings(items)),
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
     )
-    if wishes.selector is not None and not damaged:
-        raise nothing_selected(view, items, wishes.selector, "remove")
+    if options.selector is not None and not damaged:
+        raise nothing_selected(view, items, options.selector, "remove")
     words = "no device code in it can be read" if damaged else "it holds no device code"
-    return SlimPlan((view,), (), (), (words,), unseen=seen, damaged=damaged)
+    return SlimPlan((view,), (), (), (words,), unread=seen, damaged=damaged)
 
 
-def _unlinked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
+def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
     whole = scan_tree(view)
     items = all_items(whole)
     if not any(isinstance(item, FoundContainer) for item in items):
-        return _without_code(view, items, wishes)
-    meant = select_for_edit(view, Selector(), "slim", whole)
+        return _without_code(view, items, options)
+    edit = select_for_edit(view, Selector(), "slim", whole)
     selection = choose_images(
-        meant.items, wishes, all_minors=library is not None, gone=_gone(view, meant.items, wishes)
+        edit.items, options, all_minors=library is not None, removed_ids=_removed_ids(view, edit.items, options)
     )
-    refuse_losses(selection, wishes, view)
-    anew = recompress_images(selection.kept, wishes)
+    refuse_losses(selection, options, view)
+    anew = recompress_images(selection.kept, options)
     changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     pieces: tuple[Piece, ...] = (view,)
     if changes:
-        reshaped = meant.replace(whole=_reshaped(meant.whole, container_updater(wishes)))
-        pieces = tuple(rewrite(reshaped, changes, allow_empty=wishes.allow_empty or bool(selection.vacated)))
+        reshaped = edit.replace(whole=_reshaped(edit.whole, container_updater(options)))
+        pieces = tuple(rewrite(reshaped, changes, allow_empty=options.allow_empty or bool(selection.vacated)))
     mode: PlanMode = "edit" if changes else ""
-    notes = (*selection.notes, *not_recompressible(selection.kept, anew, wishes))
-    seen = tuple(unread_findings(meant.items))
-    whose = selection.vendors, selection.unserved
-    return SlimPlan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged, *whose)
+    notes = (*selection.notes, *not_recompressible(selection.kept, anew, options))
+    seen = tuple(unread_findings(edit.items))
+    vendors_and_devices = selection.vendors, selection.unserved
+    return SlimPlan(
+        pieces, selection.kept, selection.dropped, notes, mode, (), seen, edit.damaged, *vendors_and_devices
+    )
 
 
 def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer]) -> FilePart:
@@ -288,7 +292,7 @@ def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer
     return part.replace(items=items, members=members)
 
 
-def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
+def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
     from fatpack.commands.slim import linked
 
     items = linked.drop_empty(list(scan(view, checks_registration=False)))
@@ -297,62 +301,68 @@ def _linked(view: View, wishes: SlimOptions, library: NameBasedLibrary | None) -
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),
     )
     if not any(isinstance(item, FoundContainer) for item in items):
-        return _without_code(view, items, wishes)
+        return _without_code(view, items, options)
     host = detect_host(view)
     file = linked.take_apart(view, host, items)
-    erasable = linked.zeroable_images(view, host, file.left)
-    fixed = [item for item in file.left if len(item.images) and not any(id(image) in erasable for image in item.images)]
-    gone = _gone(view, items, wishes)
-    _refuse_fixed(fixed, gone, view)
+    erasable = linked.zeroable_images(view, host, file.elsewhere)
+    fixed = [
+        item for item in file.elsewhere if len(item.images) and not any(id(image) in erasable for image in item.images)
+    ]
+    removed_ids = _removed_ids(view, items, options)
+    _refuse_fixed(fixed, removed_ids, view)
     selection = choose_images(
         items,
-        wishes,
+        options,
         all_minors=library is not None,
-        together=file.together,
-        left=frozenset(map(id, fixed)),
-        gone=gone,
+        same_archs=file.same_arch_ids,
+        untouched=frozenset(map(id, fixed)),
+        removed_ids=removed_ids,
     )
-    _refuse_linked_together([row for row in selection.kept if id(row.image) in gone], view)
-    refuse_losses(selection, wishes, view)
+    _refuse_linked_together([row for row in selection.kept if id(row.image) in removed_ids], view)
+    refuse_losses(selection, options, view)
     notes = [*selection.notes, *_fixed_notes(fixed)]
-    left = set(map(id, file.left))
-    staying = {id(row.image) for row in selection.dropped if id(row.found) in left and id(row.image) not in erasable}
+    elsewhere = set(map(id, file.elsewhere))
+    staying = {
+        id(row.image) for row in selection.dropped if id(row.found) in elsewhere and id(row.image) not in erasable
+    }
     if staying:
         selection = selection.kept_too(staying)
         notes.append(f"{pluralize(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
-    here = [row for row in selection.kept if id(row.found) not in left]
-    anew = recompress_images(here, wishes)
-    notes += not_recompressible(here, anew, wishes)
+    in_sections = [row for row in selection.kept if id(row.found) not in elsewhere]
+    anew = recompress_images(in_sections, options)
+    notes += not_recompressible(in_sections, anew, options)
     changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     if not changes:
         return _unchanged(view, selection, notes, seen, damaged)
-    going = [erasable[id(row.image)] for row in selection.dropped if id(row.image) in erasable]
-    _refuse_wrong([row for row in (*selection.dropped, *here) if id(row.found) not in left], changes, view)
+    zeroed = [erasable[id(row.image)] for row in selection.dropped if id(row.image) in erasable]
+    _refuse_wrong([row for row in (*selection.dropped, *in_sections) if id(row.found) not in elsewhere], changes, view)
     shrinker = binary.get_shrinker(host)
     if shrinker is None:
         problem, hint = f"linked files of kind {host} are not slimmed", "slim the objects, and link them again"
         raise HostError(problem, hint=hint, chain=view.chain)
-    change = linked.plan_shrink(file, changes, container_updater(wishes))
+    change = linked.plan_shrink(file, changes, container_updater(options))
     notes += change.notes
     selection = selection.kept_too({id(row.image) for row in selection.dropped if id(row.found) in change.unchanged})
-    contents = (*change.relay.contents, *linked.zero_patches(view, host, going))
+    contents = (*change.relay.contents, *linked.zero_patches(view, host, zeroed))
     if not contents:
         return _unchanged(view, selection, notes, seen, damaged)
-    new = change.relay.replace(contents=contents, drop_signature=wishes.drop_signature)
-    relayed = shrinker.shrink(view, new, mode=wishes.mode)
-    if going:
-        notes.append(f"{pluralize(len(going), 'image')} of OpenMP or SYCL: filled with zeros")
+    new = change.relay.replace(contents=contents, drop_signature=options.drop_signature)
+    relayed = shrinker.shrink(view, new, mode=options.mode)
+    if zeroed:
+        notes.append(f"{pluralize(len(zeroed), 'image')} of OpenMP or SYCL: filled with zeros")
     if relayed.why and change.relay.contents:
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
-    whose = selection.vendors, selection.unserved
-    return SlimPlan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *whose)
+    vendors_and_devices = selection.vendors, selection.unserved
+    return SlimPlan(
+        pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *vendors_and_devices
+    )
 
 
-def _refuse_fixed(fixed: Sequence[FoundContainer], gone: frozenset[int], view: View) -> None:
+def _refuse_fixed(fixed: Sequence[FoundContainer], removed_ids: frozenset[int], view: View) -> None:
     """Raise HostError for containers that cannot be edited where they are, and have images that are to go."""
     for found in fixed:
-        if any(id(image) in gone for image in found.images):
+        if any(id(image) in removed_ids for image in found.images):
             place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
             raise HostError(
                 f"the {place} lies among the program's own data, which is not edited",
@@ -391,8 +401,8 @@ def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
 def _unchanged(
     view: View, selection: ImageSelection, notes: Sequence[str], seen: tuple[Finding, ...], damaged: tuple[Finding, ...]
 ) -> SlimPlan:
-    whose = selection.vendors, selection.unserved
-    return SlimPlan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *whose)
+    vendors_and_devices = selection.vendors, selection.unserved
+    return SlimPlan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *vendors_and_devices)
 
 
 def _zeros(relayed: ShrinkResult) -> str:
@@ -402,24 +412,24 @@ def _zeros(relayed: ShrinkResult) -> str:
     return "the freed bytes were zeroed" if relayed.cuts else "file size unchanged, the freed bytes were zeroed"
 
 
-def _gone(view: View, items: Sequence[FoundContainer | Finding], wishes: SlimOptions) -> frozenset[int]:
+def _removed_ids(view: View, items: Sequence[FoundContainer | Finding], options: SlimOptions) -> frozenset[int]:
     """Return the ``id()`` of the images that go by ``selector`` and ``goes``.
 
     Raises NothingSelected where the selector means none.
     """
     asked_for = frozenset(
         id(image)
-        for item in (items if wishes.goes is not None else ())
+        for item in (items if options.goes is not None else ())
         if isinstance(item, FoundContainer)
         for image in item.images
-        if wishes.goes is not None and wishes.goes(item, image)
+        if options.goes is not None and options.goes(item, image)
     )
-    if wishes.selector is None:
+    if options.selector is None:
         return asked_for
-    rows = list(selected(items, wishes.selector))
+    rows = list(selected(items, options.selector))
     found = frozenset(id(image) for position, _, image in rows if "/" not in position)
     if not found:
-        raise nothing_selected(view, items, wishes.selector, "remove", [position for position, _, _ in rows])
+        raise nothing_selected(view, items, options.selector, "remove", [position for position, _, _ in rows])
     return found | asked_for
 
 

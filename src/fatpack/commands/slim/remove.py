@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ImageRemoval(Record):
     """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
 
-    ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
+    ``unread`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
     ``damaged`` is the damage of members in which nothing is selected: they stay to the byte. ``check`` raises HostError
     for a result that differs from the plan.
     """
@@ -38,7 +38,7 @@ class ImageRemoval(Record):
     pieces: tuple[Piece, ...]
     removed: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    unseen: tuple[Finding, ...] = ()
+    unread: tuple[Finding, ...] = ()
     unmatched: tuple[str, ...] = ()
     damaged: tuple[Finding, ...] = ()
     check: EditCheck = verify_edited
@@ -53,17 +53,17 @@ def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) 
     """
     if is_linked_program(host):
         return _of_linked(host, selector, allow_empty)
-    meant = select_for_edit(host, selector, "remove")
-    removed = [meant.title(where) + _words(where, image) for where, _, image in meant.images]
-    notes = list(_hosts_alone(meant))
-    left = rewrite(meant, {id(image): () for _, _, image in meant.images}, allow_empty=allow_empty)
+    edit = select_for_edit(host, selector, "remove")
+    removed = [edit.title(where) + _describe_removed(where, image) for where, _, image in edit.images]
+    notes = list(_notes_on_host_only(edit))
+    pieces = rewrite(edit, {id(image): () for _, _, image in edit.images}, allow_empty=allow_empty)
     return ImageRemoval(
-        tuple(left),
+        tuple(pieces),
         tuple(removed),
         tuple(notes),
-        tuple(unread_findings(meant.items)),
-        tuple(unmatched_patterns(meant.items, selector)),
-        meant.damaged,
+        tuple(unread_findings(edit.items)),
+        tuple(unmatched_patterns(edit.items, selector)),
+        edit.damaged,
     )
 
 
@@ -78,25 +78,25 @@ def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemova
         slimmed.pieces,
         tuple(describe_image(row.position, row.image) for row in slimmed.dropped),
         slimmed.notes,
-        slimmed.unseen,
+        slimmed.unread,
         tuple(unmatched_patterns(items, selector)),
         slimmed.damaged,
         verifier_for(slimmed),
     )
 
 
-def _words(position: str, image: FoundImage) -> str:
+def _describe_removed(position: str, image: FoundImage) -> str:
     """Return the removed images in words; of a fat object's host the one-byte entry is removed, not the object."""
     is_marker = is_host_marker(image.as_stored)
     return f"{position} the marker of the host, which stays" if is_marker else describe_image(position, image)
 
 
-def _hosts_alone(meant: EditSelection) -> Iterator[str]:
+def _notes_on_host_only(edit: EditSelection) -> Iterator[str]:
     """Yield a note about each container that keeps an image for its host and nothing else."""
-    gone = {position for position, _, _ in meant.images}
-    for number, found in {position.partition(".")[0]: found for position, found, _ in meant.images}.items():
-        left = [image.as_stored for index, image in enumerate(found.images) if f"{number}.{index}" not in gone]
-        if left and all(image.target.offload == "host" for image in left):
-            ids = ", ".join(image.attrs.get("id") or image.target.triple for image in left)
-            title = meant.titles[int(number)]
+    removed = {position for position, _, _ in edit.images}
+    for number, found in {position.partition(".")[0]: found for position, found, _ in edit.images}.items():
+        remaining = [image.as_stored for index, image in enumerate(found.images) if f"{number}.{index}" not in removed]
+        if remaining and all(image.target.offload == "host" for image in remaining):
+            ids = ", ".join(image.attrs.get("id") or image.target.triple for image in remaining)
+            title = edit.titles[int(number)]
             yield f"{title}container {number} has no device code left, only the image for its host ({ids})"

@@ -150,12 +150,12 @@ class SlimmedFile(Record):
         verifier_for(self.plan)(before, after)
 
 
-def plan_with_digests(view: View, wishes: SlimOptions, *, digests: bool = False) -> SlimmedFile:
+def plan_with_digests(view: View, options: SlimOptions, *, digests: bool = False) -> SlimmedFile:
     """Return how a file is slimmed; with ``digests``, also what will be in it, which takes reading all of it.
 
     Raises what :func:`fatpack.commands.slim.plan.plan_slim` does.
     """
-    made = plan_slim(view, wishes)
+    made = plan_slim(view, options)
     if not digests:
         return SlimmedFile(made)
     images = tuple(_fact(row) for row in made.kept if not is_host(row.image))

@@ -74,7 +74,7 @@ _PATHS = 3
 
 def slim_record(
     outcomes: Sequence[SlimOutcome],
-    wishes: SlimOptions,
+    options: SlimOptions,
     code: int,
     unserved: Sequence[UnsupportedDevice] = (),
     *,
@@ -85,7 +85,7 @@ def slim_record(
     return {
         "schema": SLIM,
         "written": is_written,
-        "devices": [_device(one) for one in wishes.devices],
+        "devices": [_device(one) for one in options.devices],
         "unserved": [{"device": _device(one.device), "paths": list(one.paths)} for one in unserved],
         "files": files,
         "totals": {
@@ -120,7 +120,7 @@ def _file(item: SlimOutcome) -> dict[str, Any]:
         "cuts": [{"offset": offset, "size": size} for offset, size in plan.cuts] if plan else [],
         "notes": list(plan.notes) if plan else [],
         "refused": [_refused(one) for one in refused],
-        "findings": [finding_record(one) for one in (*plan.damaged, *plan.unseen)] if plan else [],
+        "findings": [finding_record(one) for one in (*plan.damaged, *plan.unread)] if plan else [],
         "error": None,
     }
     if item.deflated is not None:
@@ -246,8 +246,8 @@ def _remarks(item: SlimOutcome) -> Iterator[str]:
         error = item.error
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
         size = f" ({format_size(item.before)})" if item.before else ""
-        told = f"{item.path}: not slimmed"
-        yield printable(told if item.is_told else f"{item.path}: stays as it is{size}: {words}")
+        message = f"{item.path}: not slimmed"
+        yield printable(message if item.is_told else f"{item.path}: stays as it is{size}: {words}")
         return
     assert item.plan is not None
     if not item.plan.is_changed:

@@ -28,8 +28,8 @@ def header_value(data: bytes, name: str) -> str:
     return next((text for _, _, key, text in _headers(data) if key == name.lower()), "")
 
 
-def with_header_value(data: bytes, name: str, text: str, *, behind: str = "") -> bytes:
-    """Return the bytes with a header's value exchanged; a new header comes behind the last one of the name ``behind``.
+def with_header_value(data: bytes, name: str, text: str, *, after: str = "") -> bytes:
+    """Return the bytes with a header's value exchanged; a new header comes behind the last one of the name ``after``.
 
     Without such a header it comes first.
     """
@@ -41,7 +41,7 @@ def with_header_value(data: bytes, name: str, text: str, *, behind: str = "") ->
             line = data[start:end]
             tail = line[len(line.rstrip(b"\r\n")) :]
             return data[:start] + line.partition(b":")[0] + b": " + text.encode() + tail + data[end:]
-        if key == behind.lower():
+        if key == after.lower():
             place = end
     if place and not data[:place].endswith(b"\n"):
         return data + line_end + f"{name}: {text}".encode()

@@ -280,7 +280,7 @@ class _Work:
         if new.version != old.version:
             self._put("METADATA", wheel_metadata.with_header_value(wheel.text("METADATA"), "Version", new.version))
         if new.build_tag != old.build_tag:
-            text = wheel_metadata.with_header_value(wheel.text("WHEEL"), "Build", new.build_tag, behind="Tag")
+            text = wheel_metadata.with_header_value(wheel.text("WHEEL"), "Build", new.build_tag, after="Tag")
             self._put("WHEEL", text)
         paths = self._moved(new) if new.version != old.version else {}
         contents = {

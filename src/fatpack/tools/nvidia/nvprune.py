@@ -79,7 +79,7 @@ def prune_file(request: NvpruneRequest, say: PrintMessage) -> bool:
         if request.is_verbose:
             for line in _verbose(view, request.path, made):
                 say("", line)
-        for finding in (*made.damaged, *made.unseen):
+        for finding in (*made.damaged, *made.unread):
             say("warning", f"{finding.code} at {finding.span.start:#x}: {finding.text}")
         _write(request, view, made)
         if not any(_is_meant(row.found) for row in made.kept):
