@@ -134,11 +134,11 @@ def test_more_images_than_any_program_has_are_refused(monkeypatch: pytest.Monkey
 
 def test_segments_that_load_the_same_bytes_again_and_again_are_refused() -> None:
     data, size = bytes(1 << 20), 1 << 20
-    stretches = [
+    loaded_ranges = [
         LoadedRange(number * size, (number + 1) * size, 0, (number + 1) * size, "r--") for number in range(100)
     ]
     with pytest.raises(LimitExceeded, match="bytes that are loaded"):
-        ProgramMemory(BytesSource(data).view(), stretches, word=8, order="little")
+        ProgramMemory(BytesSource(data).view(), loaded_ranges, word=8, order="little")
 
 
 def test_an_empty_fat_binary_may_be_the_last_of_what_is_loaded() -> None:

@@ -165,7 +165,7 @@ LIES: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "an image twice": (lambda: linked_elf.zeroed(LIBRARY, [fatbin(SM90, SM90), fatbin(SM90)]), "image"),
     "images in another order": (lambda: linked_elf.zeroed(LIBRARY, [fatbin(PTX, SM90), fatbin(SM90)]), "image"),
-    "a byte behind the end": (lambda: ZEROED + b"\0", "size of bytes behind the last part"),
+    "a byte after the end": (lambda: ZEROED + b"\0", "size of bytes after the last part"),
     "a byte of data": (lambda: _patched(LIBRARY.places[".data"][0], b"D"), "bytes in memory"),
     "a section's name": (lambda: _patched(LIBRARY.places[".shstrtab"][0] + 2, b"N"), "section header"),
     "the word in place of a pointer": (

@@ -83,7 +83,7 @@ def test_lies_are_named() -> None:
         "SizeOfInitializedData": _patched(IMAGE.optional + 8, struct.pack("<I", 1)),
         "CheckSum": _patched(IMAGE.optional + 64, struct.pack("<I", 1)),
         "PointerToRawData of debug information": _patched(IMAGE.places[".rdata"][1] - gone + 24, bytes(4)),
-        "size of bytes behind the last part": shrunk() + b"more",
+        "size of bytes after the last part": shrunk() + b"more",
         "pointer of a record": _patched(second, struct.pack("<Q", IMAGE.base + 0x1000)),
     }
     for what, lie in lies.items():

@@ -153,9 +153,9 @@ class InputBuffer:
         self._block_end = min(self.at + size, len(self._data))
         self._block, self._next, self._pieces = _NOTHING, 0, None
 
-    def starts_with(self, magic: bytes, *, behind_zeros: bool = False) -> bool:
+    def starts_with(self, magic: bytes, *, skip_zeros: bool = False) -> bool:
         """Return whether these bytes come next; zeros before them are skipped on request."""
-        if behind_zeros:
+        if skip_zeros:
             start = self._data.skip_zeros(self.at)
             if self._data.head(start, len(magic)) != magic:
                 return False
@@ -405,7 +405,7 @@ def _xz(feed: InputBuffer, _expected: int | None) -> Iterator[bytes]:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=limits.WINDOW + _BESIDE)
 
     yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
-    while feed.starts_with(magic_numbers.XZ, behind_zeros=True):
+    while feed.starts_with(magic_numbers.XZ, skip_zeros=True):
         yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
 
 

@@ -46,8 +46,8 @@ def prove(before: View, after: View) -> ProofResult:
         raise Unsupported(f"{_name(before)} is {host.upper()}, and {_name(after)} is not", chain=after.chain)
     from fatpack.proof.ledger import file_digest
 
-    room = _room(host)
-    device, changed = room.compare(before, after, ledger)
+    module = _proof_module(host)
+    device, changed = module.compare(before, after, ledger)
     return ProofResult(
         host,
         ProvedFile(_name(before), len(before), file_digest(before)),
@@ -60,12 +60,12 @@ def prove(before: View, after: View) -> ProofResult:
         device.containers,
         device.kept,
         device.dropped,
-        room.COMPARED,
-        room.NOT_COMPARED,
+        module.COMPARED,
+        module.NOT_COMPARED,
     )
 
 
-def _room(host: str) -> _ProofModule:
+def _proof_module(host: str) -> _ProofModule:
     return __import__(f"fatpack.proof.{host}", fromlist=["compare"])
 
 
@@ -90,10 +90,10 @@ def _name(view: View) -> str:
 
 
 class ProgramPair(Record):
-    """The program before and after; ``resolve`` and ``leading`` read the pointers of this kind of program."""
+    """The program before and after; ``resolve`` and ``find_pointers`` read the pointers of this kind of program."""
 
     before: ProgramMemory
     after: ProgramMemory
     resolve: PointerResolver
-    leading: PointerFinder
+    find_pointers: PointerFinder
     ledger: DifferenceLog

@@ -32,7 +32,7 @@ def match_images(
     Images keep their order. A new or changed image is a difference.
     """
     kept: list[ProvedImage] = []
-    gone: list[ProvedImage] = []
+    dropped: list[ProvedImage] = []
     at = 0
     places = _ImagePlaces(old.images)
     for image in () if new is None else new.images:
@@ -41,10 +41,10 @@ def match_images(
             address = None if new is None else new.start
             ledger.differ("image", address=address, expected="one of the container's images", found=image.title)
             continue
-        gone += [_fact(item, old) for item in old.images[at:found]]
-        kept.append(_fact(old.images[found], old, recompressed=recompressed))
+        dropped += [_proved_image(item, old) for item in old.images[at:found]]
+        kept.append(_proved_image(old.images[found], old, recompressed=recompressed))
         at = found + 1
-    gone += [_fact(item, old) for item in old.images[at:]]
+    dropped += [_proved_image(item, old) for item in old.images[at:]]
     if new is not None:
         ledger.same("kind of a container", old.kind, new.kind, address=new.start)
         ledger.same("head of a container", old.head.hex(), new.head.hex(), address=new.start)
@@ -52,7 +52,7 @@ def match_images(
     fact = ProvedContainer(
         old.kind, old.start, old.end - old.start, new.start if new else None, size, _fate(old, new), records
     )
-    return fact, kept, gone
+    return fact, kept, dropped
 
 
 def _fate(old: ProofContainer, new: ProofContainer | None) -> ContainerFate:
@@ -92,12 +92,12 @@ def _next(numbers: list[int] | None, at: int) -> int | None:
     return numbers[place] if numbers and place < len(numbers) else None
 
 
-def _fact(image: ProofImage, container: ProofContainer, *, recompressed: bool = False) -> ProvedImage:
+def _proved_image(image: ProofImage, container: ProofContainer, *, recompressed: bool = False) -> ProvedImage:
     return ProvedImage(image.title, container.start, image.size, image.digest, image.is_inflated, recompressed)
 
 
 #: LIMIT: containers of a program without a record. Device links leave a few, static libraries none.
-_MOST_OTHERS = 1 << 16
+_MAX_UNREGISTERED = 1 << 16
 
 #: Containers begin at a multiple of this.
 _ALIGN = 8
@@ -142,15 +142,15 @@ class _ContainerReader:
         """Return the container at an address, None if none can be read there."""
         if address not in self._known:
             where = find_range(address, self.ranges)
-            stretch = self.memory.stretch(address)
-            end = where[1] if where else stretch.end if stretch else address
+            loaded = self.memory.loaded_range(address)
+            end = where[1] if where else loaded.end if loaded else address
             self._known[address] = containers.read_container(self.memory, address, end)
         return self._known[address]
 
-    def others(self, taken: Sequence[Range]) -> list[ProofContainer]:
-        """Return the containers of the ranges outside ``taken``, in order."""
+    def others(self, excluded: Sequence[Range]) -> list[ProofContainer]:
+        """Return the containers of the ranges outside ``excluded``, in order."""
         found = []
-        for start, end in subtract_ranges(self.ranges, taken):
+        for start, end in subtract_ranges(self.ranges, excluded):
             at = self.memory.first_byte(start, end)
             while at < end:
                 at += -at % _ALIGN
@@ -158,88 +158,93 @@ class _ContainerReader:
                 if container is None:
                     break  # other bytes follow, which must be unchanged
                 found.append(container)
-                if len(found) > _MOST_OTHERS:
+                if len(found) > _MAX_UNREGISTERED:
                     raise LimitExceeded(
-                        f"more than {_MOST_OTHERS} containers without a record",
-                        expected=f"at most {_MOST_OTHERS}",
+                        f"more than {_MAX_UNREGISTERED} containers without a record",
+                        expected=f"at most {_MAX_UNREGISTERED}",
                         chain=self.memory.view.chain,
                     )
                 at = self.memory.first_byte(container.end, end)
         return found
 
 
-def compare_device_code(both: ProgramPair, named: Sequence[Range], moved: Sequence[Range]) -> DeviceCodeComparison:
+def compare_device_code(pair: ProgramPair, sections: Sequence[Range], moved: Sequence[Range]) -> DeviceCodeComparison:
     """Compare the device code of two files.
 
-    ``named`` are the ranges of the first file's sections of device code, ``moved`` the ranges in them that the second
-    file uses for moved tables. Raises LimitExceeded if device code exceeds the limits on decompression.
+    ``sections`` are the ranges of the first file's sections of device code, ``moved`` the ranges in them that the
+    second file uses for moved tables. Raises LimitExceeded if device code exceeds the limits on decompression.
     """
-    before, after, resolve, leading, ledger = both.before, both.after, both.resolve, both.leading, both.ledger
-    ours = find_records(before, named, resolve)
-    old = _ContainerReader(before, named)
-    led = _followed(old, ours)
-    ranges = merge_ranges([*named, *((item.start, item.end) for item in led.values())])
-    theirs = resolve(after, led.keys())
+    before, after, resolve, leading, ledger = pair.before, pair.after, pair.resolve, pair.find_pointers, pair.ledger
+    old_pointers = find_records(before, sections, resolve)
+    old = _ContainerReader(before, sections)
+    registered = _registered_containers(old, old_pointers)
+    ranges = merge_ranges([*sections, *((item.start, item.end) for item in registered.values())])
+    new_pointers = resolve(after, registered.keys())
     new = _ContainerReader(after, ranges)
-    pairs, records = _pairs(led, theirs, new, ledger)
+    pairs, records = _pairs(registered, new_pointers, new, ledger)
 
-    lonely = old.others(merge_ranges((item.start, item.end) for item, _ in pairs.values()))
-    reached = merge_ranges((item.start, item.end) for _, item in pairs.values() if item is not None)
-    others = _matched_in_order(lonely, new.others(reached))
+    unregistered = old.others(merge_ranges((item.start, item.end) for item, _ in pairs.values()))
+    registered_ranges = merge_ranges((item.start, item.end) for _, item in pairs.values() if item is not None)
+    matched = _match_in_order(unregistered, new.others(registered_ranges))
     check_dangling_words(
-        before, ranges, [*others.values(), *(pairs.values() if before.is_fixed else ())], led.keys(), ledger
+        before, ranges, [*matched.values(), *(pairs.values() if before.is_fixed else ())], registered.keys(), ledger
     )
-    pairs |= others
-    check_dangling_pointers(before, pairs.values(), led.keys(), ranges, leading, ledger)
+    pairs |= matched
+    check_dangling_pointers(before, pairs.values(), registered.keys(), ranges, leading, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
 
     facts, kept, dropped, moves = [], [], [], {}
-    for start, (container, other) in sorted(pairs.items()):
-        fact, stay, go = match_images(container, other, records.get(start, ()), ledger)
+    for start, (container, new_container) in sorted(pairs.items()):
+        fact, kept_images, dropped_images = match_images(container, new_container, records.get(start, ()), ledger)
         facts.append(fact)
-        kept += stay
-        dropped += go
-        if other is not None:
-            moves[start] = (container.end - start, other.start, other.end - other.start)
-    _check_rest(before, after, ranges, pairs, moved, ledger)
-    words = _words(before, after, led, ours, theirs, ledger)
+        kept += kept_images
+        dropped += dropped_images
+        if new_container is not None:
+            moves[start] = (container.end - start, new_container.start, new_container.end - new_container.start)
+    _check_outside_containers(before, after, ranges, pairs, moved, ledger)
+    words = _changed_words(before, after, registered, old_pointers, new_pointers, ledger)
     changed = [ChangedRange(start, end, "device code") for start, end in ranges]
     changed += [ChangedRange(start, end, "pointer to device code") for start, end in words]
     return DeviceCodeComparison(ranges, words, tuple(changed), moves, tuple(facts), tuple(kept), tuple(dropped))
 
 
-def _followed(reader: _ContainerReader, pointers: Mapping[int, RecordPointer]) -> dict[int, ProofContainer]:
+def _registered_containers(
+    reader: _ContainerReader, pointers: Mapping[int, RecordPointer]
+) -> dict[int, ProofContainer]:
     """Return the containers to which pointers lead, by the address of the pointer."""
-    led = {}
+    found = {}
     for place, pointer in pointers.items():
         container = None if pointer.value is None else reader.at(pointer.value)
         if container is not None:
-            led[place] = container
-    return led
+            found[place] = container
+    return found
 
 
 def _pairs(
-    led: Mapping[int, ProofContainer], theirs: Mapping[int, RecordPointer], new: _ContainerReader, ledger: DifferenceLog
+    registered: Mapping[int, ProofContainer],
+    new_pointers: Mapping[int, RecordPointer],
+    new: _ContainerReader,
+    ledger: DifferenceLog,
 ) -> tuple[dict[int, MovedPair], dict[int, tuple[int, ...]]]:
     """Return each registered container before and after, and its records, both by its old address."""
     pairs: dict[int, MovedPair] = {}
     records: dict[int, list[int]] = {}
-    for place, container in led.items():
-        value = theirs[place].value
-        other = None if value is None or not find_range(value, new.ranges) else new.at(value)
-        known = pairs.get(container.start, (container, None))[1]
-        if other is None:
+    for place, container in registered.items():
+        value = new_pointers[place].value
+        new_container = None if value is None or not find_range(value, new.ranges) else new.at(value)
+        earlier = pairs.get(container.start, (container, None))[1]
+        if new_container is None:
             found = "no pointer" if value is None else format_hex(value)
             expected = f"the address of the {container.kind} that was at {format_hex(container.start)}"
             ledger.differ("pointer of a record", address=place, expected=expected, found=found)
-        elif known is not None and known.start != other.start:
-            ledger.differ("pointer to a container", address=place, expected=known.start, found=other.start)
-        pairs[container.start] = container, other or known
+        elif earlier is not None and earlier.start != new_container.start:
+            ledger.differ("pointer to a container", address=place, expected=earlier.start, found=new_container.start)
+        pairs[container.start] = container, new_container or earlier
         records.setdefault(container.start, []).append(place)
     return pairs, {start: tuple(places) for start, places in records.items()}
 
 
-def _matched_in_order(old: Sequence[ProofContainer], new: Sequence[ProofContainer]) -> dict[int, MovedPair]:
+def _match_in_order(old: Sequence[ProofContainer], new: Sequence[ProofContainer]) -> dict[int, MovedPair]:
     """Return the containers without a record before and after, by old address: matched by images and order.
 
     An additional container in the new file remains unmatched, and its bytes are a difference then.
@@ -266,7 +271,7 @@ def _check_overlaps(found: Sequence[ProofContainer], ledger: DifferenceLog) -> N
         last = container
 
 
-def _check_rest(
+def _check_outside_containers(
     before: ProgramMemory,
     after: ProgramMemory,
     ranges: Sequence[Range],
@@ -284,7 +289,7 @@ def _check_rest(
             at = after.first_byte(low, high)
             if at < high:
                 ledger.differ("bytes that are in no container", address=at, expected="zeros")
-    for low, high in subtract_ranges(_overlaid(new, ranges), old):
+    for low, high in subtract_ranges(_newly_covered(new, ranges), old):
         if any(any(data) for _, data in before.windows(low, high)) and not _is_same(before, after, low, high):
             ledger.differ("bytes beside containers are overwritten", address=low, expected="what was there")
 
@@ -293,7 +298,7 @@ def _common(part: Range, ranges: Sequence[Range]) -> list[Range]:
     return subtract_ranges([part], subtract_ranges([part], ranges))
 
 
-def _overlaid(new: Sequence[Range], ranges: Sequence[Range]) -> list[Range]:
+def _newly_covered(new: Sequence[Range], ranges: Sequence[Range]) -> list[Range]:
     return [item for part in ranges for item in _common(part, new)]
 
 
@@ -303,8 +308,8 @@ def _is_same(before: ProgramMemory, after: ProgramMemory, start: int, end: int) 
 
 def _same_or_zero(before: ProgramMemory, after: ProgramMemory, start: int, end: int, ledger: DifferenceLog) -> None:
     """Check bytes that were outside containers: they are unchanged, except that zeros may be removed."""
-    for low, high, stretch in before.parts(start, end):
-        if stretch is None:
+    for low, high, loaded in before.parts(start, end):
+        if loaded is None:
             continue
         at = before.first_byte(low, high)
         if at == high:
@@ -315,18 +320,18 @@ def _same_or_zero(before: ProgramMemory, after: ProgramMemory, start: int, end: 
             ledger.differ("bytes between containers", address=at, expected="what was there")
 
 
-def _words(
+def _changed_words(
     before: ProgramMemory,
     after: ProgramMemory,
-    led: Mapping[int, ProofContainer],
-    ours: Mapping[int, RecordPointer],
-    theirs: Mapping[int, RecordPointer],
+    registered: Mapping[int, ProofContainer],
+    old_pointers: Mapping[int, RecordPointer],
+    new_pointers: Mapping[int, RecordPointer],
     ledger: DifferenceLog,
 ) -> list[Range]:
     """Return the words that may differ: those in place, and addends of relocations; their values are checked."""
     words = []
-    for place in led:
-        old, new = ours[place], theirs[place]
+    for place in registered:
+        old, new = old_pointers[place], new_pointers[place]
         words.append((place, place + before.word))
         if old.addend is None:
             if new.addend is not None:

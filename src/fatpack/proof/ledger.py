@@ -124,7 +124,7 @@ class ProofResult(Record):
 
 
 #: LIMIT: differences that a result lists; all are counted.
-_MOST_NAMED = 200
+_MAX_LISTED = 200
 
 #: bytes of a difference that are shown
 _SHOWN = 16
@@ -149,7 +149,7 @@ class DifferenceLog:
     ) -> None:
         """Record a difference; numbers are shown as hexadecimal."""
         self.count += 1
-        if len(self.differences) < _MOST_NAMED:
+        if len(self.differences) < _MAX_LISTED:
             texts = [format_hex(item) if isinstance(item, int) else str(item) for item in (expected, found)]
             self.differences.append(Difference(what, address, offset, *texts))
 
@@ -182,29 +182,33 @@ def shown_bytes(data: bytes) -> str:
 
 
 def compare_memory(
-    before: ProgramMemory, after: ProgramMemory, but: Sequence[Range], words: Sequence[Range], ledger: DifferenceLog
+    before: ProgramMemory,
+    after: ProgramMemory,
+    excluded: Sequence[Range],
+    words: Sequence[Range],
+    ledger: DifferenceLog,
 ) -> None:
-    """Compare two memory images except in the ranges ``but``, and in the few bytes of each of ``words``.
+    """Compare two memory images except in the ranges ``excluded``, and in the few bytes of each of ``words``.
 
     Both are in order. The loaded ranges, their rights, and every byte of them must be equal.
     """
-    edges = {edge for memory in (before, after) for item in memory.stretches for edge in (item.start, item.end)}
-    edges.update(edge for item in but for edge in item)
+    edges = {edge for memory in (before, after) for item in memory.loaded_ranges for edge in (item.start, item.end)}
+    edges.update(edge for item in excluded for edge in item)
     number = 0
     for low, high in pairwise(sorted(edges)):
-        while number < len(but) and but[number][1] <= low:
+        while number < len(excluded) and excluded[number][1] <= low:
             number += 1
-        if number < len(but) and but[number][0] <= low:
+        if number < len(excluded) and excluded[number][0] <= low:
             continue
-        ours, theirs = before.stretch(low), after.stretch(low)
-        if ours is None and theirs is None:
+        old_range, new_range = before.loaded_range(low), after.loaded_range(low)
+        if old_range is None and new_range is None:
             continue
-        if ours is None or theirs is None:
-            loaded = ("nothing", "bytes") if ours is None else ("bytes", "nothing")
+        if old_range is None or new_range is None:
+            loaded = ("nothing", "bytes") if old_range is None else ("bytes", "nothing")
             ledger.differ("what is loaded", address=low, expected=loaded[0], found=loaded[1])
             continue
-        ledger.same("rights of what is loaded", ours.flags, theirs.flags, address=low)
-        _compare_part(before, after, (low, min(high, max(ours.filled, theirs.filled))), words, ledger)
+        ledger.same("rights of what is loaded", old_range.flags, new_range.flags, address=low)
+        _compare_part(before, after, (low, min(high, max(old_range.filled, new_range.filled))), words, ledger)
         ledger.compared += high - low
 
 
@@ -213,26 +217,26 @@ def _compare_part(
 ) -> None:
     for address in range(*part, WINDOW):
         size = min(WINDOW, part[1] - address)
-        ours, theirs = before.read(address, size), after.read(address, size)
-        if ours == theirs or ours is None or theirs is None:
+        old_bytes, new_bytes = before.read(address, size), after.read(address, size)
+        if old_bytes == new_bytes or old_bytes is None or new_bytes is None:
             continue
-        theirs = _without(words, address, ours, theirs)
-        if ours != theirs:
-            at = first_difference(ours, theirs)
-            expected, found = shown_bytes(ours[at:]), shown_bytes(theirs[at:])
+        new_bytes = _with_old_words(words, address, old_bytes, new_bytes)
+        if old_bytes != new_bytes:
+            at = first_difference(old_bytes, new_bytes)
+            expected, found = shown_bytes(old_bytes[at:]), shown_bytes(new_bytes[at:])
             ledger.differ("bytes in memory", address=address + at, expected=expected, found=found)
 
 
-def _without(words: Sequence[Range], address: int, ours: bytes, theirs: bytes) -> bytes:
+def _with_old_words(words: Sequence[Range], address: int, old_bytes: bytes, new_bytes: bytes) -> bytes:
     """Return the second of two windows, with the bytes of the first where words may differ."""
     number = max(0, bisect_left(words, (address, 0)) - 1)
-    changed = bytearray(theirs)
+    changed = bytearray(new_bytes)
     for start, end in words[number:]:
-        if start >= address + len(ours):
+        if start >= address + len(old_bytes):
             break
-        low, high = max(start - address, 0), min(end - address, len(ours))
+        low, high = max(start - address, 0), min(end - address, len(old_bytes))
         if low < high:
-            changed[low:high] = ours[low:high]
+            changed[low:high] = old_bytes[low:high]
     return bytes(changed)
 
 
@@ -242,10 +246,10 @@ def compare_views(what: str, before: View, after: View, ledger: DifferenceLog) -
         return
     for at in range(0, len(before), WINDOW):
         size = min(WINDOW, len(before) - at)
-        ours, theirs = before.read(at, size), after.read(at, size)
-        if ours != theirs:
-            first = first_difference(ours, theirs)
-            expected, found = shown_bytes(ours[first:]), shown_bytes(theirs[first:])
+        old_bytes, new_bytes = before.read(at, size), after.read(at, size)
+        if old_bytes != new_bytes:
+            first = first_difference(old_bytes, new_bytes)
+            expected, found = shown_bytes(old_bytes[first:]), shown_bytes(new_bytes[first:])
             ledger.differ(what, offset=after.offset(at + first), expected=expected, found=found)
             return
 

@@ -44,7 +44,7 @@ class LoadedRange(Record):
 
 
 class ProgramMemory:
-    """A program's memory image. ``stretches`` are in order of their addresses and do not overlap.
+    """A program's memory image. ``loaded_ranges`` are in order of their addresses and do not overlap.
 
     Raises LimitExceeded if they load the same bytes of the file many times.
     """
@@ -52,7 +52,7 @@ class ProgramMemory:
     def __init__(
         self,
         view: View,
-        stretches: Sequence[LoadedRange],
+        loaded_ranges: Sequence[LoadedRange],
         *,
         word: int,
         order: Literal["little", "big"],
@@ -60,15 +60,15 @@ class ProgramMemory:
         is_fixed: bool = False,
     ) -> None:
         self.view = view
-        self.stretches = stretches
+        self.loaded_ranges = loaded_ranges
         self.word, self.order = word, order
         #: the base that pointers in the program's data include, in addition to the addresses used here
         self.base = base
         #: whether the program is loaded at fixed addresses: then any word of its data may be a pointer
         self.is_fixed = is_fixed
-        self._starts = [stretch.start for stretch in stretches]
+        self._starts = [loaded.start for loaded in loaded_ranges]
         self._read = self._images = 0
-        self._check(sum(stretch.filled - stretch.start for stretch in stretches), "bytes that are loaded")
+        self._check(sum(loaded.filled - loaded.start for loaded in loaded_ranges), "bytes that are loaded")
 
     def charge(self, size: int) -> None:
         """Count an image of ``size`` bytes that is read. Raises LimitExceeded for an implausible total."""
@@ -87,41 +87,41 @@ class ProgramMemory:
             hint = "they overlap, which no linker produces"
             raise LimitExceeded(found, expected=f"at most {most}", hint=hint, chain=self.view.chain)
 
-    def stretch(self, address: int) -> LoadedRange | None:
-        """Return the stretch around an address, None if nothing is loaded there."""
+    def loaded_range(self, address: int) -> LoadedRange | None:
+        """Return the loaded range around an address, None if nothing is loaded there."""
         number = bisect_right(self._starts, address) - 1
-        if number < 0 or address >= self.stretches[number].end:
+        if number < 0 or address >= self.loaded_ranges[number].end:
             return None
-        return self.stretches[number]
+        return self.loaded_ranges[number]
 
     def read(self, address: int, size: int) -> bytes | None:
         """Return the bytes at an address as they are before relocation, None unless all of them are loaded."""
         parts = []
         while size > 0:
-            stretch = self.stretch(address)
-            if stretch is None:
+            loaded = self.loaded_range(address)
+            if loaded is None:
                 return None
-            most = min(size, stretch.end - address)
-            stored = max(0, min(most, stretch.filled - address))
+            most = min(size, loaded.end - address)
+            stored = max(0, min(most, loaded.filled - address))
             if stored:
-                parts.append(self.view.read(stretch.at + address - stretch.start, stored))
+                parts.append(self.view.read(loaded.at + address - loaded.start, stored))
             if most > stored:
                 parts.append(bytes(most - stored))
             address += most
             size -= most
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def room(self, address: int) -> int:
+    def stored_size(self, address: int) -> int:
         """Return the number of contiguous bytes in the file from an address on."""
-        stretch = self.stretch(address)
-        return 0 if stretch is None else max(0, stretch.filled - address)
+        loaded = self.loaded_range(address)
+        return 0 if loaded is None else max(0, loaded.filled - address)
 
     def stored(self, address: int, size: int) -> View | None:
         """Return a view of bytes at an address; None unless all of them are contiguous in the file."""
-        stretch = self.stretch(address)
-        if stretch is None or size > self.room(address):
+        loaded = self.loaded_range(address)
+        if loaded is None or size > self.stored_size(address):
             return None
-        return self.view.slice(stretch.at + address - stretch.start, size)
+        return self.view.slice(loaded.at + address - loaded.start, size)
 
     def number(self, address: int, size: int) -> int | None:
         """Return an unsigned number in the program's byte order, None if nothing is loaded there."""
@@ -129,33 +129,33 @@ class ProgramMemory:
         return None if data is None else int.from_bytes(data, self.order)
 
     def parts(self, start: int, end: int) -> Iterator[tuple[int, int, LoadedRange | None]]:
-        """Yield the stretches between two addresses in order: start, end, and the stretch, None for a gap."""
+        """Yield the loaded ranges between two addresses in order: start, end, and the range, None for a gap."""
         while start < end:
-            stretch = self.stretch(start)
-            if stretch is None:
+            loaded = self.loaded_range(start)
+            if loaded is None:
                 number = bisect_right(self._starts, start)
                 stop = self._starts[number] if number < len(self._starts) else end
             else:
-                stop = stretch.end
+                stop = loaded.end
             stop = min(stop, end)
-            yield start, stop, stretch
+            yield start, stop, loaded
             start = stop
 
     def windows(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield the loaded bytes between two addresses that are in the file, at most a window at a time."""
-        for low, high, stretch in self.parts(start, end):
-            if stretch is not None:
-                stop = min(high, stretch.filled)
+        for low, high, loaded in self.parts(start, end):
+            if loaded is not None:
+                stop = min(high, loaded.filled)
                 for address in range(low, stop, WINDOW):
                     size = min(WINDOW, stop - address)
-                    yield address, self.view.read(stretch.at + address - stretch.start, size)
+                    yield address, self.view.read(loaded.at + address - loaded.start, size)
 
     def first_byte(self, start: int, end: int) -> int:
         """Return the first address from ``start`` on with a loaded byte other than zero, at most ``end``."""
-        for low, high, stretch in self.parts(start, end):
-            stop = min(high, stretch.filled) if stretch is not None else low
-            if stretch is not None and stop > low:
-                shift = stretch.at - stretch.start
+        for low, high, loaded in self.parts(start, end):
+            stop = min(high, loaded.filled) if loaded is not None else low
+            if loaded is not None and stop > low:
+                shift = loaded.at - loaded.start
                 found = self.view.skip_zeros(low + shift, stop + shift) - shift
                 if found < stop:
                     return found

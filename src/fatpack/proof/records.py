@@ -95,14 +95,14 @@ def find_records(memory: ProgramMemory, ranges: Sequence[Range], resolve: Pointe
     ``ranges`` hold device code, in which nothing is searched. Raises LimitExceeded for an implausible number.
     """
     found: set[int] = set()
-    for stretch in memory.stretches:
-        for start, end in subtract_ranges([(stretch.start, stretch.filled)], ranges):
+    for loaded in memory.loaded_ranges:
+        for start, end in subtract_ranges([(loaded.start, loaded.filled)], ranges):
             for magic, versions in _MAGICS.items():
-                found.update(_marked(memory, start, end, magic, versions))
+                found.update(_find_magic(memory, start, end, magic, versions))
                 if len(found) > _MAX_RECORDS:
                     raise LimitExceeded(
                         f"more than {_MAX_RECORDS} places look like records of device code",
-                        offset=stretch.at,
+                        offset=loaded.at,
                         expected=f"at most {_MAX_RECORDS}",
                         chain=memory.view.chain,
                     )
@@ -111,25 +111,25 @@ def find_records(memory: ProgramMemory, ranges: Sequence[Range], resolve: Pointe
         place: pointers[place]
         for place in sorted(found)
         if (value := pointers[place].value) is not None
-        and is_container_start(memory.read(value, _START) or _few(memory, value))
+        and is_container_start(memory.read(value, _START) or _last_bytes(memory, value))
     }
 
 
-def _few(memory: ProgramMemory, address: int) -> bytes:
+def _last_bytes(memory: ProgramMemory, address: int) -> bytes:
     """Return the loaded bytes at an address, if they are shorter than the longest magic."""
-    stretch = memory.stretch(address)
-    return b"" if stretch is None else memory.read(address, min(_START, stretch.end - address)) or b""
+    loaded = memory.loaded_range(address)
+    return b"" if loaded is None else memory.read(address, min(_START, loaded.end - address)) or b""
 
 
-def _marked(memory: ProgramMemory, start: int, end: int, magic: int, versions: Sequence[int]) -> list[int]:
+def _find_magic(memory: ProgramMemory, start: int, end: int, magic: int, versions: Sequence[int]) -> list[int]:
     """Return the addresses of pointers after a magic and one of its versions."""
     word, found = memory.word, []
-    stretch = memory.stretch(start)
-    if stretch is None:
+    loaded = memory.loaded_range(start)
+    if loaded is None:
         return []
     for version in versions:
         head = magic.to_bytes(4, memory.order) + version.to_bytes(4, memory.order)
-        shift = stretch.at - stretch.start
+        shift = loaded.at - loaded.start
         part = memory.view.slice(start + shift, end - start)
         at = part.find(head)
         while at >= 0:
@@ -143,25 +143,25 @@ def _marked(memory: ProgramMemory, start: int, end: int, magic: int, versions: S
 
 
 def compare_padding(
-    before: View, after: View, ours: Iterable[Range], theirs: Iterable[FilePart], ledger: DifferenceLog
+    before: View, after: View, old_parts: Iterable[Range], new_parts: Iterable[FilePart], ledger: DifferenceLog
 ) -> None:
     """Compare the bytes of two files outside of their parts.
 
     They are unchanged, except that there may be more or fewer zeros between parts. The bytes after the last part are
     unchanged.
     """
-    old = merge_ranges(ours)
+    old = merge_ranges(old_parts)
     end = old[-1][1] if old else 0
-    at, was = 0, 0
-    for start, stop, old_stop in sorted(theirs):
+    at, old_at = 0, 0
+    for start, stop, old_stop in sorted(new_parts):
         if start > at:
-            _compare_gap(before, after, (at, start), (was, _next(old, was)), ledger)
+            _compare_gap(before, after, (at, start), (old_at, _next(old, old_at)), ledger)
         if stop >= at:
-            at, was = stop, old_stop
-    compare_views("bytes behind the last part", _behind(before, end), _behind(after, at), ledger)
+            at, old_at = stop, old_stop
+    compare_views("bytes after the last part", _bytes_after(before, end), _bytes_after(after, at), ledger)
 
 
-def _behind(view: View, at: int) -> View:
+def _bytes_after(view: View, at: int) -> View:
     return view.slice(min(at, len(view)), max(0, len(view) - at))
 
 
@@ -176,16 +176,16 @@ def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: Diff
     size = gap[1] - gap[0]
     common = min(size, max(0, old[1] - old[0]))
     for at in range(0, size, WINDOW):
-        theirs = after.read(gap[0] + at, min(WINDOW, size - at))
+        new_bytes = after.read(gap[0] + at, min(WINDOW, size - at))
         # A gap of the new file may continue after the end of the old gap: nothing after that end is read.
-        known = max(0, min(len(theirs), common - at))
-        ours = (before.read(old[0] + at, known) if known else b"").ljust(len(theirs), b"\0")
-        if ours == theirs or (old[1] - old[0] != size and not any(theirs)):
+        available = max(0, min(len(new_bytes), common - at))
+        old_bytes = (before.read(old[0] + at, available) if available else b"").ljust(len(new_bytes), b"\0")
+        if old_bytes == new_bytes or (old[1] - old[0] != size and not any(new_bytes)):
             continue
-        first = first_difference(ours, theirs)
+        first = first_difference(old_bytes, new_bytes)
         ledger.differ(
             "bytes between parts of the file", offset=after.offset(gap[0] + at + first),
-            expected=shown_bytes(ours[first:]), found=shown_bytes(theirs[first:]),
+            expected=shown_bytes(old_bytes[first:]), found=shown_bytes(new_bytes[first:]),
         )  # fmt: skip
         return
 
@@ -202,30 +202,30 @@ def check_dangling_pointers(
     pairs: Iterable[MovedPair],
     records: Collection[int],
     ranges: Sequence[Range],
-    leading: PointerFinder,
+    find_pointers: PointerFinder,
     ledger: DifferenceLog,
 ) -> None:
     """Check that only ``records`` lead to bytes of containers that moved.
 
     ``ranges`` are device code: no pointers are in it.
     """
-    gone = merge_ranges(_gone(old, new) for old, new in pairs if not _is_as_it_was(old, new))
-    if not gone:
+    changed = merge_ranges(_changed_range(old, new) for old, new in pairs if not _is_unchanged(old, new))
+    if not changed:
         return
-    for place, value in leading(before, gone[0][0], gone[-1][1]):
-        if place not in records and not find_range(place, ranges) and find_range(value, gone):
+    for place, value in find_pointers(before, changed[0][0], changed[-1][1]):
+        if place not in records and not find_range(place, ranges) and find_range(value, changed):
             expected = f"what it leads to, {format_hex(value)}, where it was"
             ledger.differ(
                 "pointer or symbol that no record is", address=place, expected=expected, found="something else"
             )
 
 
-def _gone(old: ProofContainer, new: ProofContainer | None) -> Range:
+def _changed_range(old: ProofContainer, new: ProofContainer | None) -> Range:
     """Return the addresses with other bytes now; a container with the same start can still be found there."""
     return (old.start if new is None or new.start != old.start else old.start + 1), old.end
 
 
-def _is_as_it_was(old: ProofContainer, new: ProofContainer | None) -> bool:
+def _is_unchanged(old: ProofContainer, new: ProofContainer | None) -> bool:
     def facts(container: ProofContainer) -> object:
         images = [(image.title, image.size, image.digest, image.rest) for image in container.images]
         return container.start, container.end, container.head, container.method, images
@@ -247,10 +247,10 @@ def check_dangling_words(
     """
     moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
     if before.is_fixed:
-        moved |= {at + before.base for old, new in pairs if not _is_as_it_was(old, new) for at in old.inner}
+        moved |= {at + before.base for old, new in pairs if not _is_unchanged(old, new) for at in old.inner}
     if not moved:
         return
-    loaded = subtract_ranges([(item.start, item.filled) for item in before.stretches], ranges)
+    loaded = subtract_ranges([(item.start, item.filled) for item in before.loaded_ranges], ranges)
     for place, value in find_words(before, loaded, moved):
         if place in records:
             continue
@@ -265,12 +265,12 @@ def check_dangling_words(
 
 def find_words(memory: ProgramMemory, ranges: Iterable[Range], values: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield the words at multiples of their size that hold one of some values: address and value."""
-    wanted = frozenset(values)
+    sought = frozenset(values)
     for start, end in ranges:
         for address, data in memory.windows(start + -start % memory.word, end):
             words = split_into_words(memory, data)
-            if not wanted.isdisjoint(words):
-                yield from ((address + at * memory.word, word) for at, word in enumerate(words) if word in wanted)
+            if not sought.isdisjoint(words):
+                yield from ((address + at * memory.word, word) for at, word in enumerate(words) if word in sought)
 
 
 def find_words_between(
@@ -311,17 +311,17 @@ class ZeroedImages(Record):
     dropped: tuple[ProvedImage, ...] = ()
 
 
-def compare_described(both: ProgramPair, named: Sequence[Range], tables: Sequence[Range]) -> ZeroedImages:
-    """Compare the images that records describe in the ranges ``named``. ``tables`` point to them for tools alone."""
-    before, after, ledger = both.before, both.after, both.ledger
+def compare_described(pair: ProgramPair, sections: Sequence[Range], tables: Sequence[Range]) -> ZeroedImages:
+    """Compare the images that records describe in the ranges ``sections``. ``tables`` point to them for tools alone."""
+    before, after, ledger = pair.before, pair.after, pair.ledger
     ranges: list[Range] = []
     kept, dropped = [], []
-    for low, high in named:
-        into = _into(both, low, high)
-        found = _records(both, into)
+    for low, high in sections:
+        pointers = _pointers_into(pair, low, high)
+        found = _record_pointers(pair, pointers)
         words = {place + step for place in found for step in (0, before.word)}
-        images = sorted({(into[place], into[place + before.word]) for place in found})
-        others = _others(before, into, words, {start for start, _ in images}, merge_ranges(tables))
+        images = sorted({(pointers[place], pointers[place + before.word]) for place in found})
+        referenced = _other_references(before, pointers, words, {start for start, _ in images}, merge_ranges(tables))
         for start, end in images:
             before.charge(end - start)
             fact = ProvedImage("described image", start, end - start, before.digest(start, end - start))
@@ -330,19 +330,19 @@ def compare_described(both: ProgramPair, named: Sequence[Range], tables: Sequenc
                 continue
             dropped.append(fact)
             ranges.append((start, end))
-            if any(start <= value < end for value in others):
+            if any(start <= value < end for value in referenced):
                 ledger.differ("image that something else than a record leads to", address=start, expected="as it was")
-        gone = merge_ranges(ranges)
+        zeroed = merge_ranges(ranges)
         for start, end in images:
-            where = find_range(start, gone) or find_range(max(start, end - 1), gone)
+            where = find_range(start, zeroed) or find_range(max(start, end - 1), zeroed)
             if where is not None and not (where[0] <= start and end <= where[1]):
                 ledger.differ("image that overlaps one that is gone", address=start, expected="as it was")
     return ZeroedImages(merge_ranges(ranges), tuple(kept), tuple(dropped))
 
 
-def _others(
+def _other_references(
     memory: ProgramMemory,
-    into: Mapping[int, int],
+    pointers: Mapping[int, int],
     words: Collection[int],
     starts: Collection[int],
     tables: Sequence[Range],
@@ -351,16 +351,16 @@ def _others(
 
     In a program that is not relocated any word may be a number: there only the begins of images count.
     """
-    found = {value for place, value in into.items() if place not in words and not find_range(place, tables)}
+    found = {value for place, value in pointers.items() if place not in words and not find_range(place, tables)}
     return sorted(found & set(starts) if memory.is_fixed else found)
 
 
-def _into(both: ProgramPair, low: int, high: int) -> dict[int, int]:
+def _pointers_into(pair: ProgramPair, low: int, high: int) -> dict[int, int]:
     """Return the words that hold values between two addresses, both included, with the values."""
-    memory = both.before
-    found = dict(both.leading(memory, low, high + 1))
+    memory = pair.before
+    found = dict(pair.find_pointers(memory, low, high + 1))
     if memory.is_fixed:
-        loaded = [(each.start, each.filled) for each in memory.stretches]
+        loaded = [(each.start, each.filled) for each in memory.loaded_ranges]
         found |= dict(find_words_between(memory, loaded, low + memory.base, high + 1 + memory.base))
     if len(found) > 4 * _MAX_DESCRIBED_IMAGES:
         raise LimitExceeded(
@@ -368,19 +368,19 @@ def _into(both: ProgramPair, low: int, high: int) -> dict[int, int]:
             expected=f"at most {4 * _MAX_DESCRIBED_IMAGES}",
             chain=memory.view.chain,
         )
-    known = {place: pointer.value for place, pointer in both.resolve(memory, found.keys()).items()}
-    return {place: value for place, value in known.items() if value is not None and low <= value <= high}
+    values = {place: pointer.value for place, pointer in pair.resolve(memory, found.keys()).items()}
+    return {place: value for place, value in values.items() if value is not None and low <= value <= high}
 
 
-def _records(both: ProgramPair, into: Mapping[int, int]) -> list[int]:
+def _record_pointers(pair: ProgramPair, pointers: Mapping[int, int]) -> list[int]:
     """Return the addresses of the pointers to the begin of each image that a record describes."""
-    memory, word = both.before, both.before.word
-    begins = [place for place in into if place + word in into and into[place] < into[place + word]]
+    memory, word = pair.before, pair.before.word
+    begins = [place for place in pointers if place + word in pointers and pointers[place] < pointers[place + word]]
     found = {place for place in begins if _is_sycl(memory, place)}
-    left = {place for place in begins if place not in found}
-    if left:
-        heads = _into(both, min(left), max(left))
-        found |= set(_openmp(both, left, heads))
+    remaining = {place for place in begins if place not in found}
+    if remaining:
+        heads = _pointers_into(pair, min(remaining), max(remaining))
+        found |= set(_openmp(pair, remaining, heads))
     return sorted(found)
 
 
@@ -392,19 +392,19 @@ def _is_sycl(memory: ProgramMemory, place: int) -> bool:
     return False
 
 
-def _openmp(both: ProgramPair, begins: Collection[int], heads: Mapping[int, int]) -> Iterator[int]:
+def _openmp(pair: ProgramPair, begins: Collection[int], heads: Mapping[int, int]) -> Iterator[int]:
     """Yield the ``begins`` at which records of a descriptor begin; ``heads`` are words that may lead to them."""
-    memory, word = both.before, both.before.word
+    memory, word = pair.before, pair.before.word
     for place, first in heads.items():
         head = memory.read(place - word, word) or b"\xff" * word
         count = int.from_bytes(head[:4], memory.order)
         if any(head[4:]) or not 0 < count <= _MAX_DESCRIBED_IMAGES or first not in begins:
             continue
-        rows = [first + 4 * word * number for number in range(count)]
-        if not all(row in begins for row in rows):
+        records = [first + 4 * word * number for number in range(count)]
+        if not all(record in begins for record in records):
             continue
-        wanted = [at + step * word for at, step in ((place, 1), (place, 2))]
-        wanted += [row + step * word for row in rows for step in (2, 3)]
-        values = [pointer.value for pointer in map(both.resolve(memory, set(wanted)).__getitem__, wanted)]
+        places = [at + step * word for at, step in ((place, 1), (place, 2))]
+        places += [record + step * word for record in records for step in (2, 3)]
+        values = [pointer.value for pointer in map(pair.resolve(memory, set(places)).__getitem__, places)]
         if values == values[:2] * (count + 1):
-            yield from rows
+            yield from records

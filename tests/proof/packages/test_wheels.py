@@ -178,7 +178,7 @@ def test_any_other_change_is_found(tmp_path: Path, change: object, what: str) ->
     assert any(what in difference.what for difference in verdict.differences), verdict.differences
 
 
-def behind(data: bytes) -> bytes:
+def bytes_after_archive(data: bytes) -> bytes:
     return data + bytes(32)
 
 
@@ -218,7 +218,7 @@ EXTRA = b"\x99\x99\4\0evil"
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (behind, "bytes behind the archive"),
+        (bytes_after_archive, "bytes after the archive"),
         (before_it, "bytes before the archive"),
         (commented, "comment of the archive"),
         (lambda data: with_directory(data, local=True, extra=EXTRA), "__init__.py: local header"),
@@ -247,7 +247,7 @@ def test_a_file_that_is_compressed_anew_is_the_same(size: int) -> None:
         assert proof_of(before, after).differences == ()
 
 
-def test_bytes_behind_a_compressed_file_are_a_difference() -> None:
+def test_bytes_after_a_compressed_file_are_a_difference() -> None:
     data = build.wheel(FILES)
     with_junk = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(with_junk, "w") as out:
@@ -266,7 +266,7 @@ def test_bytes_behind_a_compressed_file_are_a_difference() -> None:
     odd = odd[:18] + struct.pack("<I", first.compress_size + 4) + odd[22:end] + b"evil" + odd[end:start]
     odd += bytes(entries) + with_junk.getvalue()[start + size : -6] + struct.pack("<IH", start + 4, 0)
     assert [item.what for item in proof_of(data, odd).differences] == [
-        "demo/__init__.py: bytes behind its compressed data"
+        "demo/__init__.py: bytes after its compressed data"
     ]
 
 

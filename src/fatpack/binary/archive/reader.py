@@ -157,15 +157,15 @@ def _likely_headers(view: View, start: int, end: int) -> Iterator[int]:
     import re
 
     likely = re.compile(_LIKELY)
-    behind = HEADER.size - len(TERMINATOR)
+    mark_at = HEADER.size - len(TERMINATOR)
     chunk = start
     while (chunk := view.skip_hole(chunk)) < end:
         block = view.head(chunk, limits.CHUNK + HEADER.size - 1)
-        mark = block.find(TERMINATOR, behind)
+        mark = block.find(TERMINATOR, mark_at)
         while mark >= 0:
-            place = chunk + mark - behind
+            place = chunk + mark - mark_at
             is_near = place < min(end, chunk + limits.CHUNK) and place % 2 == 0
-            if is_near and likely.match(block, mark - behind) and _end_of(view, place) <= len(view) + 1:
+            if is_near and likely.match(block, mark - mark_at) and _end_of(view, place) <= len(view) + 1:
                 yield place
             mark = block.find(TERMINATOR, mark + 1)
         chunk += limits.CHUNK

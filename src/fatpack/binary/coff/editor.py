@@ -358,7 +358,7 @@ class _Mover:
         self._ends = [change.end for change in changes]
         self._growths = list(accumulate((change.growth for change in changes), initial=growth))
 
-    def behind(self, at: int) -> int:
+    def offset_after(self, at: int) -> int:
         """Return the new position of an old one, after bytes that are inserted there."""
         number = bisect_right(self._ends, at)
         return at + self._growths[number]
@@ -399,7 +399,7 @@ def _assemble(
     count = coff.section_count + len(added) - dropped
     growth = (len(added) - dropped) * SECTION.size - free
     move = _Mover(coff, changes, growth)
-    if move.behind(len(view)) > _LARGEST:
+    if move.offset_after(len(view)) > _LARGEST:
         raise HostError("the object would outgrow 32-bit offsets", chain=view.chain)
     kept = enumerate(coff.headers[: coff.section_count - dropped], 1)
     rows = [
@@ -407,7 +407,7 @@ def _assemble(
         for number, row in kept
     ]
     table = b"".join(SECTION.pack(*row) for row in [*rows, *added])
-    symbols_at = move.behind(coff.body_end) if symbol_offset is None else symbol_offset
+    symbols_at = move.offset_after(coff.body_end) if symbol_offset is None else symbol_offset
     pieces: list[Piece] = [_header(coff, count, symbols_at), table]
     at = coff.table_end + free
     for change in changes:

@@ -124,7 +124,7 @@ def _is_marked(view: View) -> bool:
 def _may_be_mlir(head: bytes) -> bool:
     if b"\0" in head[:256]:
         return False
-    text = _behind_comments(head)
+    text = _skip_comments(head)
     if text in (b"", b"/"):  # only comments so far
         return head.lstrip(b" \t\r\n\0").startswith(b"//")
     return text[0] in _STARTS
@@ -132,10 +132,10 @@ def _may_be_mlir(head: bytes) -> bool:
 
 def _begins(head: bytes) -> bool:
     """Return whether a text begins like MLIR alone does: with an alias definition, valid or not, or with metadata."""
-    return _DEFINITION.match(_behind_comments(head)) is not None
+    return _DEFINITION.match(_skip_comments(head)) is not None
 
 
-def _behind_comments(head: bytes) -> bytes:
+def _skip_comments(head: bytes) -> bytes:
     found = _COMMENTS.match(head)
     return head[found.end() :] if found else head
 

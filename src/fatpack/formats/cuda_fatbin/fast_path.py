@@ -178,30 +178,30 @@ def read_fast(view: View, at: int) -> Container | None:
     if magic != MAGIC or version != VERSION or header_size != _FATBIN_HEADER_SIZE or end > len(view):
         return None
     images: list[Image] = []
-    place, behind = at + _FATBIN_HEADER_SIZE, _FATBIN_HEADER_SIZE  # the entry's offset in the block
+    place, in_block = at + _FATBIN_HEADER_SIZE, _FATBIN_HEADER_SIZE  # the entry's offset in the block
     while place < end:
-        if behind + _LEAST > len(block):
-            block, behind = view.head(place, _BLOCK), 0
-        found = _read_entry(view, place, end, block, behind)
+        if in_block + _LEAST > len(block):
+            block, in_block = view.head(place, _BLOCK), 0
+        found = _read_entry(view, place, end, block, in_block)
         if found is None or len(images) >= limits.IMAGES:
             return None
         image, following = found
         images.append(image)
-        behind += following - place
+        in_block += following - place
         place = following
-    if end < len(view) and (block[behind : behind + 4] or view.head(end, 4)) in ENTRY_STARTS:
+    if end < len(view) and (block[in_block : in_block + 4] or view.head(end, 4)) in ENTRY_STARTS:
         return None  # its size may be too small
     stored = tuple(images)
     span = Span(view.start + at, view.start + end, view.chain)
     return lazy_container(FATBIN_FORMAT, version, stored, span, {}, _record, view, at, end - at, stored)
 
 
-def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tuple[Image, int] | None:
+def _read_entry(view: View, at: int, end: int, block: bytes, in_block: int) -> tuple[Image, int] | None:
     """Return the image of an entry at an offset in a block, and the next entry's position; None if it is not
     regular."""
-    if behind + _LEAST > len(block):
+    if in_block + _LEAST > len(block):
         return None
-    numbers = _entry(block, behind)
+    numbers = _entry(block, in_block)
     kind, version, place, padded_size, compressed_size, options_at = numbers[:6]
     sm, identifier_at, identifier_size, flags, _, inflated_size = numbers[8:]
     form, image_at = FORMS.get(kind), at + place
@@ -216,15 +216,15 @@ def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tup
         or flags & FLAG_OBFUSCATED
     ):
         return None
-    if behind + place + FRAME_HEAD_SIZE > len(block):
-        block, behind = view.head(at, place + FRAME_HEAD_SIZE), 0
-    head = block[behind : behind + place]
+    if in_block + place + FRAME_HEAD_SIZE > len(block):
+        block, in_block = view.head(at, place + FRAME_HEAD_SIZE), 0
+    head = block[in_block : in_block + place]
     if (identifier_at or options_at) and not _holds_area(head, kind, identifier_at, identifier_size, options_at):
         return None
     image: Image | None = None
     if flags & COMPRESSED:
         method = METHODS.get(flags & COMPRESSED)
-        start = block[behind + place : behind + place + FRAME_HEAD_SIZE]
+        start = block[in_block + place : in_block + place + FRAME_HEAD_SIZE]
         if method and _is_sound(start, method, padded_size, compressed_size, inflated_size, view):
             size = inflated_size
             if kind in TEXTS and ends_in_nul(view, image_at + compressed_size - 1, method):

@@ -84,9 +84,9 @@ def keep_unknown(
     """Return the header with the unknown bytes that a rewrite can put back: right after the header, and at the end."""
     body = header.body
     for gap in gaps:
-        is_behind_header = gap.start - body.start == tables.header[header.version].size
+        follows_header = gap.start - body.start == tables.header[header.version].size
         # Without entries a longer header cannot be told from the bytes after it.
-        if is_behind_header and gap.end - body.start == header.entry_offset and header.entry_count:
+        if follows_header and gap.end - body.start == header.entry_offset and header.entry_count:
             header = header.replace(extension=gap)
         elif gap.end == body.end:
             header = header.replace(tail=gap)

@@ -55,13 +55,13 @@ def verify(view: View) -> Iterator[ChecksumResult | Finding]:
 def _parts(view: View, signature: RpmHeader, header: RpmHeader, start: int) -> Iterator[ChecksumResult | Finding]:
     """Compare the header, the payload, and both together."""
     whole, payload = view.slice(start, header.end - start), view.slice(header.end, len(view) - header.end)
-    behind = view.slice(start, len(view) - start)
+    signed = view.slice(start, len(view) - start)
     number = next(iter(header.numbers(_PAYLOAD_ALGORITHM)), 8)
     claims = (
         ("header", whole, "sha256", signature.text(_SHA256_OF_HEADER), "the signature header"),
         ("header", whole, "sha1", signature.text(_SHA1_OF_HEADER), "the signature header"),
         ("payload", payload, _NAMES.get(number, ""), next(iter(header.texts(_OF_PAYLOAD)), ""), _RPM_HEADER),
-        ("everything after the signature", behind, "md5", signature.binary(_MD5_OF_BOTH).hex(), "the signature header"),
+        ("everything after the signature", signed, "md5", signature.binary(_MD5_OF_BOTH).hex(), "the signature header"),
     )
     count = 0
     for what, part, algorithm, stated, who in claims:

@@ -194,23 +194,23 @@ class ZipDirectory:
         end_at = _end_at(view)
         _, disk, directory_disk, _, count, size, offset, comment = END.read(view, end_at)
         self.end_at, self.end = end_at, end_at + END.size + comment
-        behind = end_at
+        end = end_at
         wide = _wide(view, end_at) if FULL in (size, offset) or FULL_16 in (count, disk) else None
         if wide is not None:
-            behind = wide
+            end = wide
             _, _, _, _, disk, directory_disk, _, count, size, offset = END_64.read(view, wide)
         if disk or directory_disk:
             raise self._wrong(end_at, "disk", "a part of an archive on several disks", "disk 0", str(disk))
-        if size > behind:
-            found = f"{size} bytes before {view.offset(behind):#x}"
-            raise self._wrong(behind, "directory_size", "the directory starts before the file does", "", found)
-        start = behind - size
+        if size > end:
+            found = f"{size} bytes before {view.offset(end):#x}"
+            raise self._wrong(end, "directory_size", "the directory starts before the file does", "", found)
+        start = end - size
         if size and view.head(start, 4) != magic_numbers.ZIP_ENTRY and view.head(offset, 4) == magic_numbers.ZIP_ENTRY:
             start = offset  # there are bytes between the directory and its end record
         self.start: int = start
         self.shift: int = start - offset
         self.directory_end: int = start + size
-        self.end_records_at: int = behind
+        self.end_records_at: int = end
         self._count = count
         self._is_wide = wide is not None
         #: positions of all local headers, sorted

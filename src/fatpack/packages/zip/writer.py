@@ -231,7 +231,7 @@ def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece
         _refuse_encrypted(view, entry, change)
         header = _header(view, entry, change)
         new: list[Piece] = [header] if change.content is None else [header, change.content.stored]
-        end = data if change.content is None else data + entry.stored_size + _behind(view, entry, data)
+        end = data if change.content is None else data + entry.stored_size + _descriptor_size(view, entry, data)
         pieces += [view.slice(copied, entry.header_at - copied), *new]
         grown += sum(map(len, new)) - (end - entry.header_at)
         copied = end
@@ -305,7 +305,7 @@ def _flags(flags: int, method: int, new: PackedFile) -> int:
     return flags if method == new.method else flags & ~_EFFORT
 
 
-def _behind(view: View, entry: ZipEntry, data: int) -> int:
+def _descriptor_size(view: View, entry: ZipEntry, data: int) -> int:
     """Return the size of the data descriptor after a file's data. Raises BadValue if it is missing."""
     if not LOCAL.read(view, entry.header_at)[2] & SIZES_BEHIND:
         return 0

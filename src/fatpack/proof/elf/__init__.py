@@ -51,7 +51,7 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     """
     old, new = read_elf(before), read_elf(after)
     headers = compare_headers(old, new, ledger)
-    named = merge_ranges(_ranges(old, _SECTIONS))
+    sections = merge_ranges(_ranges(old, _SECTIONS))
     moved = [(each.new, each.new + each.size) for each in headers.moved]
 
     def resolve(memory: ProgramMemory, places: Collection[int]) -> Mapping[int, RecordPointer]:
@@ -60,15 +60,15 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     def lead(memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         return pointers_to_device_code(old if memory is old.memory else new, low, high)
 
-    both = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
-    device = compare_device_code(both, named, moved)
+    pair = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
+    device = compare_device_code(pair, sections, moved)
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, (_FOR_TOOLS,)))
-    device = device.with_described(compare_described(both, images, tables) if images else ZeroedImages())
-    but = merge_ranges([*device.ranges, *device.erased, *headers.own, *headers.left])
-    compare_memory(old.memory, new.memory, but, merge_ranges([*device.words, *headers.words]), ledger)
-    _compare_left(old, new, headers.left, headers.own, ledger)
+    device = device.with_described(compare_described(pair, images, tables) if images else ZeroedImages())
+    excluded = merge_ranges([*device.ranges, *device.erased, *headers.header, *headers.vacated])
+    compare_memory(old.memory, new.memory, excluded, merge_ranges([*device.words, *headers.words]), ledger)
+    _compare_vacated(old, new, headers.vacated, headers.header, ledger)
     compare_non_loaded(old, new, device, headers.moved, ledger)
-    changed = [ChangedRange(*each, "file header or program headers") for each in headers.own]
+    changed = [ChangedRange(*each, "file header or program headers") for each in headers.header]
     changed += [ChangedRange(each.old, each.old + each.size, "moved out of the table's way") for each in headers.moved]
     changed += [ChangedRange(*each, "address of a table of dynamic symbols") for each in headers.words]
     return device, (*device.changed, *changed)
@@ -82,15 +82,15 @@ def _ranges(elf: ProofElfFile, names: tuple[str, ...]) -> list[Range]:
         if (section.name in names if names is _SECTIONS else section.name.startswith(names))
         and section.address
         and section.size
-        and elf.memory.stretch(section.address)
+        and elf.memory.loaded_range(section.address)
     ]
 
 
-def _compare_left(
-    before: ProofElfFile, after: ProofElfFile, left: Sequence[Range], own: Sequence[Range], ledger: DifferenceLog
+def _compare_vacated(
+    before: ProofElfFile, after: ProofElfFile, vacated: Sequence[Range], header: Sequence[Range], ledger: DifferenceLog
 ) -> None:
     """Check the old places of moved tables, after the program headers: they are unchanged, or zeros."""
-    for start, end in subtract_ranges(left, own):
-        ours = all(after.memory.read(at, len(data)) == data for at, data in before.memory.windows(start, end))
-        if not ours and after.memory.first_byte(start, end) < end:
+    for start, end in subtract_ranges(vacated, header):
+        is_unchanged = all(after.memory.read(at, len(data)) == data for at, data in before.memory.windows(start, end))
+        if not is_unchanged and after.memory.first_byte(start, end) < end:
             ledger.differ("bytes that were moved", address=start, expected="all that was there, or zeros")

@@ -27,7 +27,7 @@ _LARGEST_PAGE = 0x10000
 
 
 #: LIMIT: tables that are moved. A file has a dozen that could be.
-_MOST_MOVED = 256
+_MAX_MOVED = 256
 
 
 class MovedTable(Record):
@@ -41,12 +41,12 @@ class MovedTable(Record):
 class HeaderComparison(Record):
     """The bytes that may differ by the header's rules.
 
-    ``own`` are the file header and the table, ``left`` the old places of moved tables; ``words`` are the values of the
-    dynamic section that lead to moved tables.
+    ``header`` are the file header and the table, ``vacated`` the old places of moved tables; ``words`` are values in
+    the dynamic section that lead to moved tables.
     """
 
-    own: Sequence[Range]
-    left: Sequence[Range]
+    header: Sequence[Range]
+    vacated: Sequence[Range]
     words: Sequence[Range]
     moved: Sequence[MovedTable]
 
@@ -55,40 +55,40 @@ def compare_headers(before: ProofElfFile, after: ProofElfFile, ledger: Differenc
     """Compare file header, program headers and dynamic sections of two files."""
     _compare_file_header(before, after, ledger)
     _compare_loads(before, after, ledger)
-    moved = _compare_others(before, after, ledger)
+    moved = _compare_other_headers(before, after, ledger)
     tables, words = _compare_dynamic(before, after, ledger)
     moved += tables
-    if len(moved) > _MOST_MOVED:
-        ledger.differ("things moved out of the table's way", expected=f"at most {_MOST_MOVED}", found=len(moved))
+    if len(moved) > _MAX_MOVED:
+        ledger.differ("things moved out of the table's way", expected=f"at most {_MAX_MOVED}", found=len(moved))
         moved = []
-    own = _own(after)
+    table = _header_ranges(after)
     for each in moved:
         _compare_moved(before, after, each, ledger)
-    left = [(each.old, each.old + each.size) for each in moved]
-    if after.segments != before.segments and not own:
+    vacated = [(each.old, each.old + each.size) for each in moved]
+    if after.segments != before.segments and not table:
         ledger.differ("program header table", expected="in a segment, as it was", found=after.header["e_phoff"])
-    return HeaderComparison(merge_ranges(own), merge_ranges(left), merge_ranges(words), moved)
+    return HeaderComparison(merge_ranges(table), merge_ranges(vacated), merge_ranges(words), moved)
 
 
-def _own(elf: ProofElfFile) -> list[Range]:
+def _header_ranges(elf: ProofElfFile) -> list[Range]:
     """Return the addresses of header and table, if they are loaded."""
     start, size = elf.header["e_phoff"], len(elf.segments) * elf.segment_size
-    own = []
-    for each in elf.memory.stretches:
+    found = []
+    for each in elf.memory.loaded_ranges:
         for low, high in ((0, elf.header_size), (start, start + size)):
             stop = each.at + each.filled - each.start
             if each.at <= low and high <= stop:
-                own.append((low - each.at + each.start, high - each.at + each.start))
-    return own
+                found.append((low - each.at + each.start, high - each.at + each.start))
+    return found
 
 
 def _compare_file_header(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> None:
     """Compare the file headers: only the offset of the section table and the number of program headers may differ."""
     wide = before.memory.word == 8
-    ours, theirs = (bytearray(elf.view.head(0, elf.header_size)) for elf in (before, after))
+    old_header, new_header = (bytearray(elf.view.head(0, elf.header_size)) for elf in (before, after))
     for at, size in ((40, 8), (56, 2)) if wide else ((32, 4), (44, 2)):
-        ours[at : at + size] = theirs[at : at + size] = bytes(size)
-    ledger.same("file header", ours.hex(), theirs.hex(), offset=0)
+        old_header[at : at + size] = new_header[at : at + size] = bytes(size)
+    ledger.same("file header", old_header.hex(), new_header.hex(), offset=0)
     # The number of headers was read already: for 65,535 or more it is in another field.
     if not before.segments:
         ledger.same("program headers", 0, len(after.segments), offset=0)
@@ -98,29 +98,29 @@ def _compare_file_header(before: ProofElfFile, after: ProofElfFile, ledger: Diff
 
 def _compare_loads(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> None:
     """Check that each loaded segment is a part of a former one, in order and at an offset that can be mapped."""
-    ours = [each for each in before.segments if each.type == "PT_LOAD"]
+    old_loads = [each for each in before.segments if each.type == "PT_LOAD"]
     number = 0
     last: ProofElfSegment | None = None
     for each in after.segments:
         if each.type != "PT_LOAD":
             continue
-        while number < len(ours) and ours[number].end <= each.vaddr and ours[number] != each:
+        while number < len(old_loads) and old_loads[number].end <= each.vaddr and old_loads[number] != each:
             number += 1
-        whole = ours[number] if number < len(ours) else None
-        behind = ours[number + 1 : number + 2]
-        if whole is None or each.vaddr < whole.vaddr or each.end > _table_end(after, each, whole, behind):
+        old_load = old_loads[number] if number < len(old_loads) else None
+        following = old_loads[number + 1 : number + 2]
+        if old_load is None or each.vaddr < old_load.vaddr or each.end > _table_end(after, each, old_load, following):
             ledger.differ("loaded segment", address=each.vaddr, expected="a part of one that there was")
             continue
         for name in ("flags", "align"):
-            ledger.same(f"{name} of a loaded segment", getattr(whole, name), getattr(each, name), address=each.vaddr)
-        ledger.same("physical address", _physical(before, whole, each), each.paddr, address=each.vaddr)
-        zeros = whole.memsz - whole.filesz if each.end == whole.end else 0
-        ledger.same("zeros behind a segment", zeros, each.memsz - each.filesz, address=each.vaddr)
+            ledger.same(f"{name} of a loaded segment", getattr(old_load, name), getattr(each, name), address=each.vaddr)
+        ledger.same("physical address", _physical(before, old_load, each), each.paddr, address=each.vaddr)
+        zeros = old_load.memsz - old_load.filesz if each.end == old_load.end else 0
+        ledger.same("zeros after a segment", zeros, each.memsz - each.filesz, address=each.vaddr)
         if each.align > 1 and (each.vaddr - each.offset) % each.align:
             ledger.differ("place of a segment in the file", address=each.vaddr, found=each.offset)
         page = max(1, min(each.align, _LARGEST_PAGE))
-        if last is not None and each != whole and each.vaddr // page < -(-last.end // page):
-            ledger.differ("loaded segments share a page", address=each.vaddr, expected=f"behind {last.end:#x}")
+        if last is not None and each != old_load and each.vaddr // page < -(-last.end // page):
+            ledger.differ("loaded segments share a page", address=each.vaddr, expected=f"after {last.end:#x}")
         last = each
 
 
@@ -130,25 +130,25 @@ def _physical(elf: ProofElfFile, old: ProofElfSegment, new: ProofElfSegment) -> 
 
 
 def _table_end(
-    after: ProofElfFile, new: ProofElfSegment, old: ProofElfSegment, behind: Sequence[ProofElfSegment]
+    after: ProofElfFile, new: ProofElfSegment, old: ProofElfSegment, following: Sequence[ProofElfSegment]
 ) -> int:
     """Return the highest end of a segment: its old end, or that of the program headers, if the pages are free."""
     table = after.header["e_phoff"]
     end = table + len(after.segments) * after.segment_size - new.offset + new.vaddr
     page = max(1, min(old.align, _LARGEST_PAGE))
-    is_free = old.memsz == old.filesz and behind and end <= behind[0].vaddr // page * page
+    is_free = old.memsz == old.filesz and following and end <= following[0].vaddr // page * page
     return max(old.end, end) if new.offset <= table < old.offset + old.filesz and is_free else old.end
 
 
-def _compare_others(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> list[MovedTable]:
+def _compare_other_headers(before: ProofElfFile, after: ProofElfFile, ledger: DifferenceLog) -> list[MovedTable]:
     """Compare the other program headers one by one; return the moved tables."""
-    ours, theirs = ([each for each in elf.segments if each.type != "PT_LOAD"] for elf in (before, after))
-    if not ledger.same("program headers but PT_LOAD", [e.type for e in ours], [e.type for e in theirs]):
+    old_headers, new_headers = ([each for each in elf.segments if each.type != "PT_LOAD"] for elf in (before, after))
+    if not ledger.same("program headers but PT_LOAD", [e.type for e in old_headers], [e.type for e in new_headers]):
         return []
     loads = [[each.type == "PT_LOAD" for each in elf.segments] for elf in (before, after)]
     ledger.same("program headers in front of the first PT_LOAD", _first(loads[0]), _first(loads[1]))
     moved = []
-    for old, new in zip(ours, theirs, strict=True):
+    for old, new in zip(old_headers, new_headers, strict=True):
         expected = old.replace(offset=new.offset)
         if old.type == "PT_PHDR" and len(after.segments) != len(before.segments):
             size = len(after.segments) * after.segment_size
@@ -175,16 +175,16 @@ def _compare_place(
         if places and new.offset not in {*places, old.offset}:
             ledger.differ(f"offset of {new.type}", address=new.vaddr, expected=old.offset, found=new.offset)
         return
-    stretch, was = after.memory.stretch(new.vaddr), before.memory.stretch(old.vaddr)
-    place = old.offset if stretch is None or was is None else stretch.at + new.vaddr - stretch.start
-    if stretch is not None and was is not None and was.at + old.vaddr - was.start != old.offset:
+    loaded, was = after.memory.loaded_range(new.vaddr), before.memory.loaded_range(old.vaddr)
+    place = old.offset if loaded is None or was is None else loaded.at + new.vaddr - loaded.start
+    if loaded is not None and was is not None and was.at + old.vaddr - was.start != old.offset:
         place = old.offset  # it was not at the offset of its address before
     ledger.same(f"offset of {new.type}", place, new.offset, address=new.vaddr)
 
 
 def possible_offsets(elf: ProofElfFile, address: int) -> set[int]:
     """Return the offsets that an empty range at an address may have: by its segment, or by the one before."""
-    found = (elf.memory.stretch(address), elf.memory.stretch(address - 1))
+    found = (elf.memory.loaded_range(address), elf.memory.loaded_range(address - 1))
     return {each.at + address - each.start for each in found if each is not None}
 
 
@@ -207,12 +207,12 @@ def _compare_dynamic(
 
 def _compare_moved(before: ProofElfFile, after: ProofElfFile, moved: MovedTable, ledger: DifferenceLog) -> None:
     """Check that a moved table is the same at its new address, and that its old bytes are unchanged, zero or table."""
-    ours, theirs = before.memory.stored(moved.old, moved.size), after.memory.stored(moved.new, moved.size)
-    if ours is None or theirs is None:
+    old_table, new_table = before.memory.stored(moved.old, moved.size), after.memory.stored(moved.new, moved.size)
+    if old_table is None or new_table is None:
         ledger.differ("what was moved out of the table's way", address=moved.new, expected="bytes in the file")
         return
-    compare_views("what was moved out of the table's way", ours, theirs, ledger)
-    old, new = before.memory.stretch(moved.old), after.memory.stretch(moved.new)
+    compare_views("what was moved out of the table's way", old_table, new_table, ledger)
+    old, new = before.memory.loaded_range(moved.old), after.memory.loaded_range(moved.new)
     ledger.same(
         "rights of what was moved", old.flags if old else "nothing", new.flags if new else "nothing", address=moved.new
     )

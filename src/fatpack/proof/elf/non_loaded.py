@@ -58,15 +58,15 @@ def compare_non_loaded(
         if old.flags & _ALLOCATED or old.type in _NO_BITS or new.type in _NO_BITS:
             continue
         if old.size == new.size and _is_stored(before, old) and _is_stored(after, new):
-            ours, theirs = before.view.slice(old.offset, old.size), after.view.slice(new.offset, new.size)
+            old_view, new_view = before.view.slice(old.offset, old.size), after.view.slice(new.offset, new.size)
             if old.type == _SYMBOLS:
-                _compare_symbols(ours, theirs, _SymbolFollower(before, device.moves, moved), ledger)
+                _compare_symbols(old_view, new_view, _SymbolFollower(before, device.moves, moved), ledger)
             else:
-                compare_views(f"section {new.name}", ours, theirs, ledger)
+                compare_views(f"section {new.name}", old_view, new_view, ledger)
         else:
             ledger.differ("section", offset=new.offset, expected="in the file, as it was", found=new.name)
-    known = [(start, end) for start, end, _ in _parts(before, before)]
-    compare_padding(before.view, after.view, known, _parts(after, before), ledger)
+    old_parts = [(start, end) for start, end, _ in _parts(before, before)]
+    compare_padding(before.view, after.view, old_parts, _parts(after, before), ledger)
 
 
 def _header_at(elf: ProofElfFile, section: ProofElfSection) -> int:
@@ -83,10 +83,10 @@ def _compare_header(
     old, new = pair
     expected = old.replace(offset=new.offset)
     if old.flags & _ALLOCATED:
-        gone = next((each for each in moved if each.old <= old.address < each.old + max(each.size, 1)), None)
+        moved_table = next((each for each in moved if each.old <= old.address < each.old + max(each.size, 1)), None)
         where = find_range(old.address, device.ranges)
-        if gone is not None and new.address != old.address:
-            expected = expected.replace(address=old.address - gone.old + gone.new)
+        if moved_table is not None and new.address != old.address:
+            expected = expected.replace(address=old.address - moved_table.old + moved_table.new)
         elif where is not None and old.address + old.size <= where[1] and new.size < old.size:
             expected = expected.replace(size=_size(after, old, new, device, moved))
     ledger.same("section header", expected, new, offset=_header_at(after, new))
@@ -98,11 +98,11 @@ def _is_placed(after: ProofElfFile, old: ProofElfSection, new: ProofElfSection, 
     The offset of a loaded section follows from its address. A section without bytes has the offset that it would have,
     and moves with the sections around it.
     """
-    stretch = after.memory.stretch(new.address) if old.flags & _ALLOCATED else None
+    loaded = after.memory.loaded_range(new.address) if old.flags & _ALLOCATED else None
     if old.type in _NO_BITS or not old.size:
-        is_gone = bool(old.flags & _ALLOCATED) and stretch is None and new.offset <= len(after.view)
+        is_gone = bool(old.flags & _ALLOCATED) and loaded is None and new.offset <= len(after.view)
         return is_gone or old.offset - new.offset in shifts or new.offset in possible_offsets(after, new.address)
-    return stretch is None or new.address >= stretch.filled or new.offset - stretch.at == new.address - stretch.start
+    return loaded is None or new.address >= loaded.filled or new.offset - loaded.at == new.address - loaded.start
 
 
 def _size(
@@ -119,27 +119,27 @@ def _size(
     start, end = old.address, old.address + old.size
     containers = [at + size for _, at, size in device.moves.values() if start <= at < end]
     others = [each.new + each.size for each in moved if start <= each.new < end]
-    stretch = after.memory.stretch(start)
+    loaded = after.memory.loaded_range(start)
     ends = {max(containers, default=start), max([*containers, *others], default=start)}
-    ends |= {at + -at % max(old.align, 1) for at in ends} | ({stretch.filled} if stretch else set())
+    ends |= {at + -at % max(old.align, 1) for at in ends} | ({loaded.filled} if loaded else set())
     return new.size if start + new.size in ends else old.size
 
 
-def _compare_symbols(ours: View, theirs: View, follow: _SymbolFollower, ledger: DifferenceLog) -> None:
+def _compare_symbols(old_view: View, new_view: View, follow: _SymbolFollower, ledger: DifferenceLog) -> None:
     record = follow.record
     step = WINDOW // record.size * record.size
-    for at in range(0, len(ours), step):
-        size = min(step, len(ours) - at)
-        first, second = ours.read(at, size), theirs.read(at, size)
+    for at in range(0, len(old_view), step):
+        size = min(step, len(old_view) - at)
+        first, second = old_view.read(at, size), new_view.read(at, size)
         if first == second and not follow.concerns(first):
             continue
         if size % record.size:
-            ledger.differ("table of symbols", offset=theirs.offset(at), expected="whole symbols")
+            ledger.differ("table of symbols", offset=new_view.offset(at), expected="whole symbols")
             return
         pairs = zip(record.iter_unpack(first), record.iter_unpack(second), strict=True)
         for number, (was, now) in enumerate(pairs):
             if not follow.is_right(was, now):
-                place = theirs.offset(at + number * record.size)
+                place = new_view.offset(at + number * record.size)
                 ledger.differ("symbol", offset=place, expected=was, found=now)
                 return
 
@@ -156,8 +156,8 @@ class _SymbolFollower:
         self._memory, self._sections, self._wide, self._moves = elf.memory, elf.sections, wide, moves
         self._starts = sorted(moves)
         self._places = sorted((each.old, each.old + each.size, each.new) for each in moved)
-        gone = [(start, start + size) for start, (size, new, _) in moves.items() if new != start]
-        self._low, self._high = min(gone, default=(0, 0))[0], max(gone, default=(0, 0))[1]
+        moved_ranges = [(start, start + size) for start, (size, new, _) in moves.items() if new != start]
+        self._low, self._high = min(moved_ranges, default=(0, 0))[0], max(moved_ranges, default=(0, 0))[1]
         # type and binding, and the number of the section
         self._info, self._section = (1, 3) if wide else (3, 5)
         self._value, self._size = (4, 5) if wide else (1, 2)
@@ -177,7 +177,7 @@ class _SymbolFollower:
         number = bisect_right(self._starts, was[self._value]) - 1
         start = self._starts[number] if number >= 0 else 0
         inside = was[self._value] - start
-        if number >= 0 and inside < self._moves[start][0] and self._stands_there(was):
+        if number >= 0 and inside < self._moves[start][0] and self._has_address(was):
             return self._is_on(was, now, inside, self._moves[start])
         return was == now or (
             now[self._size] == was[self._size]
@@ -187,7 +187,7 @@ class _SymbolFollower:
             )
         )
 
-    def _stands_there(self, symbol: tuple[int, ...]) -> bool:
+    def _has_address(self, symbol: tuple[int, ...]) -> bool:
         """Return whether a symbol has an address in its section, and is not the section itself."""
         number = symbol[self._section]
         if symbol[self._info] & 0xF in _NO_PLACES or not 0 < number < min(len(self._sections), _FIRST_RESERVED):
@@ -219,10 +219,10 @@ def _parts(elf: ProofElfFile, before: ProofElfFile) -> list[FilePart]:
     parts.append((header["e_phoff"], header["e_phoff"] + table, old["e_phoff"] + old_table))
     size = len(elf.sections) * elf.section_size
     parts.append((header["e_shoff"], header["e_shoff"] + size, old["e_shoff"] + size))
-    for each in elf.memory.stretches:
+    for each in elf.memory.loaded_ranges:
         stop = each.at + each.filled - each.start
-        whole = before.memory.stretch(each.start)
-        parts.append((each.at, stop, stop if whole is None else whole.at + each.filled - whole.start))
+        old_range = before.memory.loaded_range(each.start)
+        parts.append((each.at, stop, stop if old_range is None else old_range.at + each.filled - old_range.start))
     for section, was in zip(elf.sections, before.sections, strict=False):
         if section.type not in _NO_BITS and not section.flags & _ALLOCATED:
             parts.append((section.offset, section.offset + section.size, was.offset + was.size))

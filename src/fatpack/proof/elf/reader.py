@@ -135,7 +135,7 @@ def _read(view: View, elf: Any) -> ProofElfFile:
     tables = records(structs.Elf_Shdr, header["e_shoff"], elf.num_sections(), header["e_shentsize"], "e_shnum")
     segments = [_segment(each) for each in programs]
     memory = ProgramMemory(
-        view, _stretches(view, segments), word=word, order=order, is_fixed=header["e_type"] == "ET_EXEC"
+        view, _loaded_ranges(view, segments), word=word, order=order, is_fixed=header["e_type"] == "ET_EXEC"
     )
     sections = _sections(view, tables, elf.get_shstrndx() if tables else 0)
     dynamic = next((each for each in segments if each.type == "PT_DYNAMIC"), None)
@@ -148,14 +148,14 @@ def _segment(header: Any) -> ProofElfSegment:
     return ProofElfSegment(str(header["p_type"]), *(header[name] for name in names[1:]))
 
 
-def _stretches(view: View, segments: Sequence[ProofElfSegment]) -> list[LoadedRange]:
+def _loaded_ranges(view: View, segments: Sequence[ProofElfSegment]) -> list[LoadedRange]:
     """Return the ranges that the loader maps. Raises BadValue for segments that overlap or are not in the file."""
-    stretches: list[LoadedRange] = []
+    loaded_ranges: list[LoadedRange] = []
     for each in sorted((each for each in segments if each.type == "PT_LOAD"), key=lambda each: each.vaddr):
         if not each.memsz:
             continue
         is_inside = each.filesz <= each.memsz and each.offset + each.filesz <= len(view)
-        if not is_inside or (stretches and each.vaddr < stretches[-1].end):
+        if not is_inside or (loaded_ranges and each.vaddr < loaded_ranges[-1].end):
             raise BadValue(
                 f"the segment at address {each.vaddr:#x} overlaps another or is not in the file",
                 format=FORMAT,
@@ -167,8 +167,8 @@ def _stretches(view: View, segments: Sequence[ProofElfSegment]) -> list[LoadedRa
         flags = "".join(letter if each.flags & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
         if each.flags & ~7:
             flags += f" {each.flags:#x}"
-        stretches.append(LoadedRange(each.vaddr, each.end, each.offset, each.vaddr + each.filesz, flags))
-    return stretches
+        loaded_ranges.append(LoadedRange(each.vaddr, each.end, each.offset, each.vaddr + each.filesz, flags))
+    return loaded_ranges
 
 
 def _sections(view: View, headers: Sequence[Any], names: int) -> list[ProofElfSection]:

@@ -66,7 +66,7 @@ def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
     start, size = elf.tag("DT_RELA"), elf.tag("DT_RELASZ")
     if start is None or size is None:
         return {}
-    size = min(size, memory.room(start))
+    size = min(size, memory.stored_size(start))
     sign = "<" if memory.order == "little" else ">"
     record = struct.Struct(sign + ("QQq" if memory.word == 8 else "IIi"))
     shift = 32 if memory.word == 8 else 8
@@ -169,7 +169,7 @@ _MOST_VERSIONS = 1 << 16
 
 
 def _versions_size(memory: ProgramMemory, address: int, count: int, lists: _Lists) -> int | None:
-    end, at, left = 0, 0, _MOST_VERSIONS
+    end, at, remaining = 0, 0, _MOST_VERSIONS
     for _ in range(min(count, _MOST_VERSIONS)):
         entry = memory.read(address + at, lists.size)
         if entry is None:
@@ -178,8 +178,8 @@ def _versions_size(memory: ProgramMemory, address: int, count: int, lists: _List
         inner = at + int.from_bytes(entry[lists.first_at : lists.first_at + 4], memory.order)
         for _ in range(int.from_bytes(entry[lists.count_at : lists.count_at + 2], memory.order)):
             each = memory.read(address + inner, lists.own_size)
-            left -= 1
-            if each is None or left < 0:
+            remaining -= 1
+            if each is None or remaining < 0:
                 return None
             end = max(end, inner + lists.own_size)
             inner += int.from_bytes(each[lists.own_next_at : lists.own_next_at + 4], memory.order)
@@ -220,18 +220,18 @@ def _gnu_hash(memory: ProgramMemory, address: int) -> tuple[int, int] | None:
 
 
 def _words(memory: ProgramMemory, address: int, count: int) -> array[int] | None:
-    stretch = memory.stretch(address)
-    if stretch is None or address + 4 * count > stretch.filled:
+    loaded = memory.loaded_range(address)
+    if loaded is None or address + 4 * count > loaded.filled:
         return None
     return _as_words(memory, memory.read(address, 4 * count))
 
 
 def _some(memory: ProgramMemory, address: int) -> array[int] | None:
-    stretch = memory.stretch(address)
-    if stretch is None:
+    loaded = memory.loaded_range(address)
+    if loaded is None:
         return None
-    left = max(0, stretch.filled - address) // 4
-    return _as_words(memory, memory.read(address, 4 * min(_STEP, left)))
+    remaining = max(0, loaded.filled - address) // 4
+    return _as_words(memory, memory.read(address, 4 * min(_STEP, remaining)))
 
 
 def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
@@ -264,7 +264,7 @@ def _tables(elf: ProofElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, b
     start, size = elf.tag(tag), elf.tag(size_tag)
     if start is None or size is None:
         return
-    size = min(size, elf.memory.room(start))
+    size = min(size, elf.memory.stored_size(start))
     step = WINDOW // 48 * 48  # a multiple of every record's size
     for at in range(start, start + size, step):
         data = elf.memory.read(at, min(step, start + size - at))
@@ -311,12 +311,12 @@ def _symbols(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]
     sign = "<" if elf.memory.order == "little" else ">"
     record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
     value_at, section_at = (4, 3) if wide else (1, 5)
-    count = min(count, elf.memory.room(start) // record.size)
+    count = min(count, elf.memory.stored_size(start) // record.size)
     step = WINDOW // record.size * record.size
     for at in range(start, start + count * record.size, step):
         data = elf.memory.read(at, min(step, start + count * record.size - at))
         if data is None:
             return
-        for number, row in enumerate(record.iter_unpack(data)):
-            if low <= row[value_at] < high and row[section_at]:
-                yield at + number * record.size, row[value_at]
+        for number, symbol in enumerate(record.iter_unpack(data)):
+            if low <= symbol[value_at] < high and symbol[section_at]:
+                yield at + number * record.size, symbol[value_at]

@@ -121,12 +121,12 @@ def _compare_paths(
             expected = changed[name]
         elif was == now:
             continue
-        elif now.get("path_type") == "softlink" and _stated(was) in targets:
-            expected = _stated(was), targets[_stated(was)]
+        elif now.get("path_type") == "softlink" and _listed_files(was) in targets:
+            expected = _listed_files(was), targets[_listed_files(was)]
         else:
-            expected = _stated(was), _stated(was)
+            expected = _listed_files(was), _listed_files(was)
         for content, entry in zip(expected, (was, now), strict=True):
-            ledger.same(f"{PATHS}: {name}", content, _stated(entry))
+            ledger.same(f"{PATHS}: {name}", content, _listed_files(entry))
         for entry in (was, now):
             entry["sha256"] = entry["size_in_bytes"] = None
         ledger.same(f"{PATHS}: {name}: all but digest and size", was, now)
@@ -137,7 +137,7 @@ def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [entry for entry in paths if isinstance(entry, dict)] if isinstance(paths, list) else []
 
 
-def _stated(entry: Mapping[str, Any]) -> PackageFiles:
+def _listed_files(entry: Mapping[str, Any]) -> PackageFiles:
     size = entry.get("size_in_bytes")
     return str(entry.get("sha256")), size if isinstance(size, int) else -1
 
@@ -209,12 +209,12 @@ def _bunzipped(view: View) -> Iterator[bytes]:
             while data or not (stream.needs_input or stream.eof):
                 if stream.eof:
                     stream = bz2.BZ2Decompressor()
-                made = stream.decompress(data, max_length=limits.CHUNK)
+                inflated = stream.decompress(data, max_length=limits.CHUNK)
                 data = stream.unused_data if stream.eof else b""
-                size += len(made)
+                size += len(inflated)
                 if not view.source.charge(view.start, size):
                     raise codecs.inflation_limit_error(view, None, format="conda")
-                yield made
+                yield inflated
     except (OSError, ValueError) as error:  # bz2's
         raise BadValue(str(error), format="bzip2", field="stream", chain=view.chain) from error
     if not stream.eof:
@@ -227,20 +227,20 @@ class _PiecesFile(io.RawIOBase):
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
-        self._left = memoryview(b"")
+        self._unread = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Buffer) -> int:
         target = memoryview(buffer).cast("B")
-        while not self._left:
+        while not self._unread:
             piece = next(self._pieces, None)
             if piece is None:
                 return 0
-            self._left = memoryview(piece)
-        size = min(len(target), len(self._left))
-        target[:size], self._left = self._left[:size], self._left[size:]
+            self._unread = memoryview(piece)
+        size = min(len(target), len(self._unread))
+        target[:size], self._unread = self._unread[:size], self._unread[size:]
         return size
 
 
@@ -376,7 +376,7 @@ class _CondaComparison:
                 self.described.append(name)
             return
         with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
-            was, now = _kept(old, first), _kept(new, second)
+            was, now = _copy_content(old, first), _copy_content(new, second)
             self.contents[name] = was, now
             if was == now:
                 self.same_count += 1
@@ -398,7 +398,7 @@ def _text(name: str, file: MemberContent) -> bytes:
     return data
 
 
-def _kept(file: MemberContent, into: IO[bytes]) -> PackageFiles:
+def _copy_content(file: MemberContent, into: IO[bytes]) -> PackageFiles:
     """Return digest and size of a file; write it to ``into`` if it may be a changed library."""
     digest, size = sha256(), 0
     is_library = False

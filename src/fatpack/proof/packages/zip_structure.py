@@ -34,7 +34,7 @@ _END, _END_64, _LOCATOR = struct.Struct("<4s4H2IH"), struct.Struct("<4sQ2H2I4Q")
 _FULL_16, _FULL = 0xFFFF, 0xFFFFFFFF
 
 #: flags for the compression level (bits 1 and 2), for sizes after the data (3), for the encoding of the name (11)
-_FREE, _SIZES_BEHIND = 0x80E, 0x8
+_FREE, _HAS_DESCRIPTOR = 0x80E, 0x8
 
 #: versions needed to extract: of files that are stored, that are deflated, and of Zip64
 _NEEDED = (10, 20, 45)
@@ -63,9 +63,9 @@ def compare_zip_structure(
         ledger.same(f"{info.filename}: local header", one.local(number), other.local(number))
         ledger.same(f"{info.filename}: entry of the directory", one.entry(number), other.entry(number))
         if not _is_same(one, other, number) and not other.is_ended(number):
-            ledger.differ(f"{info.filename}: bytes behind its compressed data", expected="none", found="some")
+            ledger.differ(f"{info.filename}: bytes after its compressed data", expected="none", found="some")
     for place, number in enumerate(other.order):
-        what = f"bytes behind {other.files[number].filename}"
+        what = f"bytes after {other.files[number].filename}"
         _ranges(what, one, other, one.gap(place), other.gap(place), ledger)
     tails = one.tail(), other.tail()
     for what in {**tails[0], **tails[1]}:
@@ -128,19 +128,19 @@ class _ZipFrame:
         fields = _LOCAL.unpack(self.view.read(at, _LOCAL.size))
         magic, needed, flags, method, time, date, crc, stored_size, size, name_size, extra_size = fields
         name = self.view.read(at + _LOCAL.size, name_size)
-        is_behind = bool(flags & _SIZES_BEHIND)
+        has_descriptor = bool(flags & _HAS_DESCRIPTOR)
         sizes, is_wide = (info.compress_size, info.file_size), False
         extra = self.view.read(at + _LOCAL.size + name_size, extra_size)
-        rest = _extra(extra, (*sizes, 0) if is_behind else sizes, name)
+        rest = _extra(extra, (*sizes, 0) if has_descriptor else sizes, name)
         is_wide = any(number == _WIDE for number, _ in _parts(extra))
-        told = [None if crc == info.CRC or (is_behind and not crc) else crc]
+        sizes_and_crc = [None if crc == info.CRC or (has_descriptor and not crc) else crc]
         for value, expected in zip((stored_size, size), sizes, strict=True):
-            is_told = value == expected or (is_behind and not value) or (is_wide and value == _FULL)
-            told.append(None if is_told else value)
+            is_redundant = value == expected or (has_descriptor and not value) or (is_wide and value == _FULL)
+            sizes_and_crc.append(None if is_redundant else value)
         method = None if method == info.compress_type else method
-        spelled = None if name == self._name(number) else name
+        other_name = None if name == self._name(number) else name
         needed = None if needed in _NEEDED else needed
-        return magic, needed, flags & ~_FREE, method, time, date, *told, spelled, rest
+        return magic, needed, flags & ~_FREE, method, time, date, *sizes_and_crc, other_name, rest
 
     def entry(self, number: int) -> tuple[object, ...]:
         """Return an entry of the directory, without the fields that ``zipfile`` uses to find and check the content."""
@@ -193,11 +193,11 @@ class _ZipFrame:
         is_last = place + 1 == len(self.order)
         end = self._start if is_last else self.files[self.order[place + 1]].header_offset
         at = self.data(self.order[place])[1]
-        if _LOCAL.unpack(self.view.read(info.header_offset, _LOCAL.size))[2] & _SIZES_BEHIND:
-            at += self._behind(info, at)
+        if _LOCAL.unpack(self.view.read(info.header_offset, _LOCAL.size))[2] & _HAS_DESCRIPTOR:
+            at += self._descriptor_size(info, at)
         return at, end
 
-    def _behind(self, info: zipfile.ZipInfo, at: int) -> int:
+    def _descriptor_size(self, info: zipfile.ZipInfo, at: int) -> int:
         """Return the size of the sizes after the data of a file; 0 if they differ from those of the directory."""
         found = self.view.head(at, 24)
         for signature in (magic_numbers.ZIP_DESCRIPTOR, b""):
@@ -211,11 +211,11 @@ class _ZipFrame:
 
     def tail(self) -> dict[str, object]:
         """Return the values after the directory that do not follow from the directory and its files, by name."""
-        left = len(self.view) - self._end
-        if left > _TAIL:
-            return {"more bytes behind the directory than any archive has": self}  # which equals no other
+        size_after = len(self.view) - self._end
+        if size_after > _TAIL:
+            return {"more bytes after the directory than any archive has": self}  # which equals no other
         found: dict[str, object] = {}
-        data, at = self.view.read(self._end, left), 0
+        data, at = self.view.read(self._end, size_after), 0
         places = len(self.files), self._end - self._start, self._start - self.shift
         if data.startswith(magic_numbers.ZIP64_END) and len(data) >= _END_64.size:
             _, size, made_by, needed, disk, other, here, *stated = _END_64.unpack_from(data)
@@ -229,7 +229,7 @@ class _ZipFrame:
                 if (disk, offset, disks) != (0, self._end - self.shift, 1):
                     found["Zip64 locator"] = disk, offset - self._end, disks
         if data[at : at + 4] != magic_numbers.ZIP_END or len(data) < at + _END.size:
-            return {"bytes behind the directory": data}
+            return {"bytes after the directory": data}
         _, disk, other, here, count, size, offset, comment_size = _END.unpack_from(data, at)
         for name, value, expected, full in (
             ("disks", disk or other, 0, _FULL_16),
@@ -245,7 +245,7 @@ class _ZipFrame:
         if comment:
             found["comment of the archive"] = comment
         if rest:
-            found["bytes behind the archive"] = rest
+            found["bytes after the archive"] = rest
         return found
 
 

@@ -49,10 +49,10 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     old, new = read_pe(before), read_pe(after)
     leading = PointersToDeviceCode(old)
     named = merge_ranges(_ranges(old, _SECTIONS))
-    both = ProgramPair(old.memory, new.memory, _pointers, leading, ledger)
-    device = compare_device_code(both, named, [])
+    pair = ProgramPair(old.memory, new.memory, _pointers, leading, ledger)
+    device = compare_device_code(pair, named, [])
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, _FOR_TOOLS))
-    device = device.with_described(compare_described(both, images, tables) if images else ZeroedImages())
+    device = device.with_described(compare_described(pair, images, tables) if images else ZeroedImages())
     words = compare_headers(old, new, device.ranges, ledger)
     compare_memory(
         old.memory,
@@ -88,6 +88,6 @@ def _pointers(memory: ProgramMemory, places: Collection[int]) -> dict[int, Recor
 
 
 def _is_same(before: View, after: View) -> bool:
-    own = DifferenceLog()
-    compare_views("file", before, after, own)
-    return not own.count
+    log = DifferenceLog()
+    compare_views("file", before, after, log)
+    return not log.count

@@ -64,10 +64,10 @@ class PointersToDeviceCode:
     def _exports(self, memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         start, size = self._pe.directory(_EXPORTS)
         count, table = (memory.number(start + at, 4) for at in (_EXPORT_COUNT_AT, _EXPORT_TABLE_AT))
-        stretch = memory.stretch(table or 0)
-        if not size or not count or table is None or stretch is None:
+        loaded = memory.loaded_range(table or 0)
+        if not size or not count or table is None or loaded is None:
             return
-        data = memory.read(table, 4 * min(count, (stretch.end - table) // 4)) or b""
+        data = memory.read(table, 4 * min(count, (loaded.end - table) // 4)) or b""
         for number, (value,) in enumerate(struct.iter_unpack("<I", data)):
             if low <= value < high:
                 yield table + 4 * number, value
@@ -76,10 +76,10 @@ class PointersToDeviceCode:
 def _relocated(memory: ProgramMemory, page: int, entries: bytes, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Yield the relocated words of a page with values between two addresses."""
     word, kind = memory.word, _WHOLE_WORD[memory.word]
-    stretch = memory.stretch(page)
-    if stretch is None:
+    loaded = memory.loaded_range(page)
+    if loaded is None:
         return
-    data = memory.read(page, min(_PAGE + word, stretch.end - page)) or b""
+    data = memory.read(page, min(_PAGE + word, loaded.end - page)) or b""
     for (entry,) in struct.iter_unpack("<H", entries[: len(entries) // 2 * 2]):
         if entry >> 12 == kind:
             at = entry & 0xFFF
@@ -157,8 +157,8 @@ def _compare_lines(
     if max(old.line_offset + size - len(before.view), new.line_offset + size - len(after.view)) > 0:
         ledger.differ("line numbers", address=new.at, expected="in the file")
         return
-    ours, theirs = before.view.slice(old.line_offset, size), after.view.slice(new.line_offset, size)
-    compare_views("line numbers", ours, theirs, ledger)
+    old_lines, new_lines = before.view.slice(old.line_offset, size), after.view.slice(new.line_offset, size)
+    compare_views("line numbers", old_lines, new_lines, ledger)
 
 
 def _compare_checksum(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLog) -> None:
@@ -193,11 +193,11 @@ def _compare_debug(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLo
     words = []
     for number in range(min(size // _DEBUG_ENTRY.size, _MOST_DEBUG)):
         at = start + number * _DEBUG_ENTRY.size
-        ours, theirs = (pe.memory.read(at, _DEBUG_ENTRY.size) for pe in (before, after))
-        if ours is None or theirs is None:
+        old_entry, new_entry = (pe.memory.read(at, _DEBUG_ENTRY.size) for pe in (before, after))
+        if old_entry is None or new_entry is None:
             break
-        *_, length, address, old = _DEBUG_ENTRY.unpack(ours)
-        *_, new_length, _, new = _DEBUG_ENTRY.unpack(theirs)
+        *_, length, address, old = _DEBUG_ENTRY.unpack(old_entry)
+        *_, new_length, _, new = _DEBUG_ENTRY.unpack(new_entry)
         if new == old:
             continue
         words.append(at + _DEBUG_ENTRY.size - 4)
@@ -205,9 +205,9 @@ def _compare_debug(before: ProofPeFile, after: ProofPeFile, ledger: DifferenceLo
             ledger.differ("PointerToRawData of debug information", address=at, found=new)
             continue
         compare_views("debug information", before.view.slice(old, length), after.view.slice(new, length), ledger)
-        stretch = after.memory.stretch(address) if address else None
-        if stretch is not None:
-            place = stretch.at + address - stretch.start
+        loaded = after.memory.loaded_range(address) if address else None
+        if loaded is not None:
+            place = loaded.at + address - loaded.start
             ledger.same("PointerToRawData of debug information", place, new, address=at)
     return words
 
@@ -235,23 +235,23 @@ def compare_non_loaded(
     ``is_same``: the files are equal, so that a signature is valid.
     """
     _compare_symbols(before, after, moves, ledger)
-    ours, theirs = before.view, after.view
+    old_view, new_view = before.view, after.view
     start, size = before.directory(CERTIFICATES)
     if size and not is_same:
         if after.directory(CERTIFICATES) != (0, 0):
             ledger.differ("signature", offset=start, expected="none: it does not hold any more")
-        elif start + size == len(ours):
-            ours = _unsigned(ours.slice(0, start), theirs, before, after)
-    old = [(first, stop) for first, stop, _ in _parts(before, before, ours)]
-    compare_padding(ours, theirs, old, _parts(after, before, theirs), ledger)
+        elif start + size == len(old_view):
+            old_view = _unsigned(old_view.slice(0, start), new_view, before, after)
+    old = [(first, stop) for first, stop, _ in _parts(before, before, old_view)]
+    compare_padding(old_view, new_view, old, _parts(after, before, new_view), ledger)
 
 
-def _unsigned(ours: View, theirs: View, before: ProofPeFile, after: ProofPeFile) -> View:
+def _unsigned(old_view: View, new_view: View, before: ProofPeFile, after: ProofPeFile) -> View:
     """Return a file without its certificates, and without the zeros before them that the other lacks."""
-    surplus = (len(ours) - _end(before)) - (len(theirs) - _end(after))
-    if 0 < surplus < _ALIGN and ours.is_zero(len(ours) - surplus):
-        return ours.slice(0, len(ours) - surplus)
-    return ours
+    surplus = (len(old_view) - _end(before)) - (len(new_view) - _end(after))
+    if 0 < surplus < _ALIGN and old_view.is_zero(len(old_view) - surplus):
+        return old_view.slice(0, len(old_view) - surplus)
+    return old_view
 
 
 def _end(pe: ProofPeFile) -> int:
@@ -287,9 +287,9 @@ def _compare_symbols(
         if end <= len(before.view):
             ledger.differ("symbol table", offset=after.symbol_offset, expected="in the file, as it was")
         return
-    strings = before.view.slice(before.symbol_offset + size, end - before.symbol_offset - size)
-    theirs = after.view.slice(after.symbol_offset + size, new_end - after.symbol_offset - size)
-    compare_views("strings of symbols", strings, theirs, ledger)
+    old_strings = before.view.slice(before.symbol_offset + size, end - before.symbol_offset - size)
+    new_strings = after.view.slice(after.symbol_offset + size, new_end - after.symbol_offset - size)
+    compare_views("strings of symbols", old_strings, new_strings, ledger)
     step = WINDOW // _SYMBOL.size * _SYMBOL.size
     for at in range(0, size, step):
         first = before.view.read(before.symbol_offset + at, min(step, size - at))

@@ -136,8 +136,8 @@ def _read(view: View, image: Any) -> ProofPeFile:
             "not the header of a PE image", format=FORMAT, offset=view.offset(optional_at), field="Magic",
             chain=view.chain,
         )  # fmt: skip
-    stretches = _stretches(view, sections, optional.sizeof_headers, optional.section_alignment)
-    memory = ProgramMemory(view, stretches, word=word, order="little", base=optional.imagebase)
+    loaded_ranges = _loaded_ranges(view, sections, optional.sizeof_headers, optional.section_alignment)
+    memory = ProgramMemory(view, loaded_ranges, word=word, order="little", base=optional.imagebase)
     directories = [(each.rva, each.size) for each in image.data_directories]
     return ProofPeFile(
         view,
@@ -168,7 +168,7 @@ def _section(at: int, each: Any) -> ProofPeSection:
     )
 
 
-def _stretches(view: View, sections: Sequence[ProofPeSection], headers: int, align: int) -> list[LoadedRange]:
+def _loaded_ranges(view: View, sections: Sequence[ProofPeSection], headers: int, align: int) -> list[LoadedRange]:
     """Return the ranges that the loader maps: the headers, and each section up to the end of its last page.
 
     Raises BadValue for sections that overlap or are not in the file.

@@ -196,8 +196,8 @@ def _encoding(body: bytes) -> int:
         return 0 if not augmentation else -1
     at = end + 1
     for _ in range(3):  # code alignment, data alignment, register of the return address; then the length
-        at = _behind(body, at)
-    at = _behind(body, at)
+        at = _offset_after(body, at)
+    at = _offset_after(body, at)
     for letter in augmentation[1:]:
         if letter == 0x52:  # R
             return body[at] if at < len(body) else -1
@@ -208,7 +208,7 @@ def _encoding(body: bytes) -> int:
     return 0
 
 
-def _behind(body: bytes, at: int) -> int:
+def _offset_after(body: bytes, at: int) -> int:
     """Return the offset after a LEB128 number."""
     while at < len(body) and body[at] & 0x80:
         at += 1

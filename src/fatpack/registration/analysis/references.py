@@ -176,10 +176,10 @@ def _x86(
     }
     if uppers:
         pattern = _pattern(opcode, uppers) if high - low > _SHORT else re.compile(opcode + b"(?=....)", re.DOTALL)
-        behind = base + end
+        code_end = base + end
         for match in pattern.finditer(code, low, min(high + end - 1, len(code))):
             at = match.start()
-            target = behind + at + _number(code, at + skip)[0]
+            target = code_end + at + _number(code, at + skip)[0]
             if target in wanted:
                 found.append((base + at, target))
     return found

@@ -229,12 +229,12 @@ class Outliner:
             end = header.end
             if header.is_marked:
                 self.on_container()
-        behind = text.space_end(end)
-        place = read_location(text, behind)
+        at = text.space_end(end)
+        place = read_location(text, at)
         if place:
             end = place[1]
-            behind = text.space_end(end)
-        self._module_end = behind
+            at = text.space_end(end)
+        self._module_end = at
         self._open.pop()
         return self._made(start, name, header, scope, (body, close), place, end, is_generic=is_generic)
 

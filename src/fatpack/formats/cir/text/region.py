@@ -373,9 +373,9 @@ class _RegionReader:
         """
         base = self._base
         if self._is_certain:
-            behind = self._sink.functions(window, base, index, limit)
-            if behind > index:
-                return None, behind
+            after = self._sink.functions(window, base, index, limit)
+            if after > index:
+                return None, after
         first = index
         while window[first] in b" \t\r\n":
             first += 1

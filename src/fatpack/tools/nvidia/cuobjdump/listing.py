@@ -37,8 +37,8 @@ class ExtractedFile(Record):
 
     name: str
     data: View | None
-    before: str
-    behind: str = ""
+    prefix: str
+    suffix: str = ""
 
 
 def write_extractions(
@@ -60,7 +60,7 @@ def write_extractions(
     with write_files(files, force=True, inputs=[file]) as sizes:
         for extraction in extractions:
             if extraction.data is None:
-                output.line(extraction.before)
+                output.line(extraction.prefix)
                 continue
             name = next(names)
             try:
@@ -73,7 +73,7 @@ def write_extractions(
             except FormatError as error:
                 output.damage(str(error), "Uncompress failed")
             else:
-                output.line(f"{extraction.before}{name}{extraction.behind}")
+                output.line(f"{extraction.prefix}{name}{extraction.suffix}")
 
 
 def _path(name: str) -> str:
@@ -238,9 +238,9 @@ class EntryListing:
         else:
             self._output.line(line)
 
-    def _extract(self, name: str, data: View | None, before: str, behind: str = "") -> None:
+    def _extract(self, name: str, data: View | None, prefix: str, suffix: str = "") -> None:
 
-        self._extractions.append(ExtractedFile(name, data, before, behind))
+        self._extractions.append(ExtractedFile(name, data, prefix, suffix))
 
     def _list_elf(self, count: int, name: str, data: View) -> None:
         line = f"ELF file {count:4}: "
@@ -253,11 +253,11 @@ class EntryListing:
         if not self._request.extracts:
             self._output.line(f"PTX file {count:4}: {name}")
         elif matches_name(name, self._request.extract_ptx):
-            before = f"Extracting PTX file and ptxas options {count:4}: "
+            prefix = f"Extracting PTX file and ptxas options {count:4}: "
             options = f" -arch=sm_{entry.head.sm}{arch_variant(entry.head)}"
             if has_options(entry):
                 options += f" {decode_text(entry.area.options)}"
-            self._extract(name, entry.data, before, options)
+            self._extract(name, entry.data, prefix, options)
 
     def _list_texts(self, data: View, text: str, target: str) -> None:
         try:
