@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 from tests import reference
 from tests.builders import registration
+from tests.builders.broken_programs import LINUX, runtime
 
+import fatpack
 from fatpack.commands.inspect.registration import registration_record
 from fatpack.io.open import open_source
 from fatpack.main import main
@@ -144,3 +146,68 @@ def test_the_record_of_a_library_is_as_its_schema_says(tmp_path: Path, capsys: p
     out = capsys.readouterr().out
     assert "registered: 6 kernels, 1 variable, by clang" in out
     assert all(f"kernel cuda {name} at 0x" in out for name in registration.KERNELS)
+
+
+#: what nvcc compiles of two units of relocatable device code, and of their device link, with a runtime inside
+DEVICE_LINK = r"""
+struct record { int magic, version; const void *data, *more; };
+__asm__(".section .nv_fatbin,\"a\"\n.balign 8\nimage: .incbin \"image.fatbin\"\n.previous");
+extern const char image[];
+static struct record units[2] __attribute__((section(".nvFatBinSegment"), used)) = {
+  {0x466243b1, 1, image, 0}, {0x466243b1, 1, image, 0}};
+static const void *joined[3];
+static struct record linked __attribute__((section(".nvFatBinSegment"), used)) = {0x466243b1, 2, image, joined};
+typedef void (*callback)(void **);
+void **__cudaRegisterFatBinary(void *);
+void __cudaRegisterFunction(void **, const void *, char *, const char *, int);
+int cudaLaunchKernel(const void *, int, int, void **);
+int calls;
+__attribute__((noinline)) void a(int *p) { void *args[] = {&p}; cudaLaunchKernel(a, 1, 2, args); }
+__attribute__((noinline)) void b(int *p) { void *args[] = {&p}; cudaLaunchKernel(b, 3, 4, args); }
+static void register_a(void **h) { __cudaRegisterFunction(h, a, "a", "a", -1); }
+static void register_b(void **h) { __cudaRegisterFunction(h, b, "b", "b", -1); }
+static callback all[2];
+static volatile int count;
+#define UNIT(NAME, NUMBER) \
+  __attribute__((noinline)) \
+  void __cudaRegisterLinkedBinary_##NAME(callback call, void *data, void *module, void (*more)(void *)) { \
+    more(module); \
+    joined[NUMBER] = ((struct record *)data)->data; \
+    all[count++] = call; \
+    if (count == 2) { \
+      void **h = __cudaRegisterFatBinary(&linked); \
+      for (int i = 0; i < 2; i++) all[i](h); \
+    } \
+  } \
+  static void use_##NAME(void *p) { calls += p != 0; } \
+  __attribute__((constructor)) static void start_##NAME(void) { \
+    __cudaRegisterLinkedBinary_##NAME(register_##NAME, &units[NUMBER], &calls, use_##NAME); \
+  }
+UNIT(a, 0)
+UNIT(b, 1)
+int begin(void) { int x; a(&x); b(&x); return 0; }
+"""
+PTX = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry a() { ret; }\n.visible .entry b() { ret; }\n"
+
+
+@pytest.mark.parametrize("lost", ["", "b", "constructor"])
+def test_kernels_of_a_device_link_are_read_without_names(tmp_path: Path, lost: str) -> None:
+    """A stripped program passes the functions that register to those of nvcc's device link, as addresses."""
+    reference.package("capstone")
+    (tmp_path / "image.ptx").write_text(PTX)
+    image = fatpack.ImageFile(tmp_path / "image.ptx", arch="sm_80")
+    fatpack.pack([image], tmp_path / "image.fatbin", options=fatpack.FatbinOptions())
+    source = DEVICE_LINK
+    if lost == "b":
+        source = source.replace('__cudaRegisterFunction(h, b, "b", "b", -1);', "calls++;")
+    elif lost == "constructor":
+        source = source.replace("constructor", "used")
+    runtime(tmp_path, LINUX)
+    (tmp_path / "u.c").write_text(source)
+    options = [f"--target={LINUX}", "-O2", "-fPIC", "-w", "-funwind-tables", "-c", "u.c", "-o", "u.o"]
+    reference.run("clang", *options, cwd=tmp_path)
+    link = ["--eh-frame-hdr", "-static", "-e", "begin", "u.o", "rt.o", "-o", "program"]
+    reference.run("ld.lld", *link, cwd=tmp_path)
+    reference.run("llvm-strip", "program", cwd=tmp_path)
+    names, found = judged(tmp_path / "program")
+    assert (names, found) == ({"a", "b"} - {lost}, {"": [], "b": ["FP3045"], "constructor": ["FP3044"]}[lost])

@@ -36,8 +36,8 @@ _MOST = 1 << 20
 #: bytes of code in one task of a worker
 _PART = 1 << 22
 
-#: the arguments that matter, for calls that register a container, a named kernel, and a linked container
-_BINARY, _NAMED, _LINK = (0,), (1, 3), (1,)
+#: the arguments that matter, for calls that register a container, and a named kernel
+_BINARY, _NAMED = (0,), (1, 3)
 _TRACKED = 1, 3, 2
 
 #: address of a call, its target, its arguments by number (None: not read)
@@ -62,9 +62,7 @@ def wanted_arguments(name: str) -> tuple[int, ...]:
         return _BINARY
     if name in model.REGISTER_FUNCTION or name in model.REGISTER_VARIABLE:
         return _NAMED
-    if name in model.LAUNCH:
-        return (model.LAUNCH[name],)
-    return _LINK if name.startswith(model.LINKED_BINARY) else ()
+    return (model.LAUNCH[name],) if name in model.LAUNCH else ()
 
 
 class ProgramCalls:

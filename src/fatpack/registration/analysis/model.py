@@ -40,7 +40,7 @@ REGISTER_VARIABLE = {
     for model in MODELS
     for what in ("Var", "ManagedVar", "Surface", "Texture", "HostVar")
 }
-#: takes a wrapper and a callback that registers kernels, and is defined by nvcc's device link
+#: takes a callback that registers kernels and a wrapper, and is defined by nvcc's device link
 LINKED_BINARY = "__cudaRegisterLinkedBinary_"
 
 #: launching function → the position of the handle among its arguments

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 # next to it with one string as third and fourth argument registers a kernel if the second argument is code, or a
 # pointer to code; otherwise a variable. The function that gets a registered handle from the handle's own stub launches
 # it. Names found in this way are likely at most.
+#
+# A function that gets the address of a function and then that of a wrapper is one that nvcc's device link defines: it
+# registers the linked wrapper, and calls the given functions, which register kernels (crt/link.stub of CUDA 13.0).
 
 #: LIMIT: functions that are followed for names, and bytes of them: a few are enough to infer all names
 _FUNCTIONS, _BYTES = 512, 4 << 20
@@ -69,15 +72,24 @@ class _FunctionShapes:
         program = self._program
         binary: dict[int, int] = {}
         callers: set[int] = set()
+        links: set[int] = set()
         for start in sorted({program.start_of(at) for at, _ in references.find_code_references(program, places)}):
             for call in self._of(start):
-                if call.target is not None and call.arguments[0] in places and self._is_code(call.target):
+                if call.target is None or not self._is_code(call.target):
+                    continue
+                first, second = call.arguments[:2]
+                if first in places:
                     binary[call.target] = binary.get(call.target, 0) + 1
                     callers.add(start)
+                elif first is not None and second in places and self._is_code(first) and self._model == "cuda":
+                    links.add(call.target)
+                    callers.add(first)
         target = _most(binary)
         if target is None:
             return False
         program.imports[target] = registers
+        for link in links:
+            program.imports.setdefault(link, f"{LINKED_BINARY}{link:x}")
         handles = self._name_functions(callers)
         self._name_launch(handles)
         return True
@@ -205,7 +217,6 @@ class _EvidenceReader:
         self._binaries: list[BinaryCall] = []
         self._registered: list[RegisterCall] = []
         self._launches: list[LaunchCall] = []
-        self._callbacks: set[int] = set()
         self._nulls: list[int] = []
         self._unread = 0
         self._loops: set[int] = set()
@@ -231,7 +242,7 @@ class _EvidenceReader:
         wanted = {binary.caller for binary in self._binaries} | {each.caller for each in self._registered}
         # The functions that nvcc's device link defines are called by constructors of other files, too.
         linked = {at for at, name in imports.items() if name.startswith(LINKED_BINARY)}
-        reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
+        reached = self._reached(wanted, {each.function for each in constructors} | linked)
         if program.is_windows:  # any pointer to a function may be a constructor
             constructors = [each for each in constructors if each.function in reached]
         tables = tuple(entries.find_entry_tables(program))
@@ -276,8 +287,6 @@ class _EvidenceReader:
                 self._launches.append(LaunchCall(model or "openmp", at, start, handle))
         elif name in REGISTER_BINARY:
             self._binaries.append(BinaryCall(model, at, start, values[0] if values else None))
-        elif name.startswith(LINKED_BINARY) and values and values[0]:
-            self._callbacks.add(values[0])
 
     def _walked(self, tables: set[int]) -> frozenset[int] | None:
         """Return the tables of entries that the registering loops read: their code takes the address of the table.
