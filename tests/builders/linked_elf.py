@@ -55,8 +55,14 @@ class Library(NamedTuple):
     table: int
 
 
-def build(containers: Sequence[bytes]) -> Library:
-    """Return the library with these containers, each registered by a record."""
+def build(
+    containers: Sequence[bytes], *, more_strings: int = 0, images: bytes = b"", more_relocations: int = 0
+) -> Library:
+    """Return the library with these containers, each registered by a record.
+
+    ``more_strings`` is the number of surplus ``DT_STRTAB``, ``images`` the content of ``.llvm.offloading``;
+    ``more_relocations`` are empty rows of ``.rela.dyn``, for each of which ``.data`` has 64 bytes more.
+    """
     count = len(containers)
     fat, starts = b"", []
     for container in containers:
@@ -70,12 +76,13 @@ def build(containers: Sequence[bytes]) -> Library:
         Section(".gnu.hash", 0x6FFFFFF6, 2, hashes, 8, 3),
         Section(".dynsym", 11, 2, symbols, 8, 4, 1, 24),
         Section(".dynstr", 3, 2, b"\0answer\0", 1),
-        Section(".rela.dyn", 4, 2, bytes(24 * count), 8, 3, 0, 24),
+        Section(".rela.dyn", 4, 2, bytes(24 * (count + more_relocations)), 8, 3, 0, 24),
         Section(".nv_fatbin", 1, 2, fat),
         Section(".eh_frame", 1, 2, bytes(range(40))),
-        Section(".dynamic", 6, 3, bytes(16 * (len(TAGS) + 1)), PAGE, 4, 0, 16),
+        *([Section(".llvm.offloading", 1, 2, images)] if images else []),
+        Section(".dynamic", 6, 3, bytes(16 * (len(TAGS) + more_strings + 1)), PAGE, 4, 0, 16),
         Section(".nvFatBinSegment", 1, 3, bytes(24 * count)),
-        Section(".data", 1, 3, b"data of the program ".ljust(48, b".")),
+        Section(".data", 1, 3, b"data of the program ".ljust(48, b".") + bytes(64 * more_relocations)),
         Section(".bss", 8, 3, b"", 1),
         Section(".comment", 1, 0x30, b"made by hand\0", 1),
         Section(".symtab", 2, 0, bytes(24 * (2 + count)), 8, 14, 2 + count, 24),
@@ -103,14 +110,15 @@ def build(containers: Sequence[bytes]) -> Library:
         struct.pack_into("<IBBHQQ", data, local, 6, 1, 0, 6, address, len(containers[number]))
     struct.pack_into("<IBBHQQ", data, places[".symtab"][0] + 24, 1, 1, 0, 1, places[".note.gnu.build-id"][0], 36)
     values = (*(places[name][0] for name in (".gnu.hash", ".dynstr", ".dynsym")), 8, 24)
-    values += (places[".rela.dyn"][0], 24 * count, 24)
-    for number, pair in enumerate(zip(TAGS, values, strict=True)):
+    values += (*places[".rela.dyn"], 24)
+    pairs = [*zip(TAGS, values, strict=True), *[(TAGS[1], values[1])] * more_strings]
+    for number, pair in enumerate(pairs):
         struct.pack_into("<QQ", data, places[".dynamic"][0] + 16 * number, *pair)
     ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
     sizes = (64, 56, PROGRAM_HEADERS, 64, len(sections) + 1, len(sections))
     struct.pack_into("<16sHHIQQQIHHHHHH", data, 0, ident, 3, 62, 1, 0, 64, table, 0, *sizes)
     split, end = places[".dynamic"][0], places[".bss"][0]
-    read_end = sum(places[".eh_frame"])
+    read_end = sum(places[".llvm.offloading" if images else ".eh_frame"])
     headers = [
         (LOAD, 4, 0, 0, 0, read_end, read_end, PAGE),
         (LOAD, 6, split, split, split, end - split, end - split + 32, PAGE),
@@ -147,8 +155,11 @@ def zeroed(library: Library, containers: Sequence[bytes]) -> bytes:
     return bytes(data)
 
 
-def shrunk(library: Library, containers: Sequence[bytes]) -> bytes:
-    """Return a library that loses the freed bytes: note and hash table make room for one more program header."""
+def shrunk(library: Library, containers: Sequence[bytes], *, second: int | None = None) -> bytes:
+    """Return a library that loses the freed bytes: note and hash table make room for one more program header.
+
+    With ``second`` nothing is cut: the first segment becomes two, the second so many bytes behind the first.
+    """
     data = bytearray(zeroed(library, containers))
     places = library.places
     start, size = places[".nv_fatbin"]
@@ -161,8 +172,10 @@ def shrunk(library: Library, containers: Sequence[bytes]) -> bytes:
         moved[name] = at
         at += length + -length % 8
     cut_start, cut_end = at + -at % PAGE, (start + size) // PAGE * PAGE
+    if second is not None:
+        cut_start = cut_end = at + second
     cut = cut_end - cut_start
-    assert cut > 0, "nothing to gain"
+    assert cut > 0 or second is not None, "nothing to gain"
     data[cut_end : start + size] = bytes(start + size - cut_end)
     headers = [list(struct.unpack_from("<IIQQQQQQ", data, 64 + 56 * number)) for number in range(PROGRAM_HEADERS)]
     first, *others = headers

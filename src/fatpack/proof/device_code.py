@@ -7,7 +7,7 @@ from bisect import bisect_left
 from fatpack.errors import LimitExceeded, format_hex
 from fatpack.proof import containers
 from fatpack.proof.ledger import ChangedRange, ProvedContainer, ProvedImage, find_range, merge_ranges, subtract_ranges
-from fatpack.proof.records import check_dangling_pointers, check_dangling_words, find_records
+from fatpack.proof.records import changed_containers, check_dangling_pointers, check_dangling_words, find_records
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -46,8 +46,8 @@ def match_images(
         at = found + 1
     dropped += [_proved_image(item, old) for item in old.images[at:]]
     if new is not None:
-        ledger.same("kind of a container", old.kind, new.kind, address=new.start)
-        ledger.same("head of a container", old.head.hex(), new.head.hex(), address=new.start)
+        heads = [f"{each.kind} {each.head.hex()}" for each in (old, new)]
+        ledger.same("kind and head of a container", *heads, address=new.start)
     size = 0 if new is None else new.end - new.start
     fact = ProvedContainer(
         old.kind, old.start, old.end - old.start, new.start if new else None, size, _fate(old, new), records
@@ -107,7 +107,8 @@ class DeviceCodeComparison(Record):
     """The results of the comparison of device code that the other comparisons need.
 
     ``ranges`` held device code, ``words`` may differ in the records and their relocations; both are in order. ``moves``
-    maps the old address of a moved or resized container to its old size, and its new address and size.
+    maps the old address of a moved or resized container to its old size, and its new address and size. ``gone`` are the
+    old places of changed containers.
     """
 
     ranges: Sequence[Range]
@@ -118,6 +119,7 @@ class DeviceCodeComparison(Record):
     kept: tuple[ProvedImage, ...]
     dropped: tuple[ProvedImage, ...]
     erased: Sequence[Range] = ()
+    gone: Sequence[Range] = ()
 
     def with_described(self, described: ZeroedImages) -> DeviceCodeComparison:
         """Return the same with images that records describe one by one; ``erased`` are images that are zeros now."""
@@ -190,7 +192,8 @@ def compare_device_code(pair: ProgramPair, sections: Sequence[Range], moved: Seq
         before, ranges, [*matched.values(), *(pairs.values() if before.is_fixed else ())], registered.keys(), ledger
     )
     pairs |= matched
-    check_dangling_pointers(before, pairs.values(), registered.keys(), ranges, leading, ledger)
+    gone = changed_containers(pairs.values())
+    check_dangling_pointers(before, gone, registered.keys(), ranges, leading, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
 
     facts, kept, dropped, moves = [], [], [], {}
@@ -205,7 +208,9 @@ def compare_device_code(pair: ProgramPair, sections: Sequence[Range], moved: Seq
     words = _changed_words(before, after, registered, old_pointers, new_pointers, ledger)
     changed = [ChangedRange(start, end, "device code") for start, end in ranges]
     changed += [ChangedRange(start, end, "pointer to device code") for start, end in words]
-    return DeviceCodeComparison(ranges, words, tuple(changed), moves, tuple(facts), tuple(kept), tuple(dropped))
+    return DeviceCodeComparison(
+        ranges, words, tuple(changed), moves, tuple(facts), tuple(kept), tuple(dropped), gone=gone
+    )
 
 
 def _registered_containers(
@@ -328,16 +333,16 @@ def _changed_words(
     new_pointers: Mapping[int, RecordPointer],
     ledger: DifferenceLog,
 ) -> list[Range]:
-    """Return the words that may differ: those in place, and addends of relocations; their values are checked."""
+    """Return the words that may differ: those in place, and addends of relocations; their values are checked.
+
+    All else of the tables of relocations is compared as memory, so the same relocations are in both files.
+    """
     words = []
     for place in registered:
         old, new = old_pointers[place], new_pointers[place]
         words.append((place, place + before.word))
         if old.addend is None:
-            if new.addend is not None:
-                ledger.differ("relocation of a pointer", address=place, expected="none", found="one")
             continue
-        ledger.same("place of a relocation", old.addend, new.addend, address=place)
         words.append((old.addend[0], old.addend[0] + old.addend[1]))
         # The word in place is overwritten when the program is loaded: it is unchanged, or equals the pointer's value.
         allowed = {old.in_place, None if new.value is None else new.value + before.base}

@@ -197,9 +197,21 @@ def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: Diff
 # moved container or of an image in it: any word may be a number, or text.
 
 
+def changed_containers(pairs: Iterable[MovedPair]) -> list[Range]:
+    """Return the old places of containers that changed, in order."""
+    return merge_ranges(_changed_range(old, new) for old, new in pairs if not _is_unchanged(old, new))
+
+
+def check_tables(tables: Iterable[tuple[str, Range]], gone: Sequence[Range], ledger: DifferenceLog) -> None:
+    """Check that no table that the loader reads is in device code that changed: its bytes are not compared there."""
+    for name, (start, end) in tables:
+        if subtract_ranges([(start, end)], gone) != [(start, end)]:
+            ledger.differ("table of the loader in device code", address=start, expected="as it was", found=name)
+
+
 def check_dangling_pointers(
     before: ProgramMemory,
-    pairs: Iterable[MovedPair],
+    gone: Sequence[Range],
     records: Collection[int],
     ranges: Sequence[Range],
     find_pointers: PointerFinder,
@@ -207,13 +219,12 @@ def check_dangling_pointers(
 ) -> None:
     """Check that only ``records`` lead to bytes of containers that moved.
 
-    ``ranges`` are device code: no pointers are in it.
+    ``gone`` are their old places. ``ranges`` are device code: no pointers are in it.
     """
-    changed = merge_ranges(_changed_range(old, new) for old, new in pairs if not _is_unchanged(old, new))
-    if not changed:
+    if not gone:
         return
-    for place, value in find_pointers(before, changed[0][0], changed[-1][1]):
-        if place not in records and not find_range(place, ranges) and find_range(value, changed):
+    for place, value in find_pointers(before, gone[0][0], gone[-1][1]):
+        if place not in records and not find_range(place, ranges) and find_range(value, gone):
             expected = f"what it leads to, {format_hex(value)}, where it was"
             ledger.differ(
                 "pointer or symbol that no record is", address=place, expected=expected, found="something else"

@@ -7,9 +7,9 @@ from fatpack.proof.device_code import compare_device_code
 from fatpack.proof.elf.headers import compare_headers
 from fatpack.proof.elf.non_loaded import compare_non_loaded
 from fatpack.proof.elf.reader import ProofElfFile, read_elf
-from fatpack.proof.elf.tables import pointers_to_device_code, resolve_pointers
+from fatpack.proof.elf.tables import loader_tables, pointers_to_device_code, resolve_pointers
 from fatpack.proof.ledger import ChangedRange, compare_memory, merge_ranges, subtract_ranges
-from fatpack.proof.records import ZeroedImages, compare_described
+from fatpack.proof.records import ZeroedImages, check_tables, compare_described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ COMPARED = (
     "the memory image of both files: every PT_LOAD, with its rights, what is zero, and the bytes at each address",
     "relocations, symbols and strings of the loader, which are part of that image, byte for byte",
     "file header, program headers and dynamic section; tables moved for program headers, at their new address",
+    "the tables of the loader, none of which is in device code that changed",
     "the pointers of registration records: the word in place, and addends of the relocations on it",
     "all other words that the loader relocates, and dynamic symbols: none leads to the old place of a container",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
@@ -62,6 +63,7 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
 
     pair = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
     device = compare_device_code(pair, sections, moved)
+    check_tables(loader_tables(old), device.gone, ledger)
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, (_FOR_TOOLS,)))
     device = device.with_described(compare_described(pair, images, tables) if images else ZeroedImages())
     excluded = merge_ranges([*device.ranges, *device.erased, *headers.header, *headers.vacated])

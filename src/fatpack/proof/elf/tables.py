@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fatpack.proof.elf.reader import ProofElfFile
+    from fatpack.proof.ledger import Range
     from fatpack.proof.memory import ProgramMemory
 
     Addend = tuple[int | None, int]
@@ -241,6 +242,42 @@ def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
     if (array("I", b"\1\0\0\0")[0] == 1) != (memory.order == "little"):
         words.byteswap()
     return words
+
+
+#: tables of the dynamic section with the entries of their sizes; those without one have their size in themselves
+_SIZED = {
+    "DT_RELA": "DT_RELASZ",
+    "DT_REL": "DT_RELSZ",
+    "DT_RELR": "DT_RELRSZ",
+    "DT_JMPREL": "DT_PLTRELSZ",
+    "DT_STRTAB": "DT_STRSZ",
+    "DT_INIT_ARRAY": "DT_INIT_ARRAYSZ",
+    "DT_FINI_ARRAY": "DT_FINI_ARRAYSZ",
+    "DT_PREINIT_ARRAY": "DT_PREINIT_ARRAYSZ",
+}
+_UNSIZED = ("DT_HASH", "DT_GNU_HASH", "DT_SYMTAB", "DT_VERSYM", "DT_VERNEED", "DT_VERDEF")
+#: addresses of the dynamic section that are no tables
+_ADDRESSES = ("DT_PLTGOT", "DT_INIT", "DT_FINI")
+#: program headers that span device code, or say nothing of bytes
+_NO_TABLES = ("PT_LOAD", "PT_GNU_STACK", "PT_GNU_RELRO")
+
+
+def loader_tables(elf: ProofElfFile) -> Iterator[tuple[str, Range]]:
+    """Yield the bytes that the loader reads: names, and addresses of start and end."""
+    yield "e_entry", (elf.header["e_entry"], elf.header["e_entry"] + 1)
+    for each in elf.segments:
+        if each.type not in _NO_TABLES and each.filesz:
+            yield each.type, (each.vaddr, each.vaddr + each.filesz)
+    for tag, value, _ in elf.dynamic:
+        if tag in _SIZED:
+            size = elf.tag(_SIZED[tag])
+        elif tag in _UNSIZED:
+            size = table_size(elf, tag, value)
+        elif tag in _ADDRESSES:
+            size = 1
+        else:
+            continue
+        yield tag, (value, value + max(size or 0, 1))
 
 
 # References of an ELF program into device code: words that the loader relocates, and symbols that other files see.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fatpack.proof import ProgramPair
 from fatpack.proof.device_code import compare_device_code
 from fatpack.proof.ledger import ChangedRange, DifferenceLog, compare_memory, compare_views, merge_ranges
-from fatpack.proof.pe.parts import PointersToDeviceCode, compare_headers, compare_non_loaded
+from fatpack.proof.pe.parts import PointersToDeviceCode, compare_headers, compare_non_loaded, loader_tables
 from fatpack.proof.pe.reader import CERTIFICATES, ProofPeFile, read_pe
-from fatpack.proof.records import RecordPointer, ZeroedImages, compare_described
+from fatpack.proof.records import RecordPointer, ZeroedImages, check_tables, compare_described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ COMPARED = (
     "the memory image of both files: the headers and every section, with its rights, what is zero, and all bytes",
     "base relocations, imports, exports and exception tables, which are part of that image, byte for byte",
     "the headers' numbers about the file: sizes and offsets of sections, CheckSum, SizeOfInitializedData, debug data",
+    "the tables of the data directories, none of which is in device code that changed",
     "the pointers of registration records",
     "all other words that the loader relocates, and exports: none leads to the old place of a container",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
@@ -51,6 +52,7 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     named = merge_ranges(_ranges(old, _SECTIONS))
     pair = ProgramPair(old.memory, new.memory, _pointers, leading, ledger)
     device = compare_device_code(pair, named, [])
+    check_tables(loader_tables(old), device.gone, ledger)
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, _FOR_TOOLS))
     device = device.with_described(compare_described(pair, images, tables) if images else ZeroedImages())
     words = compare_headers(old, new, device.ranges, ledger)

@@ -41,6 +41,13 @@ _WHOLE_WORD = {8: 10, 4: 3}
 _EXPORT_COUNT_AT, _EXPORT_TABLE_AT = 20, 28
 
 
+def loader_tables(pe: ProofPeFile) -> Iterator[tuple[str, Range]]:
+    """Yield the tables of the data directories: their numbers as names, and addresses of start and end."""
+    for number, (start, size) in enumerate(pe.directories):
+        if size and number != CERTIFICATES:  # those are no memory
+            yield f"data directory {number}", (start, start + size)
+
+
 class PointersToDeviceCode:
     """The pointers and exports of an image, by their values."""
 
