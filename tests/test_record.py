@@ -119,7 +119,7 @@ def late(made: list[int]) -> Late:
         return {"first": 1, "second": number, "third": number + 1}
 
     record = object.__new__(Late)
-    Late._setters[0](record, 1)
+    Late.setters()[0](record, 1)
     LazyRecord._late.__set__(record, (rest, 7))
     return record
 

@@ -128,7 +128,7 @@ class Image(LazyRecord):
     _put_compression,
     _put_attrs,
     _put_record,
-) = Image._setters
+) = Image.setters()
 _put_late = LazyRecord._late.__set__  # the slot, not its value
 _new = object.__new__
 
@@ -203,7 +203,7 @@ class Container(LazyRecord):
         return type(self), _picklable(self._values())
 
 
-_put_format, _put_version, _put_images, _put_place, _put_features, _put_unknown, _put_findings, *_ = Container._setters
+_put_format, _put_version, _put_images, _put_place, _put_features, _put_unknown, _put_findings, *_ = Container.setters()
 
 
 def lazy_container(

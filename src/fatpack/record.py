@@ -56,38 +56,47 @@ class RecordType(type):
     """Turns the annotations of a class body into slots, and their values into defaults."""
 
     _fields: tuple[str, ...]
+    _defaults: dict[str, Any]
+    _is_late: bool
+    _left: list[int]
+    # From the first record on, or the first call of :meth:`setters`: most classes that a command loads make none.
     _names: frozenset[str]
     _setters: tuple[Callable[[object, object], None], ...]
     _getters: tuple[Callable[[object], object], ...]
-    _defaults: dict[str, Any]
     _padded: tuple[Any, ...]
     _required: int
-    _is_late: bool
-    _left: list[int]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
         """Return the new class; its fields are the base's, then its own. Names in ``__slots__`` are no fields."""
-        inherited = next((base for base in bases if isinstance(base, RecordType)), None)
-        if inherited:  # the base's __init__ may be generated already, for its own fields
-            namespace.setdefault("__init__", Record.__init__)
         slots = tuple(namespace.get("__slots__", ()))
-        own = tuple(name for name in namespace.get("__annotations__", ()) if name not in slots)
+        own = [name for name in namespace.get("__annotations__", ()) if name not in slots]
         own_defaults = {field: namespace.pop(field) for field in own if field in namespace}
+        fields, defaults, is_late, after = tuple(own), own_defaults, "_late" in slots, _GENERATE_AFTER
+        for base in bases:
+            if isinstance(base, RecordType):
+                namespace.setdefault("__init__", Record.__init__)  # the base's may be generated, for its own fields
+                fields, defaults = (*base._fields, *own), {**base._defaults, **own_defaults}
+                is_late, after = is_late or base._is_late, getattr(base, "_generate_after", after)
+                break
+        # All of it before the class is made: assigning to a class empties the interpreter's caches. So _left is a list.
         namespace["__slots__"] = (*own, *slots)
-        cls = super().__new__(mcls, name, bases, namespace)
-        cls._fields = (*inherited._fields, *own) if inherited else own
-        cls._names = frozenset(cls._fields)
-        cls._defaults = {**inherited._defaults, **own_defaults} if inherited else own_defaults
-        # Setting slots takes half the time of object.__setattr__, and inspect makes 15 records per image.
-        cls._setters = tuple(getattr(cls, field).__set__ for field in cls._fields)
-        cls._required = len(cls._fields) - len(cls._defaults)
-        cls._padded = tuple(map(cls._defaults.get, cls._fields))
-        # A list: assigning to the class would empty the interpreter's caches.
-        cls._left = [getattr(cls, "_generate_after", _GENERATE_AFTER)]
-        cls._is_late = hasattr(cls, "_late")
-        if cls._is_late:
-            cls._getters = tuple(getattr(cls, field).__get__ for field in cls._fields)
-        return cls
+        namespace["_fields"], namespace["_defaults"], namespace["_setters"] = fields, defaults, ()
+        namespace["_is_late"], namespace["_left"] = is_late, [namespace.get("_generate_after", after)]
+        return super().__new__(mcls, name, bases, namespace)
+
+    def setters(cls) -> tuple[Callable[[object, object], None], ...]:
+        """Return the functions that set the fields of a record, in order.
+
+        Setting slots takes half the time of ``object.__setattr__``, and inspect makes 15 records per image.
+        """
+        if not cls._setters:
+            cls._names = frozenset(cls._fields)
+            cls._padded = tuple(map(cls._defaults.get, cls._fields))
+            cls._required = len(cls._fields) - len(cls._defaults)
+            slots = [getattr(cls, field) for field in cls._fields]
+            cls._getters = tuple(slot.__get__ for slot in slots) if cls._is_late else ()
+            cls._setters = tuple(slot.__set__ for slot in slots)
+        return cls._setters
 
 
 class Record(metaclass=RecordType):
@@ -95,6 +104,7 @@ class Record(metaclass=RecordType):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
+        setters = cls._setters or cls.setters()
         cls._left[0] -= 1
         if cls._left[0] < 0 and cls.__init__ is Record.__init__:
             cls.__init__ = _generated(cls)  # type: ignore[method-assign]
@@ -102,7 +112,7 @@ class Record(metaclass=RecordType):
             values = args + cls._padded[len(args) :]
         else:
             values = _in_order(cls, args, kwargs)
-        for put, value in zip(cls._setters, values):  # noqa: B905  (as many by their making)
+        for put, value in zip(setters, values):  # noqa: B905  (as many by their making)
             put(self, value)
         if cls._is_late:
             _put_late(self, None)
@@ -132,6 +142,7 @@ class Record(metaclass=RecordType):
     def replace(self, **changes: Any) -> Self:
         """Return a copy in which the fields named in ``changes`` have new values. Raises TypeError for other names."""
         cls = type(self)
+        cls.setters()
         if not changes.keys() <= cls._names:
             raise TypeError(_mistake(cls, 0, changes))
         values = dict(zip(cls._fields, self._values(), strict=True))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import _frozen_importlib_external as importer  # importlib.machinery, which is the public name, is three more modules
+import _imp
 import gc
+import marshal
 import os
 import sys
+from _frozen_importlib import ModuleSpec
 
 from fatpack.concurrency.signals import SignalHandlers, remove_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
+    from types import CodeType, TracebackType
     from typing import NoReturn, Self
 
 
@@ -30,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             if argv is None:  # a process of our own, not a program that calls us
                 gc.set_threshold(_COLLECT_AFTER)
+                _open_compiled_modules()
                 _escape_what_stdout_lacks()
             from fatpack.errors import option_names_in_messages
 
@@ -231,3 +236,69 @@ def _failed(text: str, code: int) -> int:
     except OSError:
         _give_up(2)  # nobody listens; the exit code is what is left
     return code
+
+
+def _open_compiled_modules() -> None:
+    """Open the compiled modules of fatpack by their paths from now on: searching for one costs more than loading it."""
+    usual = importer.PathFinder
+    if usual in sys.meta_path and not sys.flags.optimize and sys.pycache_prefix is None:
+        sys.meta_path.insert(sys.meta_path.index(usual), _CompiledModules())  # hooks of others come first, as before
+
+
+_CACHE = f"{os.sep}__pycache__{os.sep}"
+_COMPILED_SUFFIX = f".{sys.implementation.cache_tag}.pyc"
+_COMPILED_MAGIC = importer.MAGIC_NUMBER + bytes(4)  # of a file whose time and size follow (PEP 552)
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+#: LIMIT: bytes of a compiled module that is read at once.
+_LARGEST_MODULE = 1 << 20
+
+
+class _CompiledModules:
+    """A finder (PEP 451) of modules of fatpack that were compiled from the source as it is.
+
+    All others are left to the usual finder: modules that are not compiled, were changed, or lie in an archive.
+    """
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        """Return the specification of a module, None if the usual finder has to look for it."""
+        if not path or not name.startswith("fatpack."):
+            return None
+        folder, last = path[0], name.rpartition(".")[2]
+        place = f"{folder}{os.sep}{last}"
+        source, compiled, is_package = f"{place}.py", f"{folder}{_CACHE}{last}{_COMPILED_SUFFIX}", False
+        try:
+            try:
+                file = os.open(compiled, _OPEN_FLAGS)
+            except FileNotFoundError:
+                source, compiled = f"{place}{os.sep}__init__.py", f"{place}{_CACHE}__init__{_COMPILED_SUFFIX}"
+                file, is_package = os.open(compiled, _OPEN_FLAGS), True
+            try:
+                data = os.read(file, _LARGEST_MODULE)
+            finally:
+                os.close(file)
+            facts = os.stat(source)
+        except OSError:
+            return None
+        stamp = int(facts.st_mtime) & 0xFFFFFFFF | (facts.st_size & 0xFFFFFFFF) << 32
+        if data[:16] != _COMPILED_MAGIC + stamp.to_bytes(8, "little") or len(data) == _LARGEST_MODULE:
+            return None
+        code = marshal.loads(memoryview(data)[16:])
+        _imp._fix_co_filename(code, source)  # type: ignore[attr-defined]  # compiled in another folder, perhaps
+        spec = ModuleSpec(name, _ReadModule(name, source, code), origin=source)
+        spec.has_location, spec.cached = True, compiled
+        if is_package:
+            spec.submodule_search_locations = [place]
+        return spec
+
+
+class _ReadModule(importer.SourceFileLoader):
+    """The loader of a module whose code has been read."""
+
+    def __init__(self, name: str, path: str, code: CodeType) -> None:
+        super().__init__(name, path)
+        self._code = code
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code."""
+        return self._code

@@ -304,7 +304,7 @@ class Fatbin(LazyRecord):
             _put_late(self, None)
 
 
-_put_stored, _put_images, _put_attrs, _put_parts = Fatbin._setters
+_put_stored, _put_images, _put_attrs, _put_parts = Fatbin.setters()
 _put_late = LazyRecord._late.__set__  # reads the slot, not its value
 
 

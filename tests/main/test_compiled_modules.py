@@ -1,0 +1,114 @@
+"""The finder that opens compiled modules of fatpack by their paths: it finds what the interpreter's own one does."""
+
+from __future__ import annotations
+
+import os
+import py_compile
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+import fatpack
+from fatpack.main import _CompiledModules, _open_compiled_modules
+
+FINDER = _CompiledModules()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a module and a package, both compiled."""
+    (tmp_path / "package").mkdir()
+    for name in ("module.py", "package/__init__.py"):
+        (tmp_path / name).write_text("VALUE = 1\n")
+        py_compile.compile(
+            str(tmp_path / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP
+        )
+    return tmp_path
+
+
+def found(name: str, folder: Path) -> ModuleSpec | None:
+    return FINDER.find_spec(f"fatpack.{name}", [str(folder)])
+
+
+@pytest.mark.parametrize("name", ["module", "package"])
+def test_modules_are_those_of_the_usual_finder(name: str, folder: Path) -> None:
+    ours, usual = found(name, folder), PathFinder.find_spec(f"fatpack.{name}", [str(folder)])
+    assert ours is not None
+    assert usual is not None
+    for attribute in ("name", "origin", "cached", "has_location", "parent", "submodule_search_locations"):
+        assert getattr(ours, attribute) == getattr(usual, attribute), attribute
+    assert ours.loader is not None
+    modules = [module_from_spec(spec) for spec in (ours, usual)]
+    for attribute in ("__file__", "__cached__", "__package__", "__doc__", "__path__"):
+        assert getattr(modules[0], attribute, None) == getattr(modules[1], attribute, None), attribute
+    ours.loader.exec_module(modules[0])
+    assert modules[0].VALUE == 1
+    assert ours.loader.get_source(ours.name) == "VALUE = 1\n"  # type: ignore[attr-defined]
+    assert ours.loader.is_package(ours.name) is (name == "package")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["module", "package"])
+def test_changed_sources_are_left_to_the_usual_finder(name: str, folder: Path) -> None:
+    source = folder / ("module.py" if name == "module" else "package/__init__.py")
+    facts = source.stat()
+    source.write_text("VALUE = 22\n")
+    os.utime(source, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert found(name, folder) is None, "another size"
+    source.write_text("VALUE = 2\n")
+    os.utime(source, (facts.st_atime, facts.st_mtime + 9))
+    assert found(name, folder) is None, "another time"
+    source.unlink()
+    assert found(name, folder) is None, "no source"
+
+
+def test_what_else_is_left_to_the_usual_finder(folder: Path) -> None:
+    assert FINDER.find_spec("fatpack", None) is None
+    assert FINDER.find_spec("other.module", [str(folder)]) is None
+    assert found("missing", folder) is None
+    (compiled,) = (folder / "__pycache__").glob("module.*")
+    whole = compiled.read_bytes()
+    for damaged in (b"", whole[:15], b"\0" + whole[1:], whole[:4] + b"\1" + whole[5:]):
+        compiled.write_bytes(damaged)
+        assert found("module", folder) is None, "cut, of another Python, or checked by the hash of its source"
+
+
+def test_modules_compiled_in_another_folder_name_their_own_source(folder: Path) -> None:
+    copytree(folder / "package", folder / "moved")  # with times: what was compiled is still valid
+    spec = found("moved", folder)
+    assert spec is not None
+    assert spec.loader is not None
+    code = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
+    assert code.co_filename == spec.origin == str(folder / "moved" / "__init__.py")
+
+
+def test_hooks_of_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = object()
+    monkeypatch.setattr(sys, "meta_path", [hook, PathFinder])
+    _open_compiled_modules()
+    assert [type(finder) for finder in sys.meta_path[:-1]] == [object, _CompiledModules]
+    assert sys.meta_path[-1] is PathFinder
+
+
+PROGRAM = (
+    "import sys; from fatpack.main import main; sys.argv[1:] = ['tool', 'fatbinary', '--version']\n"
+    "import atexit; atexit.register(lambda: print(*sorted({type(module.__loader__).__name__ for name, module"
+    " in sys.modules.items() if name.startswith('fatpack.tools.')})))\n"
+    "sys.exit(main())"
+)
+
+
+@pytest.mark.parametrize(("options", "loader"), [([], "_ReadModule"), (["-O"], "SourceFileLoader")])
+def test_a_process_of_fatpack_opens_them(options: list[str], loader: str) -> None:
+    where = str(Path(fatpack.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": where}
+    environment = {name: value for name, value in environment.items() if name != "PYTHONPYCACHEPREFIX"}
+    for _ in range(2):  # the first compiles what is not compiled yet
+        done = subprocess.run(
+            [sys.executable, *options, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
+    assert done.stdout.splitlines()[-1].split() == [loader]
