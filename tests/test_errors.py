@@ -60,7 +60,7 @@ def test_messages_cannot_drive_the_terminal() -> None:
     )
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     def said(name: str) -> str:
         return error_message(FileNotFoundError(2, "No such file or directory", name))
 

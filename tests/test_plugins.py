@@ -129,7 +129,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
-def test_a_plugin_that_cannot_be_used_is_told_and_breaks_nothing(toybox: Path, fault: str) -> None:
+def test_a_plugin_that_cannot_be_used_is_reported_and_breaks_nothing(toybox: Path, fault: str) -> None:
     module, said = UNUSABLE[fault]
     install(toybox, {"fatpack.formats:plug": "plug"}, {"plug": module})
     (toybox / "toybox-1.0.dist-info" / "entry_points.txt").unlink()
@@ -183,7 +183,7 @@ def test_what_a_plugin_prints_when_it_is_imported_is_no_json(toybox: Path) -> No
     assert "loaded" in done.stderr
 
 
-def test_a_name_of_ours_is_no_name_for_a_plugin(toybox: Path) -> None:
+def test_a_built_in_name_is_no_name_for_a_plugin(toybox: Path) -> None:
     install(toybox, {"fatpack.formats:cuda-fatbin": "toybox.container"})
     (record,) = json.loads(fatpack(toybox, "inspect", "--json", BOX).stdout)["files"]
     assert [each["format"] for each in record["containers"]] == ["toybox"]
@@ -250,7 +250,7 @@ def test_a_plugin_that_fails_hides_no_other_container(toybox: Path, tmp_path: Pa
     "part",
     ["def labels(view, container):\n    yield 1 / 0", "def labels(view, container): return 1 / 0"],
 )
-def test_labels_that_fail_are_an_error_of_ours(toybox: Path, part: str) -> None:
+def test_labels_that_fail_are_a_fatpack_error(toybox: Path, part: str) -> None:
     install(toybox, {"fatpack.formats:plug": "plug"}, {"plug": f"{DOOR}\nNAME = 'plug'\n{PARSE}\n{part}\n"})
     (toybox / "toybox-1.0.dist-info" / "entry_points.txt").unlink()
     done = fatpack(toybox, "inspect", "--bytes", BOX)
@@ -371,7 +371,7 @@ ODD_RESULTS: list[tuple[str, object]] = [
 @pytest.mark.parametrize(
     ("part", "result"), ODD_RESULTS, ids=[f"{part}-{at}" for at, (part, _) in enumerate(ODD_RESULTS)]
 )
-def test_what_is_no_result_is_an_error_of_ours(part: str, result: object) -> None:
+def test_a_result_of_a_wrong_type_is_a_fatpack_error(part: str, result: object) -> None:
     view = BytesSource(bytes(16)).view()
     for function in (lambda *_: result, rust_panic):
         call = getattr(room(**{part: function}), part)

@@ -196,7 +196,7 @@ def test_wrapped_bitcode_is_read() -> None:
 @pytest.mark.parametrize(
     ("tail", "is_read"), [(b"", True), (bytes(4), True), (bytes(8), True), (bytes(12), False), (b"\0", False)]
 )
-def test_bytes_behind_the_stream(tail: bytes, is_read: bool) -> None:
+def test_bytes_after_the_stream(tail: bytes, is_read: bool) -> None:
     assert listed(table([(b"f", GLOBAL_FLAG)]) + tail) == ([b"f"] if is_read else None)
 
 

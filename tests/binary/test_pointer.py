@@ -177,7 +177,7 @@ def test_relocations_of_coff_objects_are_followed(machine: int, type: int, code:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_any_cut_or_flip_gives_pointers_or_an_error_of_ours(bits: int) -> None:
+def test_any_cut_or_flip_gives_pointers_or_a_fatpack_error(bits: int) -> None:
     from fatpack.errors import FatpackError
 
     elf = build.Elf(bits=bits, machine=62 if bits == 64 else 3)

@@ -166,7 +166,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("data", VALUES, ids=bytes.hex)
-def test_passing_over_a_value_ends_behind_it_or_says_that_it_is_cut(data: bytes) -> None:
+def test_skipping_a_value_ends_after_it_or_says_that_it_is_cut(data: bytes) -> None:
     found = reader(data + b"\x05")
     found.skip()
     assert (found.at, found.integer()) == (len(data), 5)

@@ -119,7 +119,7 @@ def test_addresses_that_lead_nowhere_are_refused(fatpack: Fatpack, address: str,
         assert words in ran.err
 
 
-def test_a_file_of_exactly_that_name_is_meant(fatpack: Fatpack, folder: Path) -> None:
+def test_a_file_of_exactly_that_name_is_selected(fatpack: Fatpack, folder: Path) -> None:
     (folder / "libx.a(fat.o)").write_bytes((folder / "one.bin").read_bytes())
     assert listed(fatpack, "libx.a(fat.o)") == [("None", "sm_80")]
 
@@ -361,7 +361,7 @@ def test_an_edited_import_library_links_to_the_same_program(fatpack: Fatpack, fo
     assert plain == fat == slim
 
 
-def test_members_that_are_not_looked_at_are_told_of(folder: Path, fatpack: Fatpack) -> None:
+def test_members_that_are_not_looked_at_are_reported(folder: Path, fatpack: Fatpack) -> None:
     """Thin archives name files, and those outside of their folder are not opened."""
     (folder / "in").mkdir()
     (folder / "in" / "fat.o").write_bytes((folder / "fat.o").read_bytes())

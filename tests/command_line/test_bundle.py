@@ -188,7 +188,7 @@ def test_the_names_of_llvm_22_and_llvm_23_mean_one_target(images: Path, fatpack:
     assert (written.count(stored.encode()), written.count(other.encode())) == (1, 1)
 
 
-def test_unknown_processors_are_told_apart(images: Path, fatpack: Fatpack) -> None:
+def test_unknown_processors_are_distinguished(images: Path, fatpack: Fatpack) -> None:
     """clang-offload-bundler 22 hands out the image of one unknown processor for any other."""
     ids = [f"hipv4-amdgcn-amd-amdhsa--gfx{number}" for number in ("940", "941", "9999")]
     fatpack("pack", "--format=bundle", image("one.bin", ids[0]), image("two.bin", ids[1]), "-o", "b")
@@ -267,7 +267,7 @@ def test_a_missing_image_can_be_allowed(bundle: Path, fatpack: Fatpack) -> None:
     assert (bundle / "y").read_bytes() == (bundle / "one.bin").read_bytes()
 
 
-def test_hip_and_openmp_stand_for_each_other_only_when_told(bundle: Path, fatpack: Fatpack) -> None:
+def test_hip_and_openmp_replace_each_other_only_on_request(bundle: Path, fatpack: Fatpack) -> None:
     wanted = ["--id", "openmp-amdgcn-amd-amdhsa--gfx90a", "-o", "x"]
     assert fatpack("extract", "b", *wanted).code == 1
     assert fatpack("extract", "b", *wanted, "--hip-openmp").code == 0

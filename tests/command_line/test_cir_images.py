@@ -61,7 +61,7 @@ def test_digests_are_of_what_extract_writes(container: Path, fatpack: Fatpack) -
     assert digests == [hashlib.sha256(data).hexdigest() for data in written]
 
 
-def test_an_offset_that_is_told_leads_to_what_extract_writes(container: Path, fatpack: Fatpack) -> None:
+def test_an_offset_that_is_reported_leads_to_what_extract_writes(container: Path, fatpack: Fatpack) -> None:
     written = extracted(fatpack, container)
     record = json.loads(fatpack("inspect", "--json", container).out)
     images = record["files"][0]["containers"][0]["images"] if "files" in record else record["containers"][0]["images"]
@@ -88,7 +88,7 @@ def test_a_module_that_cannot_be_split_off_is_damage_to_all(folder: Path, fatpac
         assert "alias !s is used but not defined" in ran.out + ran.err
 
 
-def test_an_image_for_which_nobody_asked_is_combined_as_it_was_read() -> None:
+def test_an_unread_image_is_combined_unchanged() -> None:
     with library.open(CONTAINERS["aliases"]) as file:
         output = io.BytesIO()
         assert all(len(image.data) == image.size for image in file.containers[0].images)

@@ -37,7 +37,7 @@ def test_extracting_says_so_and_still_writes(damaged: Path, fatpack: Fatpack) ->
         assert len(list((damaged / f"out{len(selected)}").iterdir())) == 2 - len(selected)
 
 
-def test_converting_is_refused_unless_told(damaged: Path, fatpack: Fatpack) -> None:
+def test_converting_is_refused_unless_requested(damaged: Path, fatpack: Fatpack) -> None:
     ran = fatpack("convert", "bad", "--format=bundle", "--compress", "-o", "x")
     assert (ran.code, "FP1304" in ran.err) == (3, True)
     assert not (damaged / "x").exists()

@@ -75,7 +75,7 @@ def test_an_entry_that_a_limit_refuses_hides_no_damage_of_others(folder: Path, f
 
 
 @pytest.mark.parametrize("into", [["-d", "out"], ["-o", "one"], ["-o", "-"]])
-def test_a_compressed_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack, into: list[str]) -> None:
+def test_a_compressed_image_cut_short_is_written_and_reported(folder: Path, fatpack: Fatpack, into: list[str]) -> None:
     cut = bytearray(cubin(75))
     cut[40:48] = (1 << 20).to_bytes(8, "little")  # e_shoff
     packed = zstandard.compress(bytes(cut))
@@ -85,7 +85,7 @@ def test_a_compressed_image_cut_short_is_written_and_told(folder: Path, fatpack:
     assert (ran.code, ran.err.count("error FP1104: x at 0x")) == (3, 1)
 
 
-def test_an_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack) -> None:
+def test_an_image_cut_short_is_written_and_reported(folder: Path, fatpack: Fatpack) -> None:
     cut = bytearray(cubin(75))
     cut[40:48] = (1 << 20).to_bytes(8, "little")  # e_shoff
     (folder / "x").write_bytes(fatbin(entry(bytes(cut), sm=75), GOOD))

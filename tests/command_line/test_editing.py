@@ -67,7 +67,7 @@ def test_a_dry_run_tells_the_size_that_the_result_has(fatpack: Fatpack, folder: 
     assert sizes == f"2 images; packed.hipfb: 298 B → {(folder / 'packed.hipfb').stat().st_size} B"
 
 
-def test_what_was_removed_is_said_when_it_was(fatpack: Fatpack, fat: Path) -> None:
+def test_what_was_removed_is_reported_when_it_was(fatpack: Fatpack, fat: Path) -> None:
     lines = fatpack("remove", "fat.o", "--arch=sm_80", "-o", "x.o").err.splitlines()
     assert [line.split()[0] for line in lines] == ["removed", "wrote"]
     for refused in ("x.o", "nowhere/x.o", "."):
@@ -91,7 +91,9 @@ def test_a_container_does_not_lose_all_its_images(fatpack: Fatpack, folder: Path
 
 
 @pytest.mark.parametrize(("options", "runtime"), [(["--format=fatbin"], "CUDA"), (["--format=bundle"], "HIP")])
-def test_a_container_that_no_code_registers_is_told_of_once(fatpack: Fatpack, options: list[str], runtime: str) -> None:
+def test_a_container_that_no_code_registers_is_reported_once(
+    fatpack: Fatpack, options: list[str], runtime: str
+) -> None:
     image = "--image=file=a.cubin" + (",id=hip-amdgcn-amd-amdhsa--gfx90a" if runtime == "HIP" else "")
     assert fatpack("pack", image, *options, "-o", "c", "-q").code == int(runtime == "HIP")
     for command in (["pack", image, *options, "--host=host.o"], ["embed", "host.o", "c"]):
@@ -223,7 +225,7 @@ def test_an_image_in_a_section_of_its_own_is_replaced_by_one_of_its_form(fatpack
     assert fatpack("replace", host, "k.ptx", "--section", section, "-o", "y.o", "--force").code == 0
 
 
-def test_sections_of_one_name_are_told_apart_by_number(fatpack: Fatpack, folder: Path) -> None:
+def test_sections_of_one_name_are_distinguished_by_number(fatpack: Fatpack, folder: Path) -> None:
     assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
     assert fatpack("embed", "fat.o", "one.bin", "-o", "two.o").code == 0
     assert fatpack("inspect", "two.o").out.count(".llvm.offloading at") == 2
@@ -243,7 +245,7 @@ def test_an_image_inside_an_image_is_not_removed_but_named(fatpack: Fatpack) -> 
     assert "image 0.0/0.0 is inside another image" in ran.err
 
 
-def test_what_is_missing_is_said_with_what_is_there(fatpack: Fatpack) -> None:
+def test_what_is_missing_is_reported_with_what_is_there(fatpack: Fatpack) -> None:
     ran = fatpack("remove", "fat.o", "--arch=sm_70", "-o", "x.o")
     assert "no image to remove that matches --arch=sm_70; architectures present: sm_80, sm_90" in ran.err
 

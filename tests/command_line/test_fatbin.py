@@ -220,7 +220,7 @@ def test_a_version_that_is_not_known_is_not_converted_silently(folder: Path, fat
     assert fatpack("convert", "x", "--format=fatbin", "--lossy", "-o", "y").code == 0
 
 
-def test_source_files_for_other_architectures_are_told(folder: Path, fatpack: Fatpack) -> None:
+def test_source_files_for_other_architectures_are_reported(folder: Path, fatpack: Fatpack) -> None:
     names = ["a.cubin,ident=x.cu", "b.cubin,ident=x.cu", "a.cubin,ident=y.cu"]
     ran = fatpack("pack", "--format=fatbin", *(f"--image=file={name}" for name in names), "-o", "x")
     assert ran.code == 1

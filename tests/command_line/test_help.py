@@ -116,7 +116,7 @@ def test_what_is_no_command_is_one_line(words: list[str], said: str, fatpack: Fa
     assert said in ran.err
 
 
-def test_a_file_in_the_place_of_a_command_is_told_what_shows_it(folder: Path, fatpack: Fatpack) -> None:
+def test_a_file_in_place_of_a_command_gets_a_hint_to_inspect(folder: Path, fatpack: Fatpack) -> None:
     (folder / "my lib.so").write_bytes(b"")
     for words in (["my lib.so"], ["help", "my lib.so"]):
         ran = fatpack(*words)
@@ -148,7 +148,7 @@ def test_examples_that_need_one_file_run(folder: Path, fatpack: Fatpack) -> None
     ],
     ids=" ".join,
 )
-def test_what_other_tools_call_an_option_leads_to_ours(fatpack: Fatpack, words: tuple[str, ...], meant: str) -> None:
+def test_options_of_other_tools_suggest_the_equivalent(fatpack: Fatpack, words: tuple[str, ...], meant: str) -> None:
     ran = fatpack(*words)
     option = next(word for word in words if word.startswith("--")).partition("=")[0]
     assert ran.code == 2
@@ -156,7 +156,7 @@ def test_what_other_tools_call_an_option_leads_to_ours(fatpack: Fatpack, words: 
     assert f"Did you mean '{meant}'?" in ran.err
 
 
-def test_words_of_other_tools_are_none_of_ours() -> None:
+def test_options_of_other_tools_are_unknown() -> None:
     for name in COMMANDS:
         spellings = {spelling for option in load_command(name).options for spelling in option.opts}
         assert not {word for word in ELSEWHERE if word in spellings}, name

@@ -63,7 +63,7 @@ def test_a_cir_container_is_not_put_into_a_section(folder: Path, fatpack: Fatpac
     ],
     ids=["cir", "bundle", "zeros", "fatbin", "text", "cut"],
 )
-def test_what_the_linker_wrapper_refuses_is_said_by_all(
+def test_what_the_linker_wrapper_refuses_is_reported_by_all(
     folder: Path, fatpack: Fatpack, content: bytes, words: str
 ) -> None:
     Path("bad.o").write_bytes(with_section(content))

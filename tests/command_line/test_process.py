@@ -121,7 +121,7 @@ KPACK = FIXTURES / "kpack" / "needs.plain.kpack"
 @pytest.mark.parametrize(
     ("stdout", "reason"), [(">&-", errno.EBADF), (">/dev/full", errno.ENOSPC)], ids=["closed", "full"]
 )
-def test_output_that_nobody_gets_is_an_error(folder: Path, command: str, stdout: str, reason: int) -> None:
+def test_output_that_is_not_read_is_an_error(folder: Path, command: str, stdout: str, reason: int) -> None:
     arguments = command.format(image="--image=file=k.ptx,triple=t")
     shell = f"{sys.executable} -c '{MAIN}' {arguments} {stdout}"
     done = subprocess.run(["sh", "-c", shell], env=ENVIRONMENT, capture_output=True, text=True)
@@ -131,7 +131,7 @@ def test_output_that_nobody_gets_is_an_error(folder: Path, command: str, stdout:
     assert done.stderr.count("\n") == 1
 
 
-def test_output_that_nobody_asked_for_is_none(folder: Path) -> None:
+def test_output_that_was_not_requested_is_none(folder: Path) -> None:
     shell = f"{sys.executable} -c '{MAIN}' pack --image=file=k.ptx,triple=t -o x -q >&- 2>&-"
     assert subprocess.run(["sh", "-c", shell], env=ENVIRONMENT).returncode == 0
     assert Path("x").exists()
@@ -229,7 +229,7 @@ def test_matching_leaves_the_timer_of_others_alone() -> None:
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
 
 
-def test_ctrl_c_during_start_up_is_no_traceback_of_ours(folder: Path) -> None:
+def test_ctrl_c_during_start_up_prints_no_traceback(folder: Path) -> None:
     """Whenever it comes: before the first line of fatpack runs the interpreter answers, behind it `main` does."""
     codes = set()
     for wait in range(0, 120, 4):

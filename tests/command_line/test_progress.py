@@ -63,7 +63,7 @@ def test_a_long_command_shows_its_time_and_leaves_nothing(arguments: list[str]) 
     assert "".join(rest) == piped(*arguments) + "seen\n"
 
 
-def test_nothing_is_shown_where_nobody_looks() -> None:
+def test_nothing_is_shown_without_a_terminal() -> None:
     text = piped("inspect", FAT, program=SLOW.format(limit=0.3))
     assert text == piped("inspect", FAT) + "nothing seen\n"
 

@@ -57,7 +57,7 @@ def test_a_name_is_explained_line_by_line() -> None:
     assert any(line.startswith("  source: ") for line in lines)
 
 
-def test_a_name_that_stands_for_another_shows_both() -> None:
+def test_a_name_that_means_another_shows_both() -> None:
     assert output_of("tahiti").startswith("tahiti → gfx600  (AMD alias)\n")
     assert output_of("8.0").startswith("8.0 → sm_80  (NVIDIA architecture)\n")
 

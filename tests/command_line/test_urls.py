@@ -70,7 +70,7 @@ def test_a_url_gives_what_the_file_gives(
 
 
 @pytest.mark.parametrize("part", ["(first.o:1)", "(#1)", "#offset=0x44&size=0x400"])
-def test_members_of_archives_and_bytes_behind_a_url(
+def test_members_of_archives_and_bytes_after_a_url(
     server: Server, capfd: pytest.CaptureFixture[str], part: str
 ) -> None:
     url = server.put("/libx.a", ARCHIVE.read_bytes())

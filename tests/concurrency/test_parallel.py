@@ -126,7 +126,7 @@ def test_items_are_made_before_they_are_asked_for_but_no_more_than_allowed() -> 
     assert list(ahead) == []
 
 
-def test_an_error_is_raised_behind_what_was_made_before_it() -> None:
+def test_an_error_is_raised_after_what_was_made_before_it() -> None:
     def items() -> Iterator[int]:
         yield 1
         raise KeyError("second")

@@ -58,7 +58,7 @@ def edited(whole: View, selector: Selector, *, allow_empty: bool = False) -> tup
         "cuda_fatbin/v135_concat_tiny.fatbin",
     ],
 )
-def test_every_image_but_the_last_can_go(path: str) -> None:
+def test_every_image_except_the_last_can_go(path: str) -> None:
     whole = view((FIXTURES / path).read_bytes(), path)
     places = [(number, index) for number, found in enumerate(containers(whole)) for index in range(len(found.images))]
     for at, (number, index) in enumerate(places):
@@ -171,7 +171,7 @@ def test_an_empty_file_is_no_sound_edit_of_a_container() -> None:
             verify_edited(view(HIP), view(rest))
 
 
-def test_a_host_that_stays_alone_is_told_of() -> None:
+def test_a_host_that_stays_alone_is_reported() -> None:
     _, removal = edited(view(HIP), Selector(arch="gfx*"))
     assert removal.notes == (
         "container 0 has no device code left, only the image for its host (host-x86_64-unknown-linux-gnu-)",

@@ -155,7 +155,7 @@ def test_nobody_can_open_the_new_file_who_could_not_open_the_old_one(
     assert all(not other & ~mode for other in seen), [oct(other) for other in seen]
 
 
-def test_other_names_are_told_and_kept_on_request(host: Path, growing: None) -> None:
+def test_other_names_are_reported_and_kept_on_request(host: Path, growing: None) -> None:
     other = host.parent / "other.o"
     os.link(host, other)
     for only_growing in (False, True):

@@ -109,7 +109,7 @@ def test_containers_that_ld_merged_are_refused_with_advice(tmp_path: Path) -> No
         remove_images(BytesSource(path.read_bytes(), "merged.o").view(), Selector(arch="gfx90a"))
 
 
-def test_a_container_that_code_refers_to_can_lose_all_but_its_host() -> None:
+def test_a_container_that_code_refers_to_can_lose_all_except_its_host() -> None:
     whole = BytesSource((FIXTURES / "elf" / "clang-22-hip.o").read_bytes(), "h.o").view()
     with pytest.raises(HostError, match=r"Selector\(offload='hip'\) leaves the container and its host entry"):
         remove_images(whole, Selector())

@@ -62,7 +62,7 @@ def test_a_selection_leaves_the_other_images_of_a_member() -> None:
     assert archs(after) == [entry for entry in archs(whole) if entry[1] != [arch]]
 
 
-def test_all_but_one_arch_go_and_what_has_no_arch_stays() -> None:
+def test_all_except_one_arch_go_and_what_has_no_arch_stays() -> None:
     (arch, *others) = [arch for _, found in archs(view(fat())) for arch in found]
     assert "" in others
     after = view(join_pieces(remove_images(view(fat()), Selector(arch=f"!{arch}")).pieces))

@@ -108,7 +108,7 @@ def messages(triple, arch, recognised):
 
 
 @pytest.mark.parametrize(("triple", "arch", "recognised"), AGREE)
-def test_nothing_is_said_when_the_image_may_be_what_was_stored(triple, arch, recognised):
+def test_nothing_is_reported_when_the_image_may_be_what_was_stored(triple, arch, recognised):
     assert messages(triple, arch, recognised) == []
 
 

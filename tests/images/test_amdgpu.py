@@ -68,7 +68,7 @@ def test_code_object_version_2_claims_no_processor():
     assert recognised.detail == "ELF64 shared object, code object v2"
 
 
-def test_an_unknown_processor_is_told_by_its_number():
+def test_an_unknown_processor_is_reported_by_its_number():
     recognised = recognise(0xF7E, V6)
     assert recognised.arch == ""
     assert recognised.detail == "ELF64 shared object, code object v6, processor number 0x7e"

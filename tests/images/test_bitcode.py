@@ -29,7 +29,7 @@ def test_the_triple_is_read_out_of_the_module(before):
     )
 
 
-def test_padding_behind_the_stream_is_not_part_of_it():
+def test_padding_after_the_stream_is_not_part_of_it():
     data = bitcode.of_triple("amdgcn-amd-amdhsa")
     assert recognise(data + bytes(12)).size == len(data)
 

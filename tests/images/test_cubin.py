@@ -54,7 +54,7 @@ def test_a_cubin_says_what_it_was_compiled_for(path):
 
 
 @pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.name)
-def test_padding_behind_a_cubin_is_not_part_of_it(path):
+def test_padding_after_a_cubin_is_not_part_of_it(path):
     data = path.read_bytes()
     assert images.identify_image(BytesSource(data + bytes(8)).view()).size == len(data)
 

@@ -76,7 +76,7 @@ def test_a_linked_cubin_knows_it_unless_there_is_recursion() -> None:
     assert found["bounds"].shared == 1024 + 256
 
 
-def test_the_tools_tell_what_they_were_told() -> None:
+def test_the_tools_print_what_they_were_told() -> None:
     first, second = facts(NEEDS / "needs.cuda13.0.linked.sm_90.cubin").made_by
     assert re.fullmatch(r"nvlink -arch sm_90 \(Cuda compilation tools, release 13\.0, V13\.0\.\d+, Build \S+\)", first)
     assert second.startswith("ptxas -arch sm_90 -c (")

@@ -104,7 +104,7 @@ def test_a_note_cut_short_names_its_place() -> None:
     assert (caught.value.offset, caught.value.field) == (64, "note")
 
 
-def test_zeros_behind_the_last_note_are_padding() -> None:
+def test_zeros_after_the_last_note_are_padding() -> None:
     note = struct.pack("<III", 4, 4, 7) + b"own\0" + bytes(4)
     assert images.facts(BytesSource(cubin([(NOTE, note + bytes(8))])).view(), "cubin").kernels == ()
     with pytest.raises(FormatError):

@@ -46,7 +46,7 @@ def test_ptx_of_nvcc_says_what_it_was_compiled_for(path):
         (b".target sm_90\n.visible .func debug ()\n", "PTX 8.1"),
     ],
 )
-def test_address_size_and_debugging_are_told(rest: bytes, detail: str) -> None:
+def test_address_size_and_debugging_are_reported(rest: bytes, detail: str) -> None:
     assert images.identify_image(BytesSource(b".version 8.1\n" + rest).view()).detail == detail
 
 
@@ -99,7 +99,7 @@ def test_text_after_a_nul_is_padding():
         (b"// mac line ends\r.entry k()\r", ("k",)),
     ],
 )
-def test_kernels_are_the_names_behind_entry_outside_comments_and_strings(text, names):
+def test_kernels_are_the_names_after_entry_outside_comments_and_strings(text, names):
     assert kernels(text) == names
 
 
@@ -186,7 +186,7 @@ def test_most_texts_begin_with_usual_words() -> None:
     assert ptx.identify_ptx_fast(b".version 8.0\n.target sm_90\n.address_size 64\n\n\t// .globl f\n") is not None
 
 
-def test_an_entry_in_a_comment_or_behind_the_end_is_none() -> None:
+def test_an_entry_in_a_comment_or_after_the_end_is_none() -> None:
     assert kernels(b".version 8.0\n// .entry f\n") == ()
     assert kernels(b".version 8.0\n\0.entry f\n") == ()
     assert kernels(b".version 8.0\n.entry f\n") == ("f",)

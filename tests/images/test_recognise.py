@@ -127,7 +127,7 @@ PREFIXES = [
 
 
 @given(st.sampled_from(PREFIXES), st.binary(max_size=300))
-def test_no_bytes_make_recognising_fail_or_kernels_raise_anything_but_our_errors(prefix, rest):
+def test_identify_never_fails_and_kernels_raise_only_fatpack_errors(prefix, rest):
     view = BytesSource(prefix + rest).view()
     recognised = images.identify_image(view)
     assert recognised.form in images.EXTENSIONS

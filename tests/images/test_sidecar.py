@@ -57,7 +57,7 @@ def test_what_triton_wrote_agrees_with_the_image_it_made(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CACHES, ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("other", CACHES, ids=lambda path: path.parent.name)
-def test_the_metadata_of_another_target_is_told(path: Path, other: Path) -> None:
+def test_the_metadata_of_another_target_is_reported(path: Path, other: Path) -> None:
     claimed = sidecar.read_sidecar((other.parent / sidecar.sidecar_name(other.name)).read_bytes())
     assert claimed is not None
     with open_source(path) as source:

@@ -59,7 +59,7 @@ def test_memory_is_not_copied_and_a_position_means_nothing() -> None:
         assert source.view().read(50_000, 3) == DATA[50_000:50_003]
 
 
-def test_what_cannot_seek_is_spooled_from_where_it_stands() -> None:
+def test_what_cannot_seek_is_spooled_from_with_its_position() -> None:
     class Stream(io.RawIOBase):
         def __init__(self) -> None:
             self._left = io.BytesIO(DATA)

@@ -194,7 +194,7 @@ def test_a_closed_source_says_so() -> None:
         source.view().read(0, 1)
 
 
-def test_what_cannot_be_pickled_is_said() -> None:
+def test_what_cannot_be_pickled_is_reported() -> None:
     class Local(Counted):
         pass
 

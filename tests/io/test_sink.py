@@ -45,7 +45,7 @@ def test_a_new_file_gets_the_mode_of_the_umask_or_the_one_asked_for(tmp_path: Pa
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_failure_leaves_nothing_behind_and_the_old_file_alone(tmp_path: Path, force: bool) -> None:
+def test_a_failure_leaves_nothing_after_and_the_old_file_alone(tmp_path: Path, force: bool) -> None:
     out = tmp_path / "out"
     if force:
         out.write_bytes(b"old")

@@ -132,7 +132,7 @@ def test_damage_is_met_where_it_is_and_not_inflated_again() -> None:
     assert source.read(490, 10) == DATA[490:500]
 
 
-def test_damage_behind_the_last_byte_is_met_by_who_reads_it() -> None:
+def test_damage_after_the_last_byte_is_met_by_who_reads_it() -> None:
     source = streamed(Stream(DATA, BadValue("checksum")))
     for _ in range(2):
         with pytest.raises(BadValue, match="checksum"):
@@ -178,7 +178,7 @@ class TestInflatingAhead:
         assert threading.active_count() == before
         assert stream.taken < 20
 
-    def test_damage_is_told_where_it_is(self) -> None:
+    def test_damage_is_reported_where_it_is(self) -> None:
         source = streamed(Stream(DATA[:600], BadValue("broken")), origin=BytesSource(b""))
         assert source.read(0, 600) == DATA[:600]
         for _ in range(2):

@@ -107,7 +107,7 @@ def test_no_module_decides_who_asks_when_it_is_loaded() -> None:
     assert loaded == []
 
 
-def test_a_program_is_told_parameters_and_a_user_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_gets_parameters_and_user_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "k.fatbin"
     path.write_bytes((FIXTURES / "cuda_fatbin" / "hand_lz4frame_flag4000.fatbin").read_bytes())
     for _ in range(2):  # what one has asked does not stay for the other

@@ -132,7 +132,7 @@ def test_memory_is_bounded_whatever_number_is_huge(name: str, path: Path) -> Non
 
 
 @each_successive
-def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path) -> None:
+def test_an_intact_container_after_a_damaged_one_is_found(name: str, path: Path) -> None:
     laws.assert_intact_container_found(name, path.read_bytes())
 
 

@@ -128,14 +128,14 @@ def _rewrite(name: str, view: View) -> None:
 
 
 @each_fixture
-def test_truncations_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
+def test_truncations_give_a_result_or_a_fatpack_error(name: str, path: Path) -> None:
     data = path.read_bytes()
     for size in sample(number_ends(laws.all_labels(data), 100, last=False), 50, path.name):
         _use(data[:size])
 
 
 @each_fixture
-def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
+def test_flipped_bytes_give_a_result_or_a_fatpack_error(name: str, path: Path) -> None:
     """Of two numbers one becomes odd or even, the other negative or huge: the fixtures are little-endian files."""
     data = path.read_bytes()
     table = laws.all_labels(data)

@@ -209,7 +209,7 @@ def test_what_edits_write_is_bounded_too(
 
 
 @pytest.mark.usefixtures("many")
-def test_a_disk_without_room_is_told_before_anything_is_written(
+def test_a_disk_without_room_is_reported_before_anything_is_written(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     full = os.statvfs_result((4096, 4096, 10, 5, 3, 0, 0, 0, 0, 255))

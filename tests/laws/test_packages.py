@@ -251,13 +251,13 @@ def test_a_package_that_is_cut_says_so(way: str) -> None:
 
 
 @each_way
-def test_any_flipped_byte_gives_a_result_or_an_error_of_ours(way: str) -> None:
+def test_any_flipped_byte_gives_a_result_or_a_fatpack_error(way: str) -> None:
     flip(way, 5, [0xFF])
 
 
 @pytest.mark.slow
 @each_way
-def test_every_flipped_byte_gives_a_result_or_an_error_of_ours(way: str) -> None:
+def test_every_flipped_byte_gives_a_result_or_a_fatpack_error(way: str) -> None:
     flip(way, 1, [0xFF, 1])
 
 

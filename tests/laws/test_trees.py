@@ -302,7 +302,7 @@ def test_packages_nest_to_a_limit(folder: Path, fatpack: Fatpack) -> None:
 
 
 @pytest.mark.parametrize("least", [0, processes.MIN_BYTES_FOR_WORKERS])
-def test_what_is_wrong_with_a_package_is_said_of_the_package(
+def test_what_is_wrong_with_a_package_is_reported_of_the_package(
     folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, least: int
 ) -> None:
     monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", least)

@@ -122,7 +122,7 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
         again.data.tobytes()
 
 
-def test_what_another_process_cannot_open_is_said(tmp_path: Path) -> None:
+def test_what_another_process_cannot_open_is_reported(tmp_path: Path) -> None:
     out, into = os.pipe()
     os.write(into, (RECORDED / "v130_none.fatbin").read_bytes())
     os.close(into)

@@ -30,7 +30,7 @@ def test_every_kind_of_input_shows_the_same(data: object) -> None:
         assert file.items == (*file.containers, *file.findings)
 
 
-def test_where_no_image_is_meant_there_are_no_paths(tmp_path: Path) -> None:
+def test_where_no_image_is_selected_there_are_no_paths(tmp_path: Path) -> None:
     assert fatpack.extract(CONTAINER, tmp_path, Selector(arch="no such")) == ()
     assert fatpack.extract(b"no container", tmp_path) == ()
     assert not list(tmp_path.iterdir())
@@ -107,7 +107,7 @@ def test_extract_returns_paths(tmp_path: Path) -> None:
         ("gfx_90a", "gfx90a"),
     ],
 )
-def test_an_architecture_that_is_misspelled_is_said(pattern: str, right: str, tmp_path: Path) -> None:
+def test_an_architecture_that_is_misspelled_is_reported(pattern: str, right: str, tmp_path: Path) -> None:
     with fatpack.open(CONTAINER) as file, pytest.warns(UserWarning, match=f"did you mean {re.escape(right)}\\?"):
         assert list(file.images(arch=pattern)) == []
     with pytest.warns(UserWarning, match="did you mean"):

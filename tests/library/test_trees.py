@@ -63,7 +63,7 @@ def test_several_inputs_and_what_is_left_out(tree: Path) -> None:
         fatpack.files("tree", exclude="x")
 
 
-def test_what_cannot_be_read_is_told_and_hides_nothing(tree: Path) -> None:
+def test_what_cannot_be_read_is_reported_and_hides_nothing(tree: Path) -> None:
     data = bytearray(Path("x.whl").read_bytes())
     data[40:400] = bytes(360)
     found = fatpack.files(bytes(data))

@@ -148,7 +148,7 @@ def test_known_words_are_offered(folder: Path, words: tuple[str, ...], expected:
     ],
     ids=" ".join,
 )
-def test_values_behind_an_equals_sign_are_offered(folder: Path, words: tuple[str, ...], expected: list[str]) -> None:
+def test_values_after_an_equals_sign_are_offered(folder: Path, words: tuple[str, ...], expected: list[str]) -> None:
     assert answer(folder, *words) == [f"plain,{word}" for word in expected]
 
 
@@ -180,7 +180,7 @@ def test_other_values_of_stand_ins_are_files(folder: Path) -> None:
     assert answer(folder, "tool", "clang-offload-bundler", "--input", "on") == ["file,on"]
 
 
-def test_a_file_behind_an_equals_sign_is_left_to_the_shell(folder: Path) -> None:
+def test_a_file_after_an_equals_sign_is_left_to_the_shell(folder: Path) -> None:
     assert answer(folder, "pack", "--host=on") == ["file,on"]
     assert answer(folder, "pack", "--image=arch=sm_80,file=on") == ["file,on"]
     assert answer(folder, "pack", "--image", "file=on") == ["file,on"]

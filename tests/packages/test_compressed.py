@@ -87,7 +87,7 @@ def test_many_short_streams_are_read_in_linear_time(method: str) -> None:
 
 
 @each
-def test_what_stands_behind_is_told_when_all_was_read(method: str) -> None:
+def test_trailing_bytes_are_reported_when_all_was_read(method: str) -> None:
     packed = build.COMPRESSORS[method](CONTENT)
     opened = source(packed + b"garbage")
     assert opened.beginning(10) == CONTENT[:10]

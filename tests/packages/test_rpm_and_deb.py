@@ -38,7 +38,7 @@ def test_a_payload_that_is_cut_keeps_the_files_before() -> None:
 
 
 @pytest.mark.parametrize("field", ["magic", "count", "size"])
-def test_a_header_that_is_damaged_is_told(field: str) -> None:
+def test_a_header_that_is_damaged_is_reported(field: str) -> None:
     data = build.rpm(FILES)
     at = LEAD.size + HEADER.field_offset(field)
     (finding,) = build.listed("rpm", data[:at] + b"\x7f\xff" + data[at + 2 :])
@@ -50,7 +50,7 @@ def numbers(code: str, *values: int) -> bytes:
     return struct.pack(f">{len(values)}{code}", *values)
 
 
-def test_files_that_nobody_can_have_end_the_package() -> None:
+def test_impossible_files_end_the_package() -> None:
     data = build.rpm({"a": b"1", "b": b"2"}, stripped=True)
     sizes, folders, modes = numbers("Q", 1, 1), numbers("I", 0, 0) + b"a\0b\0", numbers("I", 1030, 3)
     for old, new, words in (

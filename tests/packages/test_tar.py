@@ -50,7 +50,7 @@ def changed(data: bytes, at: int, value: bytes) -> bytes:
 
 @compressed
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a\\b", "C:/x", "a/../../b"])
-def test_names_that_lead_elsewhere_are_told(name: str, pack: build.Compressor) -> None:
+def test_names_that_lead_elsewhere_are_reported(name: str, pack: build.Compressor) -> None:
     data = pack(build.tarred({name: b"1"}))
     assert build.contents("tar", data) == {name: b"1"}
     assert build.codes("tar", data) == ["FP1702"]
@@ -61,7 +61,7 @@ def test_a_name_may_start_with_where_it_is() -> None:
     assert build.codes("tar", build.tarred({"./usr/lib/x": b"1"})) == []
 
 
-def test_names_that_stand_twice_are_told_and_both_are_listed() -> None:
+def test_names_that_are_repeated_are_reported_and_both_are_listed() -> None:
     data = archive((tarfile.TarInfo("x"), b"1"), (tarfile.TarInfo("./x"), b"2"))
     members = [item for item in build.listed("tar", data) if isinstance(item, PackageMember)]
     assert [item.open().view().tobytes() for item in members] == [b"1", b"2"]
@@ -83,17 +83,17 @@ def test_folders_links_and_devices_are_no_files() -> None:
     ("kind", "target"),
     [(tarfile.SYMTYPE, "../../x"), (tarfile.LNKTYPE, "/etc/x"), (tarfile.LNKTYPE, "../x")],
 )
-def test_links_that_lead_out_are_told(kind: bytes, target: str) -> None:
+def test_links_that_lead_out_are_reported(kind: bytes, target: str) -> None:
     assert build.codes("tar", archive(link("lib/l", target, kind))) == ["FP1707"]
 
 
-def test_a_file_that_goes_through_a_link_which_leads_out_is_told() -> None:
+def test_a_file_that_goes_through_a_link_which_leads_out_is_reported() -> None:
     data = archive(link("lib/l", "/etc"), (tarfile.TarInfo("lib/l/passwd"), b"x"), (tarfile.TarInfo("lib/m"), b"y"))
     assert build.codes("tar", data) == ["FP1708"]
 
 
 @compressed
-def test_what_a_layer_removes_is_told(pack: build.Compressor) -> None:
+def test_what_a_layer_removes_is_reported(pack: build.Compressor) -> None:
     names = ["usr/lib/.wh.x.so", "opt/.wh..wh..opq", "usr/y.so"]
     *members, finding = build.listed("tar", pack(build.tarred(dict.fromkeys(names, b""))))
     assert [item.name for item in members] == ["usr/y.so"]  # type: ignore[union-attr]
@@ -120,7 +120,7 @@ def test_the_layers_of_a_saved_image_are_read() -> None:
     assert found == {"usr/lib/x.so": CONTENT, "y": CONTENT}
 
 
-def test_a_kind_that_only_its_writer_knows_is_listed_and_told() -> None:
+def test_a_kind_that_only_its_writer_knows_is_listed_and_reported() -> None:
     header = tarfile.TarInfo("x")
     header.type = b"V"
     data = archive((header, b""))
@@ -155,7 +155,7 @@ def test_an_archive_cut_inside_a_file_keeps_those_before(pack: build.Compressor)
 
 
 @compressed
-def test_a_header_that_is_damaged_is_told_and_does_not_end_it_in_silence(pack: build.Compressor) -> None:
+def test_a_header_that_is_damaged_is_reported_and_does_not_end_it_in_silence(pack: build.Compressor) -> None:
     data = build.tarred({"a": CONTENT, "b": CONTENT})
     damaged = data[: 3 * BLOCK + 5] + b"!" + data[3 * BLOCK + 6 :]
     _, finding = build.listed("tar", pack(damaged))
@@ -165,7 +165,7 @@ def test_a_header_that_is_damaged_is_told_and_does_not_end_it_in_silence(pack: b
 
 
 @compressed
-def test_an_archive_without_its_end_mark_is_told(pack: build.Compressor) -> None:
+def test_an_archive_without_its_end_mark_is_reported(pack: build.Compressor) -> None:
     assert build.codes("tar", pack(ONE.rstrip(b"\0") + bytes(-len(ONE.rstrip(b"\0")) % BLOCK))) == ["FP1712"]
 
 
@@ -185,7 +185,7 @@ def test_an_archive_that_ends_with_the_data_of_its_last_file_is_whole(pack: buil
 
 
 @compressed
-def test_what_stands_behind_the_end_is_told(pack: build.Compressor) -> None:
+def test_bytes_after_the_end_are_reported(pack: build.Compressor) -> None:
     for more, words in ((b"more", "bytes after"), (ONE, "another archive")):
         *_, finding = build.listed("tar", pack(ONE + more))
         assert isinstance(finding, Finding)
@@ -193,14 +193,14 @@ def test_what_stands_behind_the_end_is_told(pack: build.Compressor) -> None:
         assert words in finding.message
 
 
-def test_bytes_behind_the_compressed_data_are_told() -> None:
+def test_bytes_after_the_compressed_data_are_reported() -> None:
     for name, pack in build.COMPRESSORS.items():
         assert build.codes("tar", pack(ONE) + b"garbage") == ["FP1706"], name
         assert build.codes("tar", pack(ONE) + bytes(1024)) == [], name
 
 
 @compressed
-def test_damage_to_what_was_not_read_is_told_too(pack: build.Compressor) -> None:
+def test_damage_to_what_was_not_read_is_reported_too(pack: build.Compressor) -> None:
     if pack in (bytes, build.COMPRESSORS["lz4"]):
         return
     files = {f"f{number}": bytes(100) + number.to_bytes(2, "big") * 300 for number in range(50)}

@@ -46,7 +46,7 @@ def directory_at(data: bytes) -> int:
         ("a\\b", "backslash"),
     ],
 )
-def test_names_that_lead_elsewhere_are_told(name: str, words: str) -> None:
+def test_names_that_lead_elsewhere_are_reported(name: str, words: str) -> None:
     data = build.zipped({name: b""})
     member = only(data)
     assert member.name == name
@@ -55,14 +55,14 @@ def test_names_that_lead_elsewhere_are_told(name: str, words: str) -> None:
     assert re.search(words, finding.message)
 
 
-def test_a_nul_in_a_name_is_told() -> None:
+def test_a_nul_in_a_name_is_reported() -> None:
     data = build.zipped({"a_b": b"x"}).replace(b"a_b", b"a\0b")
     assert build.codes("zip", data) == ["FP1702"]
     assert only(data).open().view().tobytes() == b"x"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_names_that_stand_twice_are_told_and_both_are_listed() -> None:
+def test_names_that_are_repeated_are_reported_and_both_are_listed() -> None:
     into = io.BytesIO()
     with zipfile.ZipFile(into, "w") as archive:
         archive.writestr("x", b"1")
@@ -187,13 +187,13 @@ def test_an_archive_without_its_end_says_where_it_should_be() -> None:
     assert "zip -FF" in finding.hint
 
 
-def test_bytes_behind_the_end_are_told_and_a_comment_is_none() -> None:
+def test_bytes_after_the_end_are_reported_and_a_comment_is_none() -> None:
     assert build.codes("zip", ONE + b"more") == ["FP1706"]
     comment = b"PK\5\6 is a comment"
     assert build.codes("zip", ONE[:-2] + len(comment).to_bytes(2, "little") + comment) == []
 
 
-def test_a_program_before_the_archive_is_told() -> None:
+def test_a_program_before_the_archive_is_reported() -> None:
     for program, expected in ((b"\x7fELF" + bytes(100), ["FP1706"]), (b"#!/bin/sh\n", [])):
         data = program + ONE
         assert get_package("zip").detect(build.view_of(data))
@@ -201,7 +201,7 @@ def test_a_program_before_the_archive_is_told() -> None:
         assert only(data).open().view().tobytes() == CONTENT
 
 
-def test_a_link_is_no_file_and_told_where_it_leads_out() -> None:
+def test_a_link_is_no_file_and_reported_where_it_leads_out() -> None:
     into = io.BytesIO()
     with zipfile.ZipFile(into, "w") as archive:
         for name, target in (("lib/inside", "x.so"), ("lib/outside", "../../etc")):
@@ -331,7 +331,7 @@ def wide(name: str, size: int, at: int) -> bytes:
 
 
 @pytest.mark.parametrize("at", [(1 << 64) - 1, (1 << 64) - 20, 1 << 63])
-def test_a_place_that_no_file_has_is_told(at: int) -> None:
+def test_a_place_that_no_file_has_is_reported(at: int) -> None:
     data = bytes(100) + wide("x", len(CONTENT), at)
     assert build.codes("zip", data) == ["FP1704"]
     with pytest.raises(FormatError, match="not before the directory"):
@@ -339,7 +339,7 @@ def test_a_place_that_no_file_has_is_told(at: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 63, (1 << 64) - 1])
-def test_a_size_that_no_file_can_have_is_told(size: int) -> None:
+def test_a_size_that_no_file_can_have_is_reported(size: int) -> None:
     data = wide("x", size, 0)
     assert build.codes("zip", data) == ["FP1704"]
     with pytest.raises(FormatError, match=f"{size} bytes"):

@@ -150,7 +150,7 @@ def test_what_lies_between_files_is_kept() -> None:
     assert content_of(result) == {"a": NEW, "b": b"2" * 100}
 
 
-def test_bytes_behind_the_end_are_refused() -> None:
+def test_bytes_after_the_end_are_refused() -> None:
     with pytest.raises(HostError, match="4 bytes follow the end"):
         exchange_entries(build.view_of(build.zipped(FILES) + b"more"), {})
 
@@ -170,7 +170,7 @@ def test_entries_that_share_a_header_are_refused() -> None:
         exchange_entries(build.view_of(bytes(data)), {0: new()})
 
 
-def test_sizes_behind_the_data_that_are_none_are_named() -> None:
+def test_sizes_after_the_data_that_are_none_are_named() -> None:
     data = bytearray(build.streamed_zip({"a": b"x" * 400}))
     at = data.index(b"PK\7\x08")
     data[at + 4] ^= 1

@@ -67,7 +67,7 @@ def test_a_true_edit_is_proved(after: bytes) -> None:
     assert found.before.size == len(LIBRARY.data) and found.after.size == len(after)
 
 
-def test_an_emptied_container_is_told() -> None:
+def test_an_emptied_container_is_reported() -> None:
     found = verdict(linked_elf.shrunk(LIBRARY, [fatbin(), fatbin(SM90)]))
     assert found.is_proved, found.differences
     assert [fact.fate for fact in found.containers] == ["emptied", "reduced"]

@@ -106,7 +106,7 @@ def test_raw_images_in_a_section_of_llvm_are_found_by_the_table() -> None:
     assert images(found) == [ONE, TWO]
 
 
-def test_a_section_of_llvm_without_images_is_told_as_before() -> None:
+def test_a_section_of_llvm_without_images_is_reported_as_before() -> None:
     elf = build.Elf(type=build.SHARED)
     elf.add(".llvm.offloading", b"no container" * 4, type=build.OFFLOADING, flags=build.ALLOC, addr=0x1000)
     elf.add("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", ONE, flags=build.ALLOC, addr=0x2000)
@@ -150,7 +150,7 @@ def test_without_a_table_compressed_images_tell_where_they_end() -> None:
         (((1 << 64) - 1, (1 << 64) - 1), "where the file has no bytes"),
     ],
 )
-def test_rows_that_lead_nowhere_are_told_and_the_others_read(row: tuple[int, int], words: str) -> None:
+def test_rows_that_lead_nowhere_are_reported_and_the_others_read(row: tuple[int, int], words: str) -> None:
     found, findings = read(program([Stored(ONE)], rows=[row]))
     assert codes(findings) == ["FP3011"]
     assert findings[0].message.startswith("row 1 points to ")
@@ -166,19 +166,19 @@ def test_a_table_that_is_cut_is_read_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.parametrize("size", [len(ONE) + 1, 1 << 63, (1 << 64) - 1])
-def test_a_size_past_the_section_is_cut_and_told(size: int) -> None:
+def test_a_size_past_the_section_is_cut_and_reported(size: int) -> None:
     found, findings = read(program([Stored(TWO), Stored(ONE, size)]))
     assert codes(findings) == ["FP3012"]
     assert images(found) == [TWO, ONE]
 
 
-def test_images_that_overlap_are_told_once() -> None:
+def test_images_that_overlap_are_reported_once() -> None:
     found, findings = read(program([Stored(ONE, len(ONE) + 16), Stored(TWO, len(TWO)), Stored(ONE)]))
     assert codes(findings) == ["FP1306"]
     assert images(found)[1:] == [TWO, ONE]
 
 
-def test_bytes_that_belong_to_no_image_are_told() -> None:
+def test_bytes_that_belong_to_no_image_are_reported() -> None:
     found, findings = read(program([Stored(ONE), Stored(b"rest of something else", 0), Stored(TWO)]))
     # The row of size 0 is an image without bytes.
     assert codes(findings) == ["FP1308"]
@@ -193,7 +193,7 @@ def test_the_table_may_have_either_size_of_a_compressed_image(size: int) -> None
     assert images(found) == [LARGE, ONE]
 
 
-def test_another_size_of_a_compressed_image_is_told() -> None:
+def test_another_size_of_a_compressed_image_is_reported() -> None:
     found, findings = read(program([Stored(packed(LARGE), 5)]))
     assert codes(findings) == ["FP3012"]
     assert images(found) == [LARGE]

@@ -137,7 +137,7 @@ def test_what_a_device_link_of_nothing_leaves_needs_no_record(symbols, options, 
     assert [code for code, _ in findings_of(data) if code == "FP3032"] == codes
 
 
-def test_a_fat_binary_without_a_record_is_told() -> None:
+def test_a_fat_binary_without_a_record_is_reported() -> None:
     data = library([0x10000])
     ((code, message),) = findings_of(data)
     assert code == "FP3032"
@@ -153,7 +153,7 @@ def test_a_fat_binary_without_a_record_is_told() -> None:
         (None, "a null pointer"),
     ],
 )
-def test_a_pointer_that_leads_to_no_fat_binary_is_told(target: int | None, words: str) -> None:
+def test_a_pointer_that_leads_to_no_fat_binary_is_reported(target: int | None, words: str) -> None:
     ((code, message),) = findings_of(library([0x10000, 0x10000 + STEP, target]))
     assert code == "FP3033"
     assert message.startswith("record 2 of .nvFatBinSegment ")
@@ -168,13 +168,13 @@ def test_a_pointer_that_leads_to_no_fat_binary_is_told(target: int | None, words
         (b"\1" * 7, "7 bytes of .nvFatBinSegment are no whole record"),
     ],
 )
-def test_records_that_are_wrong_are_told(bad: bytes, words: str) -> None:
+def test_records_that_are_wrong_are_reported(bad: bytes, words: str) -> None:
     ((code, message),) = findings_of(library([], records=record(0x10000) + record(0x10000 + STEP) + bad))
     assert code == "FP3031"
     assert words in message
 
 
-def test_a_damaged_fat_binary_is_told_once() -> None:
+def test_a_damaged_fat_binary_is_reported_once() -> None:
     damaged = FATBIN[:6] + b"\x20" + FATBIN[7:]
     codes = [code for code, _ in findings_of(library([0x10000, 0x10000 + STEP], fatbins=FATBIN + damaged))]
     assert codes == ["FP1402"]
@@ -216,7 +216,7 @@ def test_fat_binaries_elsewhere_that_overlap_are_read_once() -> None:
     assert ("FP3033", "record 3 of .nvFatBinSegment points into a fat binary") in codes
 
 
-def test_a_fat_binary_elsewhere_that_is_cut_short_is_told() -> None:
+def test_a_fat_binary_elsewhere_that_is_cut_short_is_reported() -> None:
     others = [build.Section(".rodata", FATBIN[:-8], flags=build.ALLOC, addr=0x40000)]
     data = library([0x10000, 0x10000 + STEP, 0x40000], others=others)
     assert {code for code, _ in findings_of(data)} == {"FP1401", "FP1402"}

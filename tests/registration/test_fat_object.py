@@ -172,7 +172,7 @@ def new_object() -> bytes:
     return elf.build()
 
 
-def test_an_archive_of_both_models_is_read_whole_and_told_once() -> None:
+def test_an_archive_of_both_models_is_read_whole_and_reported_once() -> None:
     names = [b"old.o/", b"new.o/", b"more.o/"]
     contents = [with_symbols(b""), new_object(), with_symbols(b"")]
     data = b"!<arch>\n" + b"".join(build_archive.member(*pair) for pair in zip(names, contents, strict=True))

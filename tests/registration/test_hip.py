@@ -54,7 +54,7 @@ def test_units_of_a_relocatable_link_share_one_bundle() -> None:
     assert findings_of(library([0x10000, 0x10000, 0x10000], bundles=1)) == []
 
 
-def test_a_bundle_without_a_record_is_told() -> None:
+def test_a_bundle_without_a_record_is_reported() -> None:
     ((code, message),) = findings_of(library([0x10000]))
     assert code == "FP3002"
     at = build.section_field(library([0x10000]), 1, "offset")
@@ -75,7 +75,7 @@ def test_of_many_lost_bundles_some_are_named() -> None:
         (None, "holds a null pointer"),
     ],
 )
-def test_a_pointer_that_leads_to_no_bundle_is_told(target: int | None, words: str) -> None:
+def test_a_pointer_that_leads_to_no_bundle_is_reported(target: int | None, words: str) -> None:
     data = library([0x10000, 0x11000, target])
     ((code, message),) = findings_of(data)
     assert code == "FP3003"
@@ -98,7 +98,7 @@ def test_a_damaged_bundle_is_still_pointed_at() -> None:
         (b"\1" * 7, "7 bytes of .hipFatBinSegment are no whole record"),
     ],
 )
-def test_records_that_are_wrong_are_told(bad: bytes, words: str) -> None:
+def test_records_that_are_wrong_are_reported(bad: bytes, words: str) -> None:
     records = record(0x10000) + record(0x11000) + bad
     ((code, message),) = findings_of(library([], records=records))
     assert code == "FP3001"
@@ -109,7 +109,7 @@ def test_padding_between_records_is_skipped() -> None:
     assert findings_of(library([], records=record(0x10000) + bytes(24) + record(0x11000) + bytes(7))) == []
 
 
-def test_device_code_that_was_moved_is_told_and_not_missed() -> None:
+def test_device_code_that_was_moved_is_reported_and_not_missed() -> None:
     (code, message), (damage, _) = findings_of(library([], records=record(0x10000) + record(0x12345, magic=HIPK)))
     assert (code, damage) == ("FP3004", "FP3005")  # what it points to are zeros: tests/registration/test_kpack
     assert "1 of its records" in message

@@ -37,7 +37,7 @@ def test_a_marker_says_what_is_looked_up_and_where(is_loaded: bool) -> None:
     assert {marker.reference.search_paths for marker in found} == {PATHS}
 
 
-def test_a_marker_says_where_it_stands() -> None:
+def test_a_marker_says_its_position() -> None:
     marker = reference()
     data = library(marker, count=2)
     at = build.section_field(data, 3, "offset")
@@ -52,14 +52,14 @@ def test_images_of_windows_have_markers_too() -> None:
     assert [item.code for item in scan(make_view(windows_library())) if isinstance(item, Finding)] == ["FP3004"]
 
 
-def test_a_program_whose_code_was_moved_is_told_so_and_nothing_else() -> None:
+def test_a_program_whose_code_was_moved_gets_one_finding() -> None:
     """The remainder of ``.hip_fatbin`` has a size and no bytes, which is correct then."""
     (found,) = scan(make_view(library()))
     assert isinstance(found, Finding)
     assert (found.code, found.severity) == ("FP3004", "note")
 
 
-def test_a_file_of_debug_information_is_still_told() -> None:
+def test_a_file_of_debug_information_is_still_reported() -> None:
     elf = build.Elf(type=build.SHARED)
     for name in (".hip_fatbin", ".rocm_kpack_ref"):
         elf.add(name, type=build.NOBITS, size=4096, flags=build.ALLOC)
@@ -87,7 +87,7 @@ def test_the_runtime_takes_the_first_of_two_keys_and_passes_over_what_is_no_path
     assert (found.key, found.reference.search_paths) == ("one#0", ("a",))
 
 
-def test_a_record_of_another_version_is_told() -> None:
+def test_a_record_of_another_version_is_reported() -> None:
     assert [(item.code, "version 2" in item.message) for item in findings(library(records=record(version=2)))] == [
         ("FP3001", True)
     ]
@@ -96,7 +96,7 @@ def test_a_record_of_another_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("to", "words"), [(0x99999000, "0x99999000, where the file has no bytes"), (0, "holds a null pointer")]
 )
-def test_a_pointer_to_nothing_is_told_at_its_record(to: int, words: str) -> None:
+def test_a_pointer_to_nothing_is_reported_at_its_record(to: int, words: str) -> None:
     data = library(records=record() + record(1, to=to))
     (found,) = findings(data)
     assert (found.code, found.severity) == ("FP3005", "error")
@@ -125,7 +125,7 @@ GOOD = msgpack.packb({"kernel_name": "x", "kpack_search_paths": ["y"]})
         (msgpack.packb({"more": bytes(70_000), "kernel_name": "x", "kpack_search_paths": ["y"]}), 6, "bytes"),
     ],
 )
-def test_a_damaged_marker_is_told_where_it_is_wrong(marker: bytes, at: int, words: str) -> None:
+def test_a_damaged_marker_is_reported_where_it_is_wrong(marker: bytes, at: int, words: str) -> None:
     data = library(marker, count=2)
     (found,) = findings(data)
     assert (found.code, found.severity) == ("FP3005", "error")

@@ -137,7 +137,7 @@ def test_what_the_wrapper_is_given_is_shown_of_what_linkers_make(tmp_path: Path,
         (2, STRINGS, 4, "a value does not lie in the file"),
     ],
 )
-def test_what_cannot_be_read_is_told_and_the_rest_shown(kind: int, value: int, size: int, why: str) -> None:
+def test_what_cannot_be_read_is_reported_and_the_rest_shown(kind: int, value: int, size: int, why: str) -> None:
     made = Library()
     bounds = made.table([made.property("bad", kind, value, size), made.of("good", 7)])
     _, second = entries(made.build(made.table([made.set("SYCL/x", bounds)])))
@@ -145,7 +145,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_shown(kind: int, value: int, s
 
 
 @pytest.mark.parametrize("length", [-24, 25, 1 << 40])
-def test_a_table_that_leads_out_of_the_file_is_told(length: int) -> None:
+def test_a_table_that_leads_out_of_the_file_is_reported(length: int) -> None:
     made = Library()
     begin, _ = made.table([made.set("SYCL/x", (0, 0))])
     _, second = entries(made.build((begin, begin + length)))
@@ -153,7 +153,7 @@ def test_a_table_that_leads_out_of_the_file_is_told(length: int) -> None:
     assert second["properties_unread"] == "a table of properties does not lie in the file"
 
 
-def test_text_is_shown_without_the_nul_behind_it() -> None:
+def test_text_is_shown_without_the_nul_after_it() -> None:
     made = Library()
     bounds = made.table([made.property("called", 3, made.string(b"vadd\0"), 5)])
     assert entries(made.build(made.table([made.set("SYCL/x", bounds)])))[1]["properties"] == {

@@ -133,7 +133,7 @@ def test_other_words_and_orders(bits: int, order: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [{"shentsize": 33}, {"shnum": 60000}, {"shoff": 1 << 40}])
-def test_a_damaged_section_table_is_told_and_gone_round(damage: dict[str, int]) -> None:
+def test_a_damaged_section_table_is_reported_and_gone_round(damage: dict[str, int]) -> None:
     data = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.stripped.so").read_bytes()
     whole = [item.view.tobytes() for item in items(data) if isinstance(item, FoundContainer)]
     ((name, value),) = damage.items()
@@ -151,7 +151,7 @@ def test_damaged_program_headers_leave_nothing_to_go_by() -> None:
     assert findings_of(build.with_header(data, "phoff", 1 << 40)) == ["FP1006", "FP1001"]
 
 
-def test_a_container_that_is_cut_off_is_told() -> None:
+def test_a_container_that_is_cut_off_is_reported() -> None:
     data = program(Segment(record(at(1)), WRITE), Segment(FATBIN))
     cut = data[: 8192 + len(FATBIN) - 8]
     assert [code for code in findings_of(cut) if code != "FP1006"] == ["FP1402", "FP1401"]

@@ -34,14 +34,14 @@ def test_a_verdict_follows_from_value_and_target(
     assert Figure("x", value, "s", limit, is_floor=is_floor).verdict == verdict
 
 
-def test_being_faster_than_a_peer_is_its_time_over_ours() -> None:
+def test_being_faster_than_a_peer_is_its_time_over_that_of_fatpack() -> None:
     figure = against("x", Sample(0.5, 0.5, MB), Sample(2.0, 1.0, 3 * MB), "peer", at_least=4)
     assert (figure.value, figure.verdict) == (4.0, "PASS")
     assert (figure.peer, figure.times_ours) == ("peer", 4.0)
     assert figure.facts == "peer 2000.0 ms (cpu 1000), 3 MB"
 
 
-def test_a_missing_peer_is_told_and_has_no_verdict() -> None:
+def test_a_missing_peer_is_reported_and_has_no_verdict() -> None:
     figure = against("x", Sample(0.5, 0.5, MB), None, "peer", at_least=4)
     assert (figure.verdict, figure.facts) == ("-", "peer is not installed")
 

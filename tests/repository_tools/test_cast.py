@@ -24,7 +24,7 @@ def test_the_cast_shows_what_the_commands_of_the_tutorial_print() -> None:
     assert cast.masked(KEPT) == cast.masked(cast.drawn(scenes)), "run python -m tools.cast"
 
 
-def test_the_cast_loads_nothing_and_stands_on_pages() -> None:
+def test_the_cast_loads_nothing_and_is_on_pages() -> None:
     assert "http" not in KEPT.replace("http://www.w3.org/2000/svg", "")
     assert len(KEPT) < 20_000
     for page in (ROOT / "README.md", cast.PAGE):

@@ -264,7 +264,7 @@ def test_the_mirror_is_read_from_both_notations_of_apt(text: str, mirror: str, o
     assert debian_mirror(["deb http://m.example/debian-security bookworm-security main\n", text]) == (mirror, options)
 
 
-def test_a_machine_without_a_debian_mirror_is_told_so() -> None:
+def test_a_machine_without_a_debian_mirror_is_reported() -> None:
     with pytest.raises(FetchError, match="no Debian mirror"):
         debian_mirror(["deb http://m.example/ubuntu noble main\n"])
 
@@ -433,7 +433,7 @@ def test_what_no_room_answers_is_counted_by_name() -> None:
     assert outcome.differences == []
 
 
-def test_a_number_that_varies_is_told_but_no_difference() -> None:
+def test_a_number_that_varies_is_reported_but_no_difference() -> None:
     outcome = compare(OBJECT, _with("sections/1/size", 1), {"sections/*/size": "because the test says so"})
     assert outcome.differences == []
     assert outcome.varied == ["sections/.llvm.offloading/size"]

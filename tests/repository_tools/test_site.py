@@ -15,7 +15,7 @@ from tools.site import contents
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_page_stands_in_one_part_of_the_site() -> None:
+def test_every_page_is_in_one_part_of_the_site() -> None:
     listed = Counter(name for pages in contents.PARTS.values() for page in pages for name in contents.names(page, ROOT))
     files = {str(path.relative_to(ROOT).with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
     assert listed.keys() == {*files, *contents.TOP} - {contents.START}

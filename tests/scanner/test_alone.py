@@ -61,7 +61,7 @@ def test_what_it_says_is_in_the_record_as_the_schema_has_it(cubin: Path) -> None
     Draft202012Validator(json.loads(schema_text("inspect"))).validate({"schema": SCHEMA, "files": [record]})
 
 
-def test_without_it_nothing_is_said(cubin: Path) -> None:
+def test_without_it_nothing_is_reported(cubin: Path) -> None:
     assert "metadata" not in record_of(cubin)["image"]
 
 

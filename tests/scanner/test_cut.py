@@ -92,7 +92,7 @@ def test_a_bundle_keeps_the_entries_that_are_whole() -> None:
 
 
 @pytest.mark.parametrize("data", [*COMPRESSED.values(), STREAMED], ids=[*COMPRESSED, "offload binary"])
-def test_of_what_is_compressed_as_a_whole_nothing_is_read_and_that_is_said(data: bytes) -> None:
+def test_of_what_is_compressed_as_a_whole_nothing_is_read_and_that_is_reported(data: bytes) -> None:
     items = list(scan(BytesSource(cut_inside(an_elf(data), data, len(data) - 9)).view(), deep=True))
     assert not [item for item in items if isinstance(item, FoundContainer)]
     *_, last = items

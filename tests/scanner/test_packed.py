@@ -35,7 +35,7 @@ PACKED = {
 
 
 @pytest.mark.parametrize("what", PACKED)
-def test_a_packed_file_that_is_read_as_one_is_said_not_to_be_looked_into(what: str) -> None:
+def test_a_packed_file_that_is_read_as_one_is_reported_not_to_be_looked_into(what: str) -> None:
     (item,) = scan(BytesSource(PACKED[what], "x").view())
     assert isinstance(item, Finding)
     problem = f"{what}: the files in it are not listed where it is read as one file"

@@ -93,7 +93,7 @@ def test_a_file_full_of_false_hits_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     assert len(containers(an_elf(b"CCOB" * 10 + BUNDLE))) == 1
 
 
-def test_sections_are_told_by_position() -> None:
+def test_sections_are_reported_by_position() -> None:
     sections = carve.SectionIndex([(50, 60, "b", 2), (10, 20, "a", 1), (60, 61, "", 3)])
     assert [sections.at(place) for place in (9, 10, 19, 20, 55, 60, 61)] == [
         (None, None),

@@ -46,7 +46,7 @@ def test_what_was_found_already_is_not_found_again_in_a_section_around_it() -> N
     assert not found.is_outside
 
 
-def test_bytes_behind_the_last_section_are_searched() -> None:
+def test_bytes_after_the_last_section_are_searched() -> None:
     assert scanned(elf.with_contents(nv_fatbin=FATBIN) + bytes(8) + FATBIN)[1] == [".nv_fatbin", None]
 
 

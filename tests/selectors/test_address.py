@@ -125,7 +125,7 @@ def test_members_are_found_by_name_occurrence_and_number(
         ("x.o)(y.o", r"libx.a\(x.o\) is no archive"),
     ],
 )
-def test_what_is_not_there_is_said_with_what_is(members: str, words: str) -> None:
+def test_what_is_not_there_is_reported_with_what_is(members: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         found(OUTER, members)
 

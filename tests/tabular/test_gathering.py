@@ -60,7 +60,7 @@ def test_many_paths_give_what_each_gives(
     assert list(read_paths(PATHS, RowOptions(**options))) == expected
 
 
-def test_the_files_are_told_in_order_and_what_was_left_out_is_counted(place: Path) -> None:
+def test_the_files_are_reported_in_order_and_what_was_left_out_is_counted(place: Path) -> None:
     seen: list[str] = []
     unmatched: list[str] = []
     counts = SkipCounts()

@@ -59,7 +59,7 @@ def test_what_must_not_be_read_and_what_vanished_are_rows_too(folder: Path, monk
     assert rows.unlooked == Skipped(links=1, special=1, passed=1, denied=1, vanished=1)
 
 
-def test_all_is_said_with_its_reason() -> None:
+def test_all_is_reported_with_its_reason() -> None:
     full = Skipped(**dict.fromkeys(REASONS, 2))
     assert set(REASONS) == set(Skipped._fields)
     assert len(list(full.reasons())) == len(REASONS)
@@ -145,7 +145,7 @@ def cut(source: Path, size: int, target: Path) -> Path:
         ),
     ],
 )
-def test_what_is_damaged_is_told_in_the_words_of_its_finding(
+def test_what_is_damaged_is_reported_in_the_words_of_its_finding(
     fixture: str, size: int, lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = cut(FIXTURES / fixture, size, tmp_path / "cut")
@@ -168,7 +168,7 @@ def test_what_is_damaged_is_told_in_the_words_of_its_finding(
     assert "the message says" not in printed("check", "--no-config", "--require=sm_90")
 
 
-def test_of_many_findings_of_a_kind_the_first_are_told_and_all_are_counted() -> None:
+def test_of_many_findings_of_a_kind_the_first_are_reported_and_all_are_counted() -> None:
     texts = tuple(f"FP1104 at {number:#x}: cut" for number in range(9))
     end = CompletenessCheck()
     for text in texts:

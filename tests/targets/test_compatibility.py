@@ -150,7 +150,7 @@ def test_an_image_serves_a_request_by_the_rule_of_llvm_main(provider: Target, re
         (nvidia("generic"), nvidia("sm_80")),
     ],
 )
-def test_a_yes_that_nobody_could_check_is_marked_as_assumed(provider: Target, request_: Target) -> None:
+def test_an_unchecked_yes_is_marked_as_assumed(provider: Target, request_: Target) -> None:
     verdict = can_serve(provider, request_)
     assert verdict.answer
     assert verdict.is_assumed

@@ -75,13 +75,13 @@ def test_names_of_several_devices_and_of_none_are_refused(name: str, said: str) 
         parse_device(name)
 
 
-def test_a_device_without_features_stands_for_every_setting_of_them() -> None:
+def test_a_device_without_features_means_every_setting_of_them() -> None:
     assert set(parse_device("gfx90a:xnack-").states) == {"gfx90a:sramecc+:xnack-", "gfx90a:sramecc-:xnack-"}
     assert parse_device("gfx1100").states == ("gfx1100",)
     assert len(parse_device("gfx942").states) == 4
 
 
-def test_every_name_of_the_table_stands_for_a_known_architecture() -> None:
+def test_every_name_of_the_table_means_a_known_architecture() -> None:
     words = load_vocabulary()
     for row in device_names():
         known = {"nvidia": words.nvidia, "amd": words.amd, "intel": words.intel}[row.vendor]
@@ -103,7 +103,7 @@ def test_a_driver_says_how_a_device_is_built_in(model: str, arch: str) -> None:
     assert found is not None and found.arch == arch
 
 
-def test_a_name_with_other_words_behind_it_is_another_device() -> None:
+def test_a_name_with_other_words_after_it_is_another_device() -> None:
     assert device_by_driver_name("NVIDIA GeForce RTX 4090 D") is None
     assert device_by_driver_name("") is None
 
@@ -137,7 +137,7 @@ def test_a_machine_that_shows_nothing_is_refused(tmp_path: Path) -> None:
         parse_devices(["this-machine"], str(tmp_path))
 
 
-def test_a_device_whose_capability_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_a_device_of_unknown_capability_is_refused(tmp_path: Path) -> None:
     _write(tmp_path / "proc/driver/nvidia/gpus/0/information", "Model: NVIDIA Quux 9\n")
     with pytest.raises(TargetError, match="nvidia-smi"):
         parse_devices(["sm_80", "this-machine"], str(tmp_path))
@@ -163,5 +163,5 @@ def test_an_id_of_a_display_that_is_no_number_names_nothing(tmp_path: Path, numb
         parse_devices(["this-machine"], str(tmp_path))
 
 
-def test_each_device_is_meant_once() -> None:
+def test_each_device_is_selected_once() -> None:
     assert [one.arch for one in parse_devices(["sm_89,RTX 4090", "gfx942"])] == ["sm_89", "gfx942"]

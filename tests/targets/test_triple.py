@@ -31,7 +31,7 @@ def test_a_triple_has_four_parts_and_missing_ones_are_empty() -> None:
     assert split_triple("") == Triple("")
 
 
-def test_everything_behind_the_third_dash_is_the_environment() -> None:
+def test_everything_after_the_third_dash_is_the_environment() -> None:
     assert split_triple("amdgcn-amd-amdhsa-unknown-").environment == "unknown-"
 
 

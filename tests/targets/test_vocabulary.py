@@ -63,7 +63,7 @@ def test_every_source_is_cited(table: str) -> None:
     assert cited == set(TABLES[table]["sources"])
 
 
-def test_no_name_stands_for_two_things() -> None:
+def test_no_name_means_two_things() -> None:
     words = load_vocabulary()
     names = [row["name"] for _, row in ROWS if "name" in row]
     names += [name for _, row in ROWS for name in (*row.get("names", ()), *row.get("aliases", ()))]
@@ -84,7 +84,7 @@ def test_nvidia_names_parse_and_agree_with_the_rules() -> None:
         assert line.renamed == (f"sm_{renamed}{arch.suffix}" if renamed else "")
 
 
-def test_every_architecture_has_a_virtual_one_of_its_number_but_sm_21() -> None:
+def test_every_architecture_except_sm_21() -> None:
     for name, line in load_vocabulary().nvidia.items():
         if name.startswith("sm_") and name != "sm_21":
             assert line.virtual == name.replace("sm_", "compute_")
@@ -192,7 +192,7 @@ def test_what_clang_refuses_in_a_target_id_is_refused(text: str) -> None:
         ("xe-pvc", Target("spirv64-unknown-unknown", "xe-pvc")),
     ],
 )
-def test_a_name_stands_for_a_target_with_its_usual_triple(name: str, target: Target) -> None:
+def test_a_name_means_a_target_with_its_usual_triple(name: str, target: Target) -> None:
     assert resolve_target(name) == target
 
 

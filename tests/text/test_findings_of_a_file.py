@@ -60,7 +60,7 @@ def test_the_member_is_named() -> None:
     assert lines([note(16, place=("libx.a(m.o)",))], path="libx.a") == ["note FP1408 at 0x10 (m.o): obfuscated"]
 
 
-def test_many_different_messages_of_a_kind_are_cut_but_for_verbose() -> None:
+def test_many_different_messages_of_a_kind_are_cut_except_verbose() -> None:
     items = [note(number, f"entry {number}") for number in range(20)]
     assert lines(items)[2:] == [
         "note FP1408 at 0x2 (.nv_fatbin): entry 2",
@@ -99,7 +99,7 @@ def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeyp
     assert len(found.kept) + sum(item["count"] for item in unlisted_records(found)) == 20
 
 
-def test_that_images_are_obfuscated_is_told_once_with_their_number() -> None:
+def test_that_images_are_obfuscated_is_reported_once_with_their_number() -> None:
     found, tally = FindingList(), findings.FindingTally(1000)
     items = [note(number, f"image {number} is obfuscated") for number in range(6573)]
     found.extend(items)
@@ -111,7 +111,7 @@ def test_that_images_are_obfuscated_is_told_once_with_their_number() -> None:
     assert [item.count for item in tally.rest()] == [6572]
 
 
-def test_a_finding_that_stands_for_several_is_kept_once_and_counted() -> None:
+def test_a_finding_that_represents_several_is_kept_once_and_counted() -> None:
     found = FindingList()
     found.extend(
         [

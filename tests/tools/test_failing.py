@@ -80,7 +80,7 @@ def test_every_family_of_stand_ins_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", PRINTING)
-def test_a_full_disk_behind_standard_output_is_said_as_the_original_would(name: str, tmp_path: Path) -> None:
+def test_a_full_disk_at_standard_output_is_reported_like_the_original(name: str, tmp_path: Path) -> None:
     arguments, said = PRINTING[name]
     code, error = _run([sys.executable, "-m", "fatpack", "tool", name, *arguments], tmp_path, full=True)
     assert (code, error) == (1, said)
@@ -95,7 +95,7 @@ def test_llvms_own_tools_say_the_same(name: str, version: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("name", "arguments", "beginning"), OTHERS, ids=[f"{row[0]} {row[1][0]}" for row in OTHERS])
-def test_files_that_fail_are_said_in_the_form_of_the_original(
+def test_files_that_fail_are_reported_in_the_form_of_the_original(
     name: str, arguments: list[str], beginning: str, tmp_path: Path
 ) -> None:
     code, error = _run([sys.executable, "-m", "fatpack", "tool", name, *arguments], tmp_path)

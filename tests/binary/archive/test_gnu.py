@@ -53,7 +53,7 @@ def test_objects_that_define_nothing_get_an_empty_table() -> None:
     assert built((b"1.o", data)) == GNU + symbol_table(0, names=bytes(3)) + member(b"1.o/", data)
 
 
-def test_names_that_do_not_fit_their_field_are_stored_once_behind_the_symbols() -> None:
+def test_names_that_do_not_fit_their_field_are_stored_once_after_the_symbols() -> None:
     long, path = b"n" * 16, b"a/b"
     names = long + b"/\n" + path + b"/\n"
     table = b"%-48s%-10d`\n" % (b"//", len(names) + 1) + names + b"\n"
@@ -61,7 +61,7 @@ def test_names_that_do_not_fit_their_field_are_stored_once_behind_the_symbols() 
     assert built(*((name, b"12") for name in (b"n" * 15, long, path, long))) == GNU + table + b"".join(parts)
 
 
-def test_names_may_repeat_and_hold_anything_but_what_ends_them() -> None:
+def test_names_may_repeat_and_hold_anything_except_what_ends_them() -> None:
     names = [b"a.o", b"a.o", b"with space", b"\xff\xfe", b"x.o/", b"__.SYMDEF", b"/", b"//"]
     view = BytesSource(built(*((name, b"1") for name in names))).view()
     assert [site.member for site in archive.locate(view) if isinstance(site, CodeSection)] == [
@@ -132,7 +132,7 @@ def test_rewriting_keeps_a_built_archive_sound() -> None:
     ],
     ids=lambda path: path.name,
 )
-def test_damaged_members_give_an_archive_or_an_error_of_ours(path: Path) -> None:
+def test_damaged_members_give_an_archive_or_a_fatpack_error(path: Path) -> None:
     data = path.read_bytes()
     step = max(len(data) // 150, 1)
     for at in [*range(min(len(data), 200)), *range(200, len(data), step), *range(len(data) - 100, len(data))]:

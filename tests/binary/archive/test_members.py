@@ -158,7 +158,7 @@ def test_an_archive_without_members_is_empty_and_fine() -> None:
         header(b"//", 99),
     ],
 )
-def test_damage_is_a_finding_behind_the_intact_members(tail: bytes) -> None:
+def test_damage_is_a_finding_after_the_intact_members(tail: bytes) -> None:
     data = GNU + member(b"a.o/", b"12") + tail
     items = list(archive.locate(view(data)))
     assert [type(item) for item in items] == [CodeSection, Finding]

@@ -48,7 +48,7 @@ def test_other_header_fields_stay() -> None:
     )
 
 
-def test_members_with_one_name_are_told_apart_by_their_number() -> None:
+def test_members_with_one_name_are_distinguished_by_their_number() -> None:
     data = GNU + member(b"a.o/", b"12") + member(b"a.o/", b"34")
     assert rewritten(data, {1: [b"56"]}) == GNU + member(b"a.o/", b"12") + member(b"a.o/", b"56")
 

@@ -272,7 +272,7 @@ def test_damage_is_a_finding(data: bytes) -> None:
     assert_labels_tile(data)
 
 
-def test_padding_behind_the_stream_is_fine() -> None:
+def test_padding_after_the_stream_is_fine() -> None:
     assert codes(ONE + bytes(4096)) == []
 
 

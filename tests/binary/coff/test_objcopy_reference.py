@@ -204,7 +204,7 @@ def test_more_relocations_than_a_header_counts(count: int, tmp_path: Path) -> No
     removed(written(tmp_path, build(sections, symbols)))
 
 
-def test_names_of_sections_behind_ten_million_bytes(tmp_path: Path) -> None:
+def test_names_of_sections_after_ten_million_bytes(tmp_path: Path) -> None:
     sections = [Section(b".%d." % number + b"n" * 1000, b"d") for number in range(10_500)]
     path = written(tmp_path, build(sections, [Symbol(b"a_symbol_with_a_long_name", 1)]))
     fat = added(path)

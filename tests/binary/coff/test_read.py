@@ -84,7 +84,7 @@ def test_names_of_something_else(name: bytes) -> None:
         b"__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown",
     ],
 )
-def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
+def test_what_is_reported_about_device_code_is_listed_as_a_table(name: bytes) -> None:
     (site,) = coff.locate(view(build([TEXT, Section(name, b"facts")])))
     assert isinstance(site, CodeSection)
     assert (site.section, site.index, site.content, site.data.tobytes()) == (name.decode(), 2, "table", b"facts")
@@ -143,7 +143,7 @@ def test_a_name_outside_the_string_table_is_a_finding() -> None:
     assert_labels_tile(data)
 
 
-def test_a_cut_section_table_is_a_finding_behind_what_is_there() -> None:
+def test_a_cut_section_table_is_a_finding_after_what_is_there() -> None:
     data = build([DEVICE, TEXT, DEVICE], big=True)
     assert "FP2203" in codes(data[: 56 + 50])
     assert_labels_tile(data[: 56 + 50])
@@ -197,7 +197,7 @@ def test_other_files_are_not_taken_for_objects(data: bytes) -> None:
     assert not coff.detect(view(data))
 
 
-def test_random_bytes_behind_a_machine_number_are_not_taken_for_objects() -> None:
+def test_random_bytes_after_a_machine_number_are_not_taken_for_objects() -> None:
     generator = random.Random(1)
     for _ in range(20_000):
         assert not coff.detect(view(struct.pack("<H", AMD64) + generator.randbytes(200)))

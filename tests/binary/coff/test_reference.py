@@ -263,7 +263,7 @@ def test_the_bundlers_sections_are_found_and_can_be_removed(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("target", TARGETS[:3])
-def test_lief_reads_the_same_sections_before_and_behind_the_new_one(folder: Path, target: str) -> None:
+def test_lief_reads_the_same_sections_before_and_after_the_new_one(folder: Path, target: str) -> None:
     import lief
 
     def content(path: Path) -> tuple[list[tuple[str, bytes, int]], list[str]]:

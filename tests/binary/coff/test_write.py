@@ -78,7 +78,7 @@ def test_an_existing_name_is_used_again() -> None:
     assert data.count(b".llvm.offloading") == 1
 
 
-def test_room_behind_the_section_table_is_used_and_nothing_moves() -> None:
+def test_room_after_the_section_table_is_used_and_nothing_moves() -> None:
     before = build([TEXT, DATA], [FUNCTION], room=48)
     after = embedded(before, b"code")
     assert contents(after) == [b"code"]
@@ -164,7 +164,7 @@ def test_an_object_of_device_code_alone_keeps_one_header() -> None:
 
 
 @pytest.mark.parametrize("content", [b"x", b"device code", b"other device code of another size"])
-def test_replacing_moves_what_lies_behind(content: bytes) -> None:
+def test_replacing_moves_what_follows(content: bytes) -> None:
     def checksum(data: bytes) -> int:
         return zlib.crc32(data, 0xFFFFFFFF) ^ 0xFFFFFFFF
 
@@ -264,7 +264,7 @@ def test_a_cut_object_is_refused_wherever_it_is_cut() -> None:
             coff.embed(view(data[:size]), [b"code"])
 
 
-def test_contents_behind_the_symbols_are_refused() -> None:
+def test_contents_after_the_symbols_are_refused() -> None:
     data = build([TEXT, DATA], [FUNCTION])
     offset = struct.pack("<I", struct.unpack_from("<I", data, 8)[0])
     moved = data[: 60 + 20] + offset + data[60 + 24 :]

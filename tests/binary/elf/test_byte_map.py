@@ -45,7 +45,7 @@ def test_objects_of_clang_are_covered_without_unknown_bytes(path: Path) -> None:
     assert {label.kind for label in labelled(path.read_bytes())} == {"field", "data", "padding"}
 
 
-def test_bytes_that_nobody_refers_to_are_unknown_and_zeros_are_padding() -> None:
+def test_unreferenced_bytes_are_unknown_and_zeros_are_padding() -> None:
     data = build.device_object(rubbish=b"rubbish!", trailing=bytes(100)).build()
     labels = labelled(data)
     (unknown,) = [label for label in labels if label.kind == "unknown"]

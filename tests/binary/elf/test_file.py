@@ -78,7 +78,7 @@ LINKED = (FIXTURES / "elf" / "lld-22-sycl.so").read_bytes()
         ("shnum", 0xFFF0, "the file is cut short, or e_shoff at 0x28 or e_shnum at 0x3c is wrong"),
     ],
 )
-def test_a_wrong_number_of_the_section_table_is_not_told_as_a_cut_alone(
+def test_a_wrong_number_of_the_section_table_is_not_reported_as_a_cut_alone(
     plain: bytes, name: str, value: int, hint: str
 ) -> None:
     for data in (plain, LINKED):

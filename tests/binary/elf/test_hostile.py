@@ -156,7 +156,7 @@ def test_fields_that_contradict_each_other_give_a_result_or_an_error(bits: int, 
         drop(changed)
 
 
-def test_rubbish_behind_the_identification_gives_a_result_or_an_error() -> None:
+def test_rubbish_after_the_identification_gives_a_result_or_an_error() -> None:
     dice = random.Random(7)
     for _ in range(300 * ROUNDS):
         ident = b"\x7fELF" + bytes([dice.randint(1, 2), dice.randint(1, 2), 1])

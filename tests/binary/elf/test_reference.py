@@ -236,7 +236,9 @@ def test_clang_linker_wrapper_finds_embedded_device_code_and_nothing_after_remov
     assert "gfx90a" not in commands(lean)
 
 
-def test_the_linker_wrapper_sees_the_section_that_gas_writes_as_ours(tmp_path: Path, container: Path) -> None:
+def test_the_linker_wrapper_sees_the_section_that_gas_writes_like_that_of_fatpack(
+    tmp_path: Path, container: Path
+) -> None:
     source = f'.text\nnop\n.section .llvm.offloading,"e",@0x6fff4c0b\n.p2align 3\n.incbin "{container}"\n'
     theirs = compiled(tmp_path, "gas.o", source, compiler="gcc", language="assembler")
     ours = edited(

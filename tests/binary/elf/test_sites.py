@@ -70,7 +70,7 @@ def test_other_names_are_no_device_code(name: str) -> None:
         "__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown",
     ],
 )
-def test_what_is_said_about_device_code_is_listed_as_a_table(name: str) -> None:
+def test_what_is_reported_about_device_code_is_listed_as_a_table(name: str) -> None:
     elf = build.Elf()
     elf.add(name, b"facts")
     elf.add(name)
@@ -97,7 +97,7 @@ def test_a_section_for_the_host_makes_loaded_sections_images_of_a_fat_object() -
 
 
 @pytest.mark.parametrize("name", [".llvm.offloading", ".llvm.offloading.relocatable"])
-def test_the_wrong_section_type_is_told_because_llvm_does_not_see_the_section(name: str) -> None:
+def test_the_wrong_section_type_is_reported_because_llvm_does_not_see_the_section(name: str) -> None:
     elf = build.Elf()
     elf.add(name, b"code")
     (site,) = sites(elf.build())
@@ -230,7 +230,7 @@ def test_all_codes_of_findings_are_known() -> None:
     assert {"FP1006", "FP1203", "FP2001", "FP2002", "FP2003"} <= set(CODES)
 
 
-def test_what_is_remembered_of_names_is_told_apart_by_where_they_start() -> None:
+def test_what_is_remembered_of_names_is_distinguished_by_where_they_start() -> None:
     one, other = build.Elf(), build.Elf()
     one.add(".hip_fatbin", b"code", flags=build.ALLOC)
     other.add("_fatbin", b"code", flags=build.ALLOC)

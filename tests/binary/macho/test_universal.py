@@ -78,7 +78,7 @@ def test_addresses_lead_into_slices_and_the_archives_there() -> None:
     assert Location(view(data), "x").around([b"new"]) == [b"new"]
 
 
-def test_slices_of_one_name_are_told_apart_by_their_number() -> None:
+def test_slices_of_one_name_are_distinguished_by_their_number() -> None:
     data = universal([(ARM64, 0, b"one"), (ARM64, 1, b"two")])
     with pytest.raises(UsageError, match="2 members of the name arm64"):
         find_location(view(data), Address("x", "arm64"))
@@ -147,7 +147,7 @@ def test_a_slice_over_another_or_over_the_table_is_not_read() -> None:
     assert_host_labels_cover_every_byte_once("universal", bytes(data))
 
 
-def test_more_slices_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_slices_than_are_read_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fatpack.binary.macho.universal._MOST", 2)
     data = universal([(X86_64, 3, b"1"), (ARM64, 0, b"2"), (I386, 0, b"3")])
     assert [site.member for site in sites(data)] == ["x86_64", "arm64"]

@@ -86,7 +86,7 @@ def test_images_of_sycl_are_listed_whole(name: bytes) -> None:
 @pytest.mark.parametrize(
     "name", [b".hipFatB", b".hipFatBinSegment", b".nvFatBi", b".nvFatBinSegment", b"__nv_mod", b".tgtimg", b".tgtsym"]
 )
-def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
+def test_what_is_reported_about_device_code_is_listed_as_a_table(name: bytes) -> None:
     data = build([Section(name if len(name) < 9 else b"/4", b"facts")], strings=name + b"\0")
     assert sites(data) == [(name.decode(), 1, b"facts", "table")]
 
@@ -111,7 +111,7 @@ def test_a_magic_far_into_the_section_is_found() -> None:
     assert sites(build([Section(b".llvm", far)])) == [(".llvm", 1, BUNDLE, "mixed")]
 
 
-def test_names_without_containers_are_told_where_only_containers_belong() -> None:
+def test_names_without_containers_are_reported_where_only_containers_belong() -> None:
     assert codes(build([Section(b".nv_fatb", b"something else")])) == ["FP2302"]
     assert codes(build([Section(b".llvm", b"kernel names\0")])) == []
 

@@ -192,7 +192,7 @@ def test_a_release_with_one_architecture_is_seen_without_a_gpu(folder: Path) -> 
     assert [(item.path, item.archs) for item in made.libraries] == [("sd.zip!bin/stable-diffusion.dll", ("sm_90",))]
 
 
-def test_several_builds_in_one_wheel_are_told_apart(folder: Path) -> None:
+def test_several_builds_in_one_wheel_are_distinguished(folder: Path) -> None:
     """bitsandbytes-foundation/bitsandbytes#2046: a wheel has a library for each CUDA version, with other lists."""
     libraries = {
         "b/libb_cuda126.so": library("75 80 86 89 90 p90"),

@@ -72,7 +72,7 @@ def test_what_each_program_gets(site: Site, run: Printed) -> None:
     ]
 
 
-def test_something_missing_is_told_with_its_place(site: Site, run: Printed) -> None:
+def test_something_missing_is_reported_with_its_place(site: Site, run: Printed) -> None:
     (site.root / "core/.kpack/y_gfx1100.kpack").unlink()
     code, printed = run("check-kpack", "site")
     assert code == 1

@@ -117,7 +117,7 @@ def test_libraries_for_other_vendors_are_not_asked(
     assert suites[0].attrib["skipped"] == "1"
 
 
-def test_what_is_not_there_is_said_once(place: Path, fatpack: Fatpack) -> None:
+def test_what_is_not_there_is_reported_once(place: Path, fatpack: Fatpack) -> None:
     for name, lines in (
         (
             "missing.so",
@@ -318,7 +318,7 @@ def test_names_from_files_are_no_commands_of_the_older_kind_and_no_markup(
 DAMAGED = (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes()[:-300]
 
 
-def test_nothing_is_said_for_each_of_many(place: Path, fatpack: Fatpack) -> None:
+def test_nothing_is_reported_for_each_of_many(place: Path, fatpack: Fatpack) -> None:
     for number in range(6):
         (place / f"broken{number}.fatbin").write_bytes(DAMAGED)
     out = fatpack("check", ".", "--forbid", "sm_5*").out
@@ -342,7 +342,7 @@ def test_without_a_policy_the_advice_can_be_typed(place: Path, fatpack: Fatpack)
     assert len(ran.err) < 200
 
 
-def test_what_is_believed_is_said(place: Path, fatpack: Fatpack) -> None:
+def test_what_is_believed_is_reported(place: Path, fatpack: Fatpack) -> None:
     path = str(FIXTURES / "cuda_fatbin" / "v130_ltoir.fatbin")
     ran = fatpack("check", path, "--forbid", "sm_5*")
     assert (ran.code, ran.out.count("note FP1408"), ran.out.count("are not checked")) == (0, 1, 1)

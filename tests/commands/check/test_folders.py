@@ -53,7 +53,7 @@ def test_a_wheel_in_a_folder_is_compared_as_it_is_packed(name: str) -> None:
     ]
 
 
-def test_what_is_installed_side_by_side_is_told_apart() -> None:
+def test_what_is_installed_side_by_side_is_distinguished() -> None:
     installed("one", "80", for_archs("90_real"))
     installed("two", "90", for_archs("90_real"))
     installed("none", "80")

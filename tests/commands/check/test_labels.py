@@ -96,7 +96,7 @@ def test_a_beginning_that_does_not_inflate_is_not_read(flags: int) -> None:
     assert made.exit_code == 3
 
 
-def test_images_that_are_alike_are_told_once() -> None:
+def test_images_that_are_alike_are_reported_once() -> None:
     entry = fatbin.entry(cubin(75, ["k"]), sm=80)
     Path("x.so").write_bytes(linked_elf.build([fatbin.fatbin(entry)] * 3).data)
     (only,) = check_policy(["x.so"], Policy(max_size=1 << 20)).violations

@@ -50,7 +50,7 @@ def test_so_are_the_loose_images_of_a_folder(opens: list[str]) -> None:
     assert len(opens) < 2
 
 
-def test_wrong_labels_are_said_of_every_file_and_none_is_opened_again(opens: list[str]) -> None:
+def test_wrong_labels_are_reported_of_every_file_and_none_is_opened_again(opens: list[str]) -> None:
     wrong = linked_elf.build([fatbin.fatbin(fatbin.entry(cubin(80, ["k"]), sm=90))]).data
     Path("x.whl").write_bytes(zipped({f"x/{number}.so": wrong for number in range(60)}))
     made = check_policy(["x.whl"], Policy(max_size=1 << 30))

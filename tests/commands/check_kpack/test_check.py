@@ -71,7 +71,7 @@ def test_code_for_another_setting_of_a_feature_is_found_out(site: Site) -> None:
     assert "gfx90a:xnack+ gets code for gfx90a:xnack-: the image needs xnack-, the device has xnack+" in finding.message
 
 
-def test_what_is_no_code_object_is_told(site: Site) -> None:
+def test_what_is_no_code_object_is_reported(site: Site) -> None:
     site.archive("core/.kpack/y_gfx90a.kpack", [("core/lib/liby.so#0", "gfx90a", b"BC\xc0\xde" + bytes(60))])
     (finding,) = checked(site).findings
     assert (finding.code, finding.message) == ("FP3107", "core/lib/liby.so#0 for gfx90a is no code object but bitcode")
@@ -129,7 +129,7 @@ def test_a_folder_without_programs_is_not_checked(tmp_path: Path) -> None:
     assert (found.folder.files, found.folder.passed_by) == (1, 1)
 
 
-def test_programs_without_any_archive_are_told_without_a_device(tmp_path: Path) -> None:
+def test_programs_without_any_archive_are_reported_without_a_device(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.library("lib/libx.so", ["../.kpack/x_@GFXARCH@.kpack"])
     assert codes(checked(site)) == ["FP3101"]
@@ -146,12 +146,12 @@ def test_paths_out_of_the_folder_are_not_followed(site: Site, tmp_path: Path) ->
         assert f"leads out of the folder, to {tmp_path}/outside" in found.findings[0].message
 
 
-def test_a_path_that_no_file_system_has_is_told(site: Site) -> None:
+def test_a_path_that_no_file_system_has_is_reported(site: Site) -> None:
     site.library("core/lib/libz.so", ["../\0/x_@GFXARCH@.kpack"])
     assert codes(checked(site, "gfx90a")) == ["FP3102"]
 
 
-def test_more_search_paths_than_the_limit_are_told(site: Site) -> None:
+def test_more_search_paths_than_the_limit_are_reported(site: Site) -> None:
     site.library("core/lib/libx.so", ["../.kpack/x_@GFXARCH@.kpack"] * 65, count=2)
     assert codes(checked(site)) == ["FP1005"]
 
@@ -181,7 +181,7 @@ def test_archives_that_are_named_replace_those_of_the_search_paths(site: Site, t
     assert "FP3109" in codes(checked(site, paths=(str(tmp_path / "none"),)))
 
 
-def test_an_archive_that_does_not_list_what_its_name_says_is_told(site: Site) -> None:
+def test_an_archive_that_does_not_list_what_its_name_says_is_reported(site: Site) -> None:
     site.archive("core/.kpack/y_gfx90a.kpack", [("core/lib/liby.so#0", "gfx90a")], archs=[])
     found = checked(site, "gfx90a")
     assert codes(found) == ["FP1605", "FP3103"]
@@ -194,7 +194,7 @@ def test_a_device_that_is_none_is_refused(site: Site) -> None:
         checked(site, "gfx90b")
 
 
-def test_programs_that_name_manifests_are_told(site: Site) -> None:
+def test_programs_that_name_manifests_are_reported(site: Site) -> None:
     site.library("core/lib/libz.so", ["../.kpack/z.kpm"])
     found = checked(site, "gfx90a")
     assert codes(found) == ["FP3102"]

@@ -138,7 +138,7 @@ def test_what_no_constructor_leads_to_is_not_registered(unit: Unit) -> None:
         assert codes(path) == [(name, "FP3043"), (Path(path).name, "FP3206")]
 
 
-def test_names_that_no_image_has_are_said_with_the_file(unit: Unit) -> None:
+def test_names_that_no_image_has_are_reported_with_the_file(unit: Unit) -> None:
     package("capstone")
     less = unit.container([unit.image(arch, kernels=["one"]) for arch in unit.archs])
     host = unit.host(less)

@@ -89,7 +89,7 @@ def test_a_program_registers_what_its_object_does() -> None:
     assert told(made, linked) == [("registration", "programs", "", ("a",))]
 
 
-def test_what_cannot_be_known_is_said_and_not_guessed() -> None:
+def test_what_cannot_be_known_is_reported_and_not_guessed() -> None:
     linked = file(stage.PROGRAMS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering(why_not="no code"))
     assert told(WHOLE, linked) == []
     assert reasons(WHOLE, linked) == ["which kernels are registered is not known: no code"]

@@ -229,7 +229,7 @@ def test_images_that_the_other_format_cannot_hold_are_no_fault_of_the_command_li
     assert (ran.code, words in ran.err, (folder / "x").exists()) == (4, True, False)
 
 
-def test_options_that_mean_nothing_are_told_apart_from_images_that_conflict(folder: Path, fatpack: Fatpack) -> None:
+def test_options_that_mean_nothing_are_distinguished_from_images_that_conflict(folder: Path, fatpack: Fatpack) -> None:
     (folder / "odd.bundle").write_bytes(stored((GFX906, f"{GFX906}:xnack+")))
     ran = fatpack("convert", "odd.bundle", "--format=bundle", "--type=ii", "--bundle-align=8", "-o", "x")
     assert (ran.code, "a text bundle has no alignment" in ran.err) == (2, True)

@@ -240,7 +240,7 @@ def test_wrong_use(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
     assert said in capsys.readouterr().err
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for side in ("old", "new"):
         (tmp_path / side).mkdir()
         shutil.copy(CUBIN, tmp_path / side / "a.cubin")
@@ -370,7 +370,7 @@ def test_kernels_of_one_name_are_paired_as_stored(tmp_path: Path) -> None:
     assert [(item.kind, item.name) for item in arch.kernels] == [("changed", "_Z5scalePfi")] * 2
 
 
-def test_members_without_a_container_are_told_apart(tmp_path: Path) -> None:
+def test_members_without_a_container_are_distinguished(tmp_path: Path) -> None:
     """They have no position; each has its place in the archive."""
     first, other = built(tmp_path, "a.cubin"), built(tmp_path, "b.cubin", PTX.replace("_Z5scalePfi", "twice"))
     changed = built(tmp_path / "new", "a.cubin", PTX.replace("], 7", "], 8"))
@@ -457,7 +457,7 @@ def test_a_library_that_moved_is_named_with_its_folder(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_moved_is_told_inside_something_compressed_too(tmp_path: Path, compressed: bool) -> None:
+def test_what_moved_is_reported_inside_something_compressed_too(tmp_path: Path, compressed: bool) -> None:
     """Of a container that is compressed as a whole, images are compared by their contents."""
     for name, order in (("old", "ab"), ("new", "ba")):
         images = [
@@ -496,7 +496,7 @@ def test_bytes_that_may_have_been_a_container_are_not_the_same(tmp_path: Path) -
     assert [(item.side, "FP1002" in item.problem) for item in found.unread] == [("new", True)]
 
 
-def test_what_was_not_looked_into_is_said_of_each_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_not_looked_into_is_reported_of_each_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sides = [tmp_path / "old", tmp_path / "new"]
     for path in sides:
         path.mkdir()

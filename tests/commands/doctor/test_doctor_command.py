@@ -159,7 +159,7 @@ def test_a_wheel_is_compared_with_its_record(run: Ran) -> None:
         assert found.exit_code == 3
 
 
-def test_a_record_of_other_digests_is_compared_and_in_a_package_that_is_no_file_that_is_not_told_as_damage(
+def test_a_record_of_other_digests_is_compared_and_in_a_package_that_is_no_file_that_is_not_reported_as_damage(
     run: Ran,
 ) -> None:
     stored = wheels.files_of({"demo/x.fatbin": FATBIN})
@@ -227,7 +227,7 @@ def test_a_wheel_that_is_none_or_has_more_than_a_wheel_is_not_healthy(run: Ran) 
         assert run(name)[0] == 1
 
 
-def test_a_wheel_with_no_record_or_several_is_not_compared_and_that_is_said(
+def test_a_wheel_with_no_record_or_several_is_not_compared_and_that_is_reported(
     run: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, stored = "demo-1.5-py3-none-any.whl", wheels.files_of({"demo/a.py": b"1\n"})
@@ -288,7 +288,7 @@ def test_all_that_is_verified_is_listed(run: Ran) -> None:
     assert {name for check in CHECKS for name in check.codes if len(name) > 4} <= set(CODES)
 
 
-def test_a_symbol_table_that_lies_is_told(run: Ran) -> None:
+def test_a_symbol_table_that_lies_is_reported(run: Ran) -> None:
     member = (FIXTURES / "elf" / "clang-22-openmp-gfx90a.o").read_bytes()
     data = b"".join(map(bytes, build_archive([(b"a.o", make_view(member))])))
     Path("x.a").write_bytes(data)

@@ -51,7 +51,7 @@ KINDS: list[tuple[str, Callable[..., bytes]]] = [("x.deb", _deb), ("x.conda", _c
 
 
 @pytest.mark.parametrize(("name", "made"), KINDS, ids=[name for name, _ in KINDS])
-def test_a_changed_byte_in_a_file_that_no_image_is_in_is_told(
+def test_a_changed_byte_in_a_file_that_no_image_is_in_is_reported(
     tmp_path: Path, name: str, made: Callable[..., bytes]
 ) -> None:
     path = tmp_path / name
@@ -100,7 +100,7 @@ def test_packages_that_state_nothing_say_so(tmp_path: Path) -> None:
     assert "no checksums of them: tar" in why
 
 
-def test_the_cut_of_a_package_is_told(tmp_path: Path) -> None:
+def test_the_cut_of_a_package_is_reported(tmp_path: Path) -> None:
     for name, made in KINDS:
         data = made(FILES, FILES)
         (tmp_path / name).write_bytes(data[: len(data) // 2])

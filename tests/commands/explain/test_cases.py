@@ -78,7 +78,7 @@ def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, ImageSetAns
     return answer, unit
 
 
-def test_what_mends_is_said() -> None:
+def test_what_mends_is_reported() -> None:
     _, unit = only("cuda", "100a", "sm_103")
     assert unit.mends[0] == "install a build of this library that has sm_103, or PTX for compute_103 or lower"
     assert "sm_100f" in unit.mends[1]
@@ -106,7 +106,7 @@ def test_an_override_is_named_only_with_its_danger() -> None:
     assert not unit.danger
 
 
-def test_the_driver_that_is_needed_is_said_where_none_was_named() -> None:
+def test_the_driver_that_is_needed_is_reported_where_none_was_named() -> None:
     answer, _ = only("cuda", "p80@8.7", "RTX 4090")
     assert answer.notes == ("needs a driver of CUDA 12.8 or newer (driver 570); pass driver= to check yours",)
 
@@ -133,7 +133,7 @@ def test_the_driver_to_install_is_the_one_for_everything_in_the_way() -> None:
     ]
 
 
-def test_what_is_not_compared_is_said() -> None:
+def test_what_is_not_compared_is_reported() -> None:
     answer, _ = only("cuda", "90", "H100; driver 550")
     assert answer.notes == ("its CUDA runtime library is not known, and was not compared with the driver",)
     answer, _ = only("hip", "gfx1031", "gfx1031; driver 550")
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     assert str(tmp_path) not in unread.problem
 
 
-def test_settings_that_differ_are_told_apart() -> None:
+def test_settings_that_differ_are_distinguished() -> None:
     _, unit = only("hip", "gfx90a:xnack-", "gfx90a:sramecc+")
     outcomes = {state.state: state.outcome for state in unit.states}
     assert outcomes == {"gfx90a:sramecc+:xnack+": "fails", "gfx90a:sramecc+:xnack-": "runs"}

@@ -96,7 +96,7 @@ def test_json_follows_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert printed(capsys, "--schema")[1] == schema_text("explain")
 
 
-def test_containers_that_answer_alike_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_containers_that_answer_alike_are_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in "abc":
         (tmp_path / name).write_bytes(container("80"))
     (tmp_path / "d").write_bytes(container("90"))
@@ -117,7 +117,7 @@ def test_with_v_the_images_of_what_fails_stand_above_the_places(
     assert out.index("sm_80  cubin") > out.index("a: container 0")
 
 
-def test_what_hides_images_is_told_in_their_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_hides_images_is_reported_in_their_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(offered.cuda("70 75 80 86 90"))
     out = printed(capsys, str(tmp_path), "--device", "sm_90", "--env", "CUDA_FORCE_PTX_JIT=1")[1]
     assert "CUDA_FORCE_PTX_JIT hides cubins, and no PTX fits compute capability 9.0" in out
@@ -160,7 +160,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert printed(capsys, "--device", "sm_80")[0] == 2
 
 
-def test_a_file_that_cannot_be_read_is_said_and_decides_the_exit_code(
+def test_a_file_that_cannot_be_read_is_reported_and_decides_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.fatbin"
@@ -193,7 +193,7 @@ def test_an_address_names_a_file_in_a_package_or_an_archive(tmp_path: Path, caps
     assert "nothing was read" in out
 
 
-def test_wrong_arguments_in_python_are_told_by_their_names(tmp_path: Path) -> None:
+def test_wrong_arguments_in_python_are_reported_by_their_names(tmp_path: Path) -> None:
     data = offered.cuda("80")
     with pytest.raises(fatpack.UsageError, match="device names none"):
         fatpack.explain(data, [])
@@ -230,6 +230,6 @@ def test_a_file_without_any_device_code_is_called_so(tmp_path: Path, capsys: pyt
     assert (code, out.splitlines()[0]) == (1, "sm_90: no device code was found")
 
 
-def test_relocatable_ptx_is_said_to_be_for_the_device_link(capsys: pytest.CaptureFixture[str]) -> None:
+def test_relocatable_ptx_is_reported_to_be_for_the_device_link(capsys: pytest.CaptureFixture[str]) -> None:
     path = FIXTURES / "cuda_fatbin" / "v130_reloc_ptx.fatbin"
     assert "relocatable PTX is for the device link" in printed(capsys, str(path), "--device", "sm_90")[1]

@@ -100,7 +100,7 @@ def test_bitcode_in_objects_is_for_a_link(name: str, rule: str) -> None:
     assert explained.exit_code == 1
 
 
-def test_a_file_of_linkers_code_is_said_to_be_that() -> None:
+def test_a_file_of_linkers_code_is_reported_to_be_that() -> None:
     (answer,) = fatpack.explain(offered.LTO_IR + bytes(60), "sm_90").devices
     (unit,) = answer.units
     assert (unit.outcome, unit.rule, unit.images[0].rule) == ("unknown", "C14", "C12")
@@ -174,7 +174,7 @@ def test_devices_of_one_machine_stop_at_the_first_without_an_image() -> None:
     assert "H8" in {rule.name for rule in explained.rules}
 
 
-def test_a_label_that_the_bytes_contradict_is_told() -> None:
+def test_a_label_that_the_bytes_contradict_is_reported() -> None:
     data = fatbin(entry(cubin(80), ELF, sm=90))
     (unit,) = fatpack.explain(data, "sm_90").devices[0].units
     assert (unit.outcome, unit.rule, unit.images[0].holds) == ("fails", "C10", "sm_80")
@@ -207,7 +207,7 @@ def test_each_module_of_a_syclbin_file_is_chosen_from_alone(version: int) -> Non
     ]
 
 
-def test_what_kernels_require_of_a_device_is_said_not_to_be_compared() -> None:
+def test_what_kernels_require_of_a_device_is_reported_not_to_be_compared() -> None:
     explained = fatpack.explain(offered.sycl("spir64"), "Arc A770")
     assert explained.devices[0].notes[-1].endswith("[Y3]")
     assert "Y3" in {rule.name for rule in explained.rules}

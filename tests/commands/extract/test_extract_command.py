@@ -259,7 +259,7 @@ def test_members_of_an_archive_of_images_have_names_that_stay_in_a_folder(folder
     ]
 
 
-def test_an_id_that_another_condition_excludes_is_said_to_be_there(folder: Path, fatpack: Fatpack) -> None:
+def test_an_id_that_another_condition_excludes_is_reported_to_be_there(folder: Path, fatpack: Fatpack) -> None:
     packed(fatpack)
     name = "cuda-nvptx64-nvidia-cuda--sm_90"
     ran = fatpack("extract", "fat.o", "--dry-run", f"--id={name}", "--arch=sm_80")

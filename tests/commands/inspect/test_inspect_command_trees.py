@@ -98,7 +98,7 @@ def test_a_pattern_that_matches_nothing_is_a_warning(tree: Path, fatpack: Fatpac
     assert ran.out.endswith("2 arguments: 1 file, 1 with device code (1 image in 7.58 kB of files)\n")
 
 
-def test_a_pattern_that_matches_folders_alone_is_told_what_means_their_files(tree: Path, fatpack: Fatpack) -> None:
+def test_a_pattern_that_matches_folders_alone_is_reported_what_means_their_files(tree: Path, fatpack: Fatpack) -> None:
     ran = fatpack("inspect", "t/lib/d*")
     hint = "t/lib/d*/** means the files in the folders that it matches"
     assert (ran.code, ran.err) == (1, f"fatpack: warning: no file matches t/lib/d*; {hint}\n")
@@ -106,7 +106,7 @@ def test_a_pattern_that_matches_folders_alone_is_told_what_means_their_files(tre
 
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--by=arch"], ["--rows=csv"], ["-v"]])
-def test_what_is_excluded_in_vain_is_told(
+def test_what_is_excluded_in_vain_is_reported(
     options: list[str], tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tarfile.open("t/p.tar", "w") as package:

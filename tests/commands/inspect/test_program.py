@@ -36,7 +36,7 @@ def test_objects_that_are_built_alike_give_nothing(run: Run) -> None:
     assert (code, "FP1420" in out) == (0, False)
 
 
-def test_an_object_for_other_architectures_is_told_with_its_file(run: Run) -> None:
+def test_an_object_for_other_architectures_is_reported_with_its_file(run: Run) -> None:
     shutil.copy(FIXTURES / "cuda_fatbin" / "recorded" / "v130_family.fatbin", "f.fatbin")
     for arguments in (("--one-program",), ("--one-program", "--json")):
         code, out = run("k1.rdc.o", "f.fatbin", "main.rdc.o", *arguments)

@@ -202,7 +202,9 @@ def test_the_json_fits_its_schema(run: Run, by: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_what_keeps_sums_from_being_whole_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], options) -> None:
+def test_what_keeps_sums_from_being_whole_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options
+) -> None:
     cut = tmp_path / "cut.bin"
     cut.write_bytes(PLAIN.read_bytes()[:-10])
     assert main(["inspect", "--by", "arch", *options, str(cut), str(PLAIN)]) == 3

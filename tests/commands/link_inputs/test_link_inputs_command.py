@@ -106,7 +106,7 @@ def test_images_of_sycl_and_others_for_one_target_are_a_finding(
     assert "images of SYCL and of openmp for one target" in capsys.readouterr().err
 
 
-def test_what_is_not_linked_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_linked_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(FIXTURES / "elf" / "clang-22-hip.o", "hip.o")
     assert main(["link-inputs", "hip.o", "plain.o", "-v", "--", "a.o", "-z", "none.o"]) == 0
     lines = capsys.readouterr().out.splitlines()

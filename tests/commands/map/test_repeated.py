@@ -23,7 +23,7 @@ from fatpack.tools.intel.llvm_foreach import RunningPrograms, create_output, sub
         ("", {"": "x"}, ""),
     ],
 )
-def test_marks_stand_for_values(word: str, values: dict[str, str], expected: str) -> None:
+def test_marks_mean_values(word: str, values: dict[str, str], expected: str) -> None:
     assert substitute(word, values) == expected
 
 

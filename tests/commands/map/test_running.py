@@ -43,7 +43,7 @@ def test_a_program_that_fails_is_named_with_its_image_and_what_it_said() -> None
     assert (caught.value.returncode, caught.value.output.strip(), caught.value.words) == (3, "because", "0.1 cuda")
 
 
-def test_a_program_that_a_signal_ends_is_told_by_its_name() -> None:
+def test_a_program_that_a_signal_ends_is_reported_by_its_name() -> None:
     with ProcessPool() as programs, pytest.raises(CommandFailed, match="was ended by SIGABRT"):
         programs.run(python("import os; os.abort()"), "0.0")
 

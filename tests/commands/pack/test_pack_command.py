@@ -87,7 +87,7 @@ def test_a_host_gets_the_container_and_keeps_the_rest(folder: Path, fatpack: Fat
     ).read_bytes()
 
 
-def test_an_image_without_a_kind_in_a_host_is_told_of(folder: Path, fatpack: Fatpack) -> None:
+def test_an_image_without_a_kind_in_a_host_is_reported(folder: Path, fatpack: Fatpack) -> None:
     """clang-linker-wrapper 22 links such images, and registers none of them."""
     note = "fatpack: note: clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, "
     assert note in fatpack("pack", A, B, "--host=host.o", "-o", "x.o").err

@@ -70,7 +70,7 @@ def test_llvm_offload_binary_reads_the_image_of_a_container(folder: Path) -> Non
     assert Path("out").read_bytes() == b"other bytes, and more of them"
 
 
-def test_every_member_of_an_archive_is_meant_with_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_member_of_an_archive_is_selected_with_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = gfx90a(folder)
     for name in ("a.o", "b.o"):
         Path(name).write_bytes(Path(HIP).read_bytes())

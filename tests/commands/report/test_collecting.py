@@ -244,7 +244,7 @@ def test_findings_are_counted_by_code_with_what_they_mean() -> None:
     ]
 
 
-def test_what_is_not_listed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_listed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_overview, "MAX_IMAGES", 2)
     monkeypatch.setattr(report_overview, "MAX_FILES", 1)
     rows = [*image("sm_90", {}, size=8), *image("sm_80", {}, size=800), *image("sm_70", {}, size=80), end()]

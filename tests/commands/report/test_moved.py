@@ -54,7 +54,7 @@ def test_what_a_program_looks_for_and_finds(site: Site) -> None:
     assert beside["problems"] == []
 
 
-def test_what_is_missing_is_told_and_is_no_finding(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_is_reported_and_is_no_finding(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.archive("core/.kpack/x_gfx90a.kpack", [("core/lib/libx.so#1", "gfx90a")])
     site.archive("core/.kpack/x_gfx1100:xnack-.kpack", [("core/lib/libx.so#1", "gfx1100:xnack-")])
     code, lines = printed(capsys, site.root / "core/lib/libx.so")
@@ -171,7 +171,7 @@ def test_a_manifest_is_shown(site: Site, capsys: pytest.CaptureFixture[str]) -> 
         (msgpack.packb({"kpack_files": [1]}), 3, "FP1607"),
     ],
 )
-def test_a_damaged_manifest_is_told(
+def test_a_damaged_manifest_is_reported(
     site: Site, capsys: pytest.CaptureFixture[str], data: bytes, code: int, finding: str
 ) -> None:
     path = site.write("x.kpm", data)

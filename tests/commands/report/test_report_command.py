@@ -76,7 +76,7 @@ def test_without_device_code_it_says_so(fatpack: Command, folder: Path) -> None:
         assert "No device code was found." in done.out
 
 
-def test_a_file_that_cannot_be_read_a_second_time_is_told(
+def test_a_file_that_cannot_be_read_a_second_time_is_reported(
     fatpack: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:

@@ -214,7 +214,7 @@ target: .asciz "spir64"
 
 
 @pytest.mark.parametrize("options", [["-shared"], ["-no-pie", "-nostartfiles", "-e", "0"]], ids=["library", "program"])
-def test_images_of_dpcpp_go_but_for_compressed_ones(options: list[str], tmp_path: Path) -> None:
+def test_images_of_dpcpp_go_except_compressed_ones(options: list[str], tmp_path: Path) -> None:
     stored = {"one": spirv(20, 1), "two": spirv(900, 2), "large": packed(spirv(9000, 3))}
     for name, data in stored.items():
         (tmp_path / name).write_bytes(data)

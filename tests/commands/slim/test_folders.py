@@ -117,7 +117,7 @@ def test_a_dry_run_changes_nothing(folder: Path) -> None:
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_a_library_that_cannot_be_slimmed_is_copied_and_told(folder: Path, tmp_path: Path) -> None:
+def test_a_library_that_cannot_be_slimmed_is_copied_and_reported(folder: Path, tmp_path: Path) -> None:
     def some(view: View) -> Shorter:
         if len(view) > 1000:
             raise HostError("it is signed")
@@ -173,7 +173,7 @@ def test_files_with_several_names_are_not_changed_in_place_unless_asked(folder: 
     check_slimmed(folder)
 
 
-def test_a_record_that_is_none_is_told_and_stays(folder: Path) -> None:
+def test_a_record_that_is_none_is_reported_and_stays(folder: Path) -> None:
     record = folder / "demo-1.5.dist-info" / "RECORD"
     record.write_bytes(b"a,b\n")
     _, notes = slim(folder, None, in_place=True)
@@ -182,7 +182,7 @@ def test_a_record_that_is_none_is_told_and_stays(folder: Path) -> None:
     assert record.read_bytes() == b"a,b\n"
 
 
-def test_a_digest_by_another_hash_is_told(folder: Path) -> None:
+def test_a_digest_by_another_hash_is_reported(folder: Path) -> None:
     record = folder / "demo-1.5.dist-info" / "RECORD"
     old = record.read_text()
     record.write_text(old.replace(build.digest(LIBRARY), build.digest(LIBRARY, "sha512")))
@@ -192,7 +192,7 @@ def test_a_digest_by_another_hash_is_told(folder: Path) -> None:
     ]
 
 
-def test_pipes_are_told(folder: Path, tmp_path: Path) -> None:
+def test_pipes_are_reported(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe")
     _, notes = slim(folder, tmp_path / "new")
     assert notes == ["pipes, sockets and devices are not copied: 1"]
@@ -263,7 +263,7 @@ def test_links_take_the_place_of_what_is_there_and_lead_nowhere_else(folder: Pat
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_record_that_is_too_large_stays_and_is_told(
+def test_a_record_that_is_too_large_stays_and_is_reported(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = folder / "demo-1.5.dist-info" / "RECORD"

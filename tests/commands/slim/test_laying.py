@@ -34,7 +34,7 @@ def test_an_address_and_no_offset_is_aligned() -> None:
     assert join_pieces(laid.pieces)[0xFF0:] == b"B"
 
 
-def test_what_is_fixed_stays_and_what_is_behind_it_comes_closer() -> None:
+def test_what_is_fixed_stays_and_what_is_after_it_comes_closer() -> None:
     blocks = [
         PlacedContainer(0, 32, [b"A"], 8),
         PlacedContainer(32, 64, [b"F" * 4], 8, is_fixed=True),

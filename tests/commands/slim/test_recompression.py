@@ -75,7 +75,7 @@ def test_a_bundle_becomes_a_compressed_one_and_a_plain_one_again(method: str) ->
     assert slimmed(packed, recompress="none") == out.getvalue()
 
 
-def test_what_a_method_needs_is_said() -> None:
+def test_what_a_method_needs_is_reported() -> None:
     assert "CUDA 12.4" in " ".join(plan_slim(view(FATBIN), SlimOptions(recompress="zstd")).notes)
     made = plan_slim(view(FATBIN), SlimOptions(recompress="zlib"))
     assert not made.is_changed
@@ -116,7 +116,7 @@ def test_without_loss_a_library_is_proved(capsys: pytest.CaptureFixture[str], tm
         (["--lossless", "--driver", "1"], "of no branch that is known"),
     ],
 )
-def test_what_contradicts_lossless_is_said(
+def test_what_contradicts_lossless_is_reported(
     options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.fatbin"

@@ -111,7 +111,7 @@ def test_code_that_none_of_the_devices_loads_is_refused() -> None:
     assert not choose_images(list(scan(view(cuda("80 L75")))), for_("sm_75")).refused
 
 
-def test_what_did_not_serve_a_device_before_is_told_and_not_refused() -> None:
+def test_what_did_not_serve_a_device_before_is_reported_and_not_refused() -> None:
     found = plan_slim(view(cuda("90a")), for_("sm_86", "sm_90"))
     assert any("sm_86 has no code to run, and had none before" in note for note in found.notes)
     assert not found.is_changed

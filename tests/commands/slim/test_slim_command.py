@@ -157,7 +157,7 @@ def test_a_library_of_a_folder_that_would_lose_all_stays_and_the_others_are_slim
     assert made == {"one.fatbin": ["cubin sm_90"], "two.fatbin": ["cubin sm_80"], "x.fatbin": ["cubin sm_75"]}
 
 
-def test_sizes_in_a_wheel_are_not_told_of_folders(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_in_a_wheel_are_not_reported_of_folders(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slim", str(fatbin.parent), "--drop", "sm_80", "--deflated", "--dry-run"]) == 2
     assert "is a folder" in capsys.readouterr().err
 
@@ -169,7 +169,7 @@ def test_a_refusal_names_kernels_and_writes_nothing(fatbin: Path, capsys: pytest
     assert "kernels: k80" in capsys.readouterr().err
 
 
-def test_a_damaged_file_stays_as_it_is_and_its_damage_is_told(
+def test_a_damaged_file_stays_as_it_is_and_its_damage_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cut, out = tmp_path / "cut.so", tmp_path / "out.so"

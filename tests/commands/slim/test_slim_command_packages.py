@@ -109,7 +109,7 @@ def test_packages_are_not_changed_in_place(wheel: Path, capsys: pytest.CaptureFi
     assert "gets another name" in capsys.readouterr().err
 
 
-def test_a_wheel_without_device_code_is_copied_and_said_to_be_unchanged(
+def test_a_wheel_without_device_code_is_copied_and_reported_to_be_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / NAME
@@ -170,7 +170,9 @@ def test_patterns_that_match_nothing_are_errors_before_a_file_is_written(
     assert main(["slim", str(wheel), "--drop", "sm_5*,sm_80", "-d", str(out)]) == 0
 
 
-def test_a_library_that_cannot_be_slimmed_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_library_that_cannot_be_slimmed_stays_and_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = bytearray(of_words("80 90"))
     data[8:12] = b"\xff\xff\xff\xff"  # the size of its area
     path = tmp_path / NAME
@@ -263,7 +265,7 @@ def test_a_library_is_proved_as_well(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("is_package", [True, False])
-def test_files_that_are_swapped_are_said_to_be(
+def test_files_that_are_swapped_are_reported_to_be(
     linked: Path, tmp_path: Path, *, is_package: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before, more = (linked, ["--build-tag", "1"]) if is_package else (HOSTS / "libtwo.so", [])

@@ -106,7 +106,7 @@ def test_only_the_lines_that_must_change_do() -> None:
     assert all(line.endswith(b"\r\n") for line in after)
 
 
-def test_what_each_library_gains_is_told() -> None:
+def test_what_each_library_gains_is_reported() -> None:
     result, data = slimmed(build.wheel(FILES), BUILD)
     assert [(lib.name, lib.before, lib.after, lib.is_changed) for lib in result.libraries] == [
         ("demo/lib,a.so", 5004, 4, True),
@@ -146,7 +146,7 @@ def test_the_build_tag_must_be_another_one() -> None:
         slimmed(build.wheel(FILES), BUILD, "demo-1.5-1sm90-py3-none-any.whl")
 
 
-def test_a_build_that_installers_pass_over_is_told() -> None:
+def test_a_build_that_installers_pass_over_is_reported() -> None:
     result, _ = slimmed(build.wheel(FILES), BUILD, "demo-1.5-3-py3-none-any.whl")
     assert result.name == "demo-1.5-1sm90-py3-none-any.whl"
     assert result.notes == ("installers prefer the build 3 to 1sm90 where they see both",)
@@ -194,7 +194,7 @@ def test_a_record_that_is_wrong_already_is_refused(path: str, data: bytes, field
         assert caught.value.offset == archive.getinfo(path).header_offset
 
 
-def test_a_wrong_record_is_told_where_nothing_changes() -> None:
+def test_a_wrong_record_is_reported_where_nothing_changes() -> None:
     files = build.files_of({"demo/libb.so": FILES["demo/libb.so"]}) | {"demo/libb.so": b"\x7fELF other"}
     result, _ = slimmed(build.packed(files), NameChange())
     assert len(result.notes) == 1
@@ -208,7 +208,7 @@ def test_a_file_that_record_lists_and_that_is_not_there_is_refused() -> None:
         slimmed(build.packed(files), BUILD)
 
 
-def test_a_library_that_record_does_not_list_is_told() -> None:
+def test_a_library_that_record_does_not_list_is_reported() -> None:
     files = build.files_of(FILES) | {"demo/more.so": b"\x7fELF" + bytes(9)}
     result, _ = slimmed(build.packed(files), BUILD)
     assert result.notes == ("RECORD does not list demo/more.so, neither before nor after",)
@@ -256,7 +256,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch: pytest
         slimmed(build.wheel(FILES), BUILD)
 
 
-def test_sboms_that_may_be_out_of_date_are_told() -> None:
+def test_sboms_that_may_be_out_of_date_are_reported() -> None:
     result, _ = slimmed(build.wheel({**FILES, "demo-1.5.dist-info/sboms/a.cdx.json": b"{}"}), BUILD)
     assert any("SBOMs" in note for note in result.notes)
 

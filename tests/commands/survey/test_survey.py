@@ -192,7 +192,7 @@ def test_other_options_and_other_folders_are_refused(
         assert words in capsys.readouterr().err
 
 
-def test_a_folder_is_for_one_survey_at_a_time_and_damage_to_its_list_is_said(
+def test_a_folder_is_for_one_survey_at_a_time_and_damage_to_its_list_is_reported(
     many: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from fatpack.commands.survey.manifest import DATABASE_NAME, SurveyManifest

@@ -49,7 +49,9 @@ def test_a_url_is_read_again_only_when_it_changed(
     assert row["file_size"] == SAMPLES[2].stat().st_size
 
 
-def test_urls_that_look_the_same_are_told(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_urls_that_look_the_same_are_reported(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     url = server.put("/x.so", SAMPLES[0].read_bytes())
     words = [f"{url}?id=1", f"{url}?id=2", "-o", str(tmp_path / "out"), "--format=jsonl", "--workers=1"]
     assert main(["survey", *words]) == 1

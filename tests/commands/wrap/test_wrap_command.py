@@ -67,7 +67,7 @@ def test_the_object_can_go_to_a_pipe(folder: Path, fatpack: Fatpack) -> None:
         (["--kind=cuda", FATBIN, "--as=22", "--emit=llvm-ir", "--host-triple=arm64-apple-macosx"], "add --as=23"),
     ],
 )
-def test_what_is_missing_is_said(folder: Path, fatpack: Fatpack, arguments: list[object], said: str) -> None:
+def test_what_is_missing_is_reported(folder: Path, fatpack: Fatpack, arguments: list[object], said: str) -> None:
     ran = fatpack("wrap", *arguments, "-o", "w.o")
     assert ran.code == 2 and said in ran.err
     assert not Path("w.o").exists()

@@ -75,7 +75,7 @@ def test_a_file_that_is_no_single_module_is_wrapped_as_mlir_does(text: str, body
     assert b"cir.offload.kind = #cir.offload<host>} {" + body + b"\n  }\n" in made
 
 
-def test_an_alias_is_shared_only_if_all_that_it_stands_for_is_the_same() -> None:
+def test_an_alias_is_shared_only_if_all_that_it_means_is_the_same() -> None:
     """The values of !vec are the same text; they differ if !elt differs."""
     file = "!elt = {}\n!vec = vector<4x!elt>\n!same = i1\nmodule attributes {{a.t = !vec, a.s = !same}} {{\n}}\n"
     made = combined((file.format("f32"), HOST), (file.format("f64"), SM_80), (file.format("f32"), SM_90))
@@ -147,7 +147,7 @@ def test_a_damaged_input_is_refused_with_its_place_before_anything_is_yielded(fi
     assert caught.value.chain == ("input.cir",)
 
 
-def test_a_location_may_be_defined_behind_its_use() -> None:
+def test_a_location_may_be_defined_after_its_use() -> None:
     host = 'module {\n  "a.b"() : () -> () loc(#l)\n} loc(#m)\n#m = loc(unknown)\n#l = loc(fused[#m])\n'
     made = combined((host, HOST), (EMPTY, SM_80))
     assert made.startswith(b"#m = loc(unknown)\n#l = loc(fused[#m])\nmodule attributes")
@@ -224,7 +224,7 @@ def test_resource_keys_that_mean_something_else_are_renamed() -> None:
     )
 
 
-def test_resources_of_dialects_that_nobody_knows_are_not_mixed_up() -> None:
+def test_resources_of_unknown_dialects_are_not_mixed_up() -> None:
     with pytest.raises(UsageError, match="different resources 'own' of the dialect other"):
         combined((RESOURCES.format("0x04", "11"), HOST), (RESOURCES.format("0x04", "22"), SM_80))
 

@@ -180,14 +180,14 @@ def test_what_is_no_mlir_is_not_taken_for_it(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [40, 4000, 70_000, 600_000])
-def test_a_container_is_noticed_behind_a_licence_and_many_definitions(size: int) -> None:
+def test_a_container_is_noticed_after_a_licence_and_many_definitions(size: int) -> None:
     definitions = "".join(f'#loc{i} = loc("a.cu":{i}:1)\n' for i in range(size // 25))
     text = "// Copyright {\n" * 5 + definitions + FILES["attribute"]
     assert find_text_format(BytesSource(text.encode(), "x").view()) == "cir-offload-container"
     assert len(parsed(text).images) == 2
 
 
-def test_the_marker_of_a_generic_module_is_noticed_behind_it() -> None:
+def test_the_marker_of_a_generic_module_is_noticed_after_it() -> None:
     inside = (
         '"builtin.module"() <{sym_name = "host"}> ({\n^bb0:\n}) {cir.offload.kind = #cir.offload<host>} : () -> ()\n'
     )
@@ -248,7 +248,7 @@ def test_the_order_of_devices_is_kept_and_the_host_comes_first() -> None:
         ('{-#\n  dialect_resources: {builtin: {a: "0x04"}}\n', "file metadata is not closed"),
     ],
 )
-def test_damage_before_the_first_module_is_told_and_not_taken_for_another_file(before: str, problem: str) -> None:
+def test_damage_before_the_first_module_is_reported_and_not_taken_for_another_file(before: str, problem: str) -> None:
     text = before + FILES["attribute"]
     assert cir.detect(BytesSource(text.encode()).view())
     with pytest.raises(FormatError, match=problem):

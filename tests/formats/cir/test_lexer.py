@@ -55,7 +55,7 @@ def test_an_escape_may_lie_across_blocks(size: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("size", range(9))
-def test_a_long_literal_stands_for_the_same_in_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_literal_means_the_same_in_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CHUNK", 8)
     literal = b"x" * size + rb"\\\22\"\n\\\5C\t" * 5
     assert unescape_view(view_of(literal)) == b"x" * size + b'\\""\n\\\\\t' * 5
@@ -82,13 +82,13 @@ def test_a_bad_string_is_refused_with_its_place(literal: bytes, column: int, wha
 
 
 @pytest.mark.parametrize("data", [b"", b"plain", b'a"b\\c', bytes(range(256)), b"\\5C", b"\n\t\r"])
-def test_literals_stand_for_what_they_were_made_from(data: bytes) -> None:
+def test_literals_mean_what_they_were_made_from(data: bytes) -> None:
     literal = escape_string(data)
     assert unescape(literal[1:-1]) == data
     assert text_of(literal).string_end(0) == len(literal)
 
 
-def test_the_printer_escapes_all_but_printable_characters() -> None:
+def test_the_printer_escapes_all_except_printable_characters() -> None:
     assert escape_string(b'a b"\\\n\x7f~ !#') == rb'"a b\22\\\0A\7F~ !#"'
 
 
@@ -193,7 +193,7 @@ def test_a_wrong_definition_is_refused_with_its_place(data: bytes, what: str) ->
         (b"loc(#loc1)#loc2", [b"#loc1", b"#loc2"]),
     ],
 )
-def test_aliases_are_told_from_what_looks_like_them(code: bytes, found: list[bytes]) -> None:
+def test_aliases_are_distinguished_from_what_looks_like_them(code: bytes, found: list[bytes]) -> None:
     view = view_of(code)
     assert [
         name for what, _, _, name, _ in identifiers.find_uses(view, 0, len(view)) if what == identifiers.ALIAS

@@ -255,7 +255,7 @@ MISPLACED = """module attributes {cir.offload.container} {
 
 
 @pytest.mark.parametrize("version", [0, 4, 6])
-def test_attributes_on_what_is_no_module_are_told_of_in_text_and_bytecode(version: int, tmp_path: object) -> None:
+def test_attributes_on_what_is_no_module_are_reported_in_text_and_bytecode(version: int, tmp_path: object) -> None:
     text = (MISPLACED % (HOST, SM_80)).encode()
     out = tmp_path / "made.mlirbc"  # type: ignore[operator]
     options = ("--emit-bytecode", f"--emit-bytecode-version={version}", "-o", str(out))

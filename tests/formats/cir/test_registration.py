@@ -102,7 +102,7 @@ def test_the_host_of_a_container_waits_by_nature_and_may_have_lost_its_registrat
 
 
 @pytest.mark.parametrize("head", ["module", "builtin.module"])
-def test_damage_in_a_module_that_is_no_container_is_told_with_its_place(head: str) -> None:
+def test_damage_in_a_module_that_is_no_container_is_reported_with_its_offset(head: str) -> None:
     assert said(f"{head} {{\n") == [
         f"FP1501 line 2, column 1: the region opened at line 1, column {len(head) + 2} is not closed "
         "(expected '}', found the end of the file)"

@@ -187,7 +187,7 @@ def test_places_that_are_not_checked_are_reported(monkeypatch: pytest.MonkeyPatc
     assert "places of 'cir.offload' attributes are checked, and more follow" in last.message
 
 
-def test_damage_behind_the_first_module_does_not_hide_it() -> None:
+def test_damage_after_the_first_module_does_not_hide_it() -> None:
     text = container(module(), DEVICE)
     cut = text[: text.index("@d")]
     found = parsed(cut)
@@ -203,7 +203,7 @@ def test_damage_behind_the_first_module_does_not_hide_it() -> None:
     assert len(items[0].images) == 1
 
 
-def test_a_location_that_nobody_can_read_is_named() -> None:
+def test_an_unreadable_location_is_named() -> None:
     text = container(module(), DEVICE).replace("  }\n  module @d", "  } a.cu:1:2\n  module @d")
     first = parsed(text).findings[0]
     assert first.code == "FP1501"

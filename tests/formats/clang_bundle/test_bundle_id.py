@@ -99,7 +99,7 @@ def test_both_normal_forms_are_that_of_llvm_22(typed: str, stored: str) -> None:
         ),
     ],
 )
-def test_processors_that_llvm_22_loses_are_kept_by_ours(typed: str, llvm: str, ours: str) -> None:
+def test_processors_that_llvm_22_loses_are_kept_by_fatpack(typed: str, llvm: str, ours: str) -> None:
     assert (stored_by_llvm22(typed), stored_id(typed)) == (llvm, ours)
 
 

@@ -151,7 +151,7 @@ def _spread() -> tuple[Image, ...]:
     return tuple(make_image(bytes([7]) * 1000, attrs={"id": f"hip-a-b-c--{number}"}) for number in range(3))
 
 
-def test_damage_behind_the_table_is_met_by_who_reads_it() -> None:
+def test_damage_after_the_table_is_met_when_it_is_read() -> None:
     rng = random.Random(4)
     stored = tuple(
         make_image(bytes(rng.choices(range(20), k=300_000)), attrs={"id": f"hip-a-b-c--{number}"})

@@ -287,7 +287,7 @@ def test_records_tell_where_each_descriptor_is() -> None:
     assert [record.at for record in records if isinstance(record, BundleEntry)] == PLACES
 
 
-def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None:
+def test_a_bundle_that_is_cut_short_is_reported_to_be_cut_and_nothing_else() -> None:
     """The rest of its table or images is not reported as other bytes, nor an offset as a quirk of old producers."""
     for size in range(33, len(HIP)):
         found = [item.code for item in scan(make_view(HIP[:size])) if isinstance(item, Finding)]
@@ -298,7 +298,7 @@ def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None
         assert found, size
 
 
-def test_bytes_behind_a_whole_bundle_are_still_said_to_be_odd() -> None:
+def test_bytes_after_a_whole_bundle_are_still_said_to_be_odd() -> None:
     """Bytes after a damaged one belong to it, until the next container starts."""
     for data, expected in ((HIP + b"rubbish!", ["FP1002"]), (HIP[:-9], []), (HIP[:-9] + HIP + b"rubbish!", ["FP1002"])):
         found = [item.code for item in scan(make_view(data)) if isinstance(item, Finding)]

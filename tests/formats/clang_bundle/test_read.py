@@ -148,7 +148,7 @@ def test_a_total_size_that_swallows_the_next_bundle_hides_nothing() -> None:
         assert [item.container.version for item in found] == [3, follower.lstrip(b"\0")[4]]
 
 
-def test_bytes_behind_the_stream_are_kept() -> None:
+def test_bytes_after_the_stream_are_kept() -> None:
     data = edited(V3, "size", len(V3) + 5) + b"extra"
     container = clang_bundle.parse(make_view(data), strict=True)
     assert [finding.code for finding in container.findings] == ["FP1308"]

@@ -188,7 +188,7 @@ def test_compressed_bundles_are_those_of_the_tool(
 
 @pytest.mark.parametrize("method", ["zlib", "zstd"])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_the_tool_reads_every_version_and_method_of_ours(method: str, version: int, tmp_path: Path) -> None:
+def test_the_tool_reads_every_version_and_method_that_fatpack_writes(method: str, version: int, tmp_path: Path) -> None:
     data = written([f"{HOST}-", "hip-amdgcn-amd-amdhsa--gfx906"], [b"", b"device" * 99], version, compression=method)
     assert len(tool_list(tmp_path, data)) == 2
     assert unbundled(tmp_path, data, ["hip-amdgcn-amd-amdhsa--gfx906"]) == [b"device" * 99]

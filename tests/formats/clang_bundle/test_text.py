@@ -77,7 +77,7 @@ def test_without_a_newline_before_it_the_first_marker_counts_too() -> None:
     check(data)
 
 
-def test_a_licence_in_front_and_a_comment_behind_are_kept() -> None:
+def test_a_licence_before_and_a_comment_after_the_module_are_kept() -> None:
     data = b"// licence\n" * 50 + entry(DEVICE, b"x") + b"// between" + entry(HOST, b"y") + b"// done\n"
     assert clang_bundle.detect(make_view(data))
     assert texts(data) == {DEVICE: b"x", HOST: b"y"}

@@ -73,7 +73,7 @@ def test_a_fat_binary_whose_size_is_too_small_keeps_its_entries(size: int) -> No
     check(data, found[0].container, "entries_size", 8)
 
 
-def test_a_size_that_ends_behind_the_first_entry_keeps_the_second() -> None:
+def test_a_size_that_ends_after_the_first_entry_keeps_the_second() -> None:
     first = entry(FIRST, sm=75)
     container = parse(make_view(fatbin(first, entry(LAST, sm=90), size=len(first))))
     assert images(container) == [FIRST, LAST]

@@ -125,7 +125,7 @@ def test_of_several_bits_of_compression_the_first_counts() -> None:
     assert codes(container) == ["FP1405"]
 
 
-def test_the_flags_are_told_in_our_words() -> None:
+def test_the_flags_are_printed_as_words() -> None:
     both = entry(CUBIN, flags=0x300011)
     windows = entry(CUBIN, flags=0x200043)
     narrow = entry(TEXT + b"\0", PTX, sm=52, flags=0x20, options=b"-O1")
@@ -184,7 +184,7 @@ def test_unknown_kinds_and_versions_are_listed_and_kept() -> None:
 
 @pytest.mark.parametrize("kind", [0x04, 0x10, 0x20])
 @pytest.mark.parametrize("image", [CUBIN, b"no device code" * 8])
-def test_a_kind_that_nobody_writes_is_a_warning_whatever_is_in_it(kind: int, image: bytes) -> None:
+def test_an_unknown_kind_is_a_warning_regardless_of_its_content(kind: int, image: bytes) -> None:
     (finding,) = parsed(entry(padded(image), kind)).findings
     assert (finding.code, finding.severity) == ("FP1407", "warning")
     assert f"{kind:#x}" in finding.message
@@ -271,7 +271,7 @@ def test_strict_reading_raises_for_the_first_damage(name: str) -> None:
     assert raised.value.format == "cuda-fatbin"
 
 
-def test_lies_that_only_inflating_shows_are_told_when_the_image_is_read() -> None:
+def test_wrong_sizes_that_only_inflating_shows_are_reported_when_the_image_is_read() -> None:
     text, stream = TEXT + b"\0", zstandard.ZstdCompressor(write_content_size=False).compress(TEXT + b"\0")
     damaged = stream[:-4]
     for packed, size in ((stream, len(text) + 1), (stream, len(text) - 1), (damaged, len(text))):
@@ -322,7 +322,7 @@ def test_a_size_that_is_too_large_ends_where_the_next_fat_binary_starts() -> Non
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, []), (15, []), (16, ["FP1410"]), (4096, ["FP1410"])])
-def test_zeros_behind_the_last_fat_binary_of_a_file_are_told(count: int, expected: list[str]) -> None:
+def test_zeros_after_the_last_fat_binary_of_a_file_are_reported(count: int, expected: list[str]) -> None:
     items = list(scan(make_view(fatbin(GOOD) + bytes(count))))
     assert [item.code for item in items if not isinstance(item, FoundContainer)] == expected
 

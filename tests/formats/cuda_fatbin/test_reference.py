@@ -208,7 +208,7 @@ def test_cuobjdump_reads_what_was_copied_from_many_fat_binaries(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("count", [0, 15, 16, 64])
-def test_cuobjdump_refuses_the_zeros_that_are_told(count: int, tmp_path: Path) -> None:
+def test_cuobjdump_refuses_the_zeros_that_are_reported(count: int, tmp_path: Path) -> None:
     data = written([cubin("80")]) + bytes(count)
     (tmp_path / "a.fatbin").write_bytes(data)
     is_refused = reference.run("cuobjdump", "-lelf", tmp_path / "a.fatbin", check=False).returncode != 0

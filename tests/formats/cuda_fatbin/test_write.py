@@ -89,7 +89,7 @@ def test_an_obfuscated_image_keeps_bytes_and_key_under_a_new_label() -> None:
     assert again.size == old.size
 
 
-def test_recompressing_keeps_all_but_the_compression() -> None:
+def test_recompressing_keeps_all_except_the_compression() -> None:
     data = (RECORDED / "v112_all_ident.fatbin").read_bytes()
     images = read(data).images
     again = read(written(images, compress_all=True)).images
@@ -230,7 +230,7 @@ def test_kinds_without_a_form_are_written_by_word_or_number() -> None:
         (b".version12.34", (12, 3)),
     ],
 )
-def test_the_version_of_ptx_is_that_behind_the_first_word(text: bytes, version: tuple[int, int]) -> None:
+def test_the_version_of_ptx_is_the_second_word(text: bytes, version: tuple[int, int]) -> None:
     assert ptx_version(text) == version
 
 

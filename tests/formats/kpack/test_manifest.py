@@ -64,7 +64,7 @@ def test_the_first_of_two_entries_counts() -> None:
     assert [item.code for item in read.findings] == ["FP1606"]
 
 
-def test_another_version_and_bytes_behind_are_told() -> None:
+def test_another_version_and_bytes_after_the_end_are_reported() -> None:
     data = packed(format_version=7)
     read = manifest.parse_manifest(make_view(data + b"\0\0"))
     assert [item.code for item in read.findings] == ["FP1606", "FP1606"]

@@ -137,7 +137,7 @@ def test_a_damaged_entry_leaves_the_others(changes: dict[str, Any], words: str) 
     assert words in container.findings[0].message
 
 
-def test_a_damaged_entry_is_told_where_it_stands() -> None:
+def test_a_damaged_entry_is_reported_with_its_offset() -> None:
     data = archive(CODE[:2], toc=row(ordinal=9), archs=["gfx906"])
     (finding,) = parsed(data).findings
     assert data[finding.span.start : finding.span.end].startswith(b"\xa6gfx900\x83")
@@ -164,7 +164,7 @@ def test_frames_outside_of_the_archive_are_refused() -> None:
         parsed(archive(CODE, scheme="zstd-per-kernel", zstd_size=4096))
 
 
-def test_a_size_that_is_not_the_inflated_one_is_told_when_it_is_read() -> None:
+def test_a_size_that_is_not_the_inflated_one_is_reported_when_it_is_read() -> None:
     container = parsed(archive(CODE[:2], scheme="zstd-per-kernel", toc=row(original_size=7)))
     with pytest.raises(FormatError, match="another size"):
         container.images[0].data.tobytes()
@@ -196,14 +196,14 @@ def test_a_list_of_architectures_that_is_wrong_is_a_warning(archs: list[str], wo
     assert words in container.findings[0].message
 
 
-def test_bytes_that_belong_to_nothing_are_told() -> None:
+def test_bytes_that_belong_to_nothing_are_reported() -> None:
     blobs = [{"offset": 64, "size": 3}]
     container = parsed(archive([("a#0", "gfx900", b"one rest")], blobs=blobs, archs=["gfx900"]))
     assert codes(container) == ["FP1603", "FP1604"]
     assert [span.size for span in container.unknown] == [5]
 
 
-def test_a_key_that_stands_twice_counts_once_as_the_runtime_does() -> None:
+def test_a_key_that_is_repeated_counts_once_as_the_runtime_does() -> None:
     data = archive(CODE)
     toc = data.index(b"\xaeformat_version") - 1
     twice = data[:toc] + bytes([data[toc] + 1]) + data[toc + 1 :] + b"\xaagroup_name\xa5other"
@@ -219,7 +219,7 @@ def test_more_code_objects_than_the_limit_are_refused(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("scheme", ["none", "zstd-per-kernel"])
-def test_more_blobs_than_the_limit_are_refused_whoever_uses_them(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_blobs_than_the_limit_are_refused_used_or_not(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGES", 2)
     one = {"lib/a.so#0": {"gfx900": {"type": "hsaco", "ordinal": 0, "original_size": 3}}}
     with pytest.raises(LimitExceeded, match="more than 2 code objects"):
@@ -227,14 +227,14 @@ def test_more_blobs_than_the_limit_are_refused_whoever_uses_them(scheme: str, mo
 
 
 @pytest.mark.parametrize("size", [(1 << 63) - 1, 1 << 63, (1 << 64) - 1])
-def test_a_size_that_no_memory_has_is_told_when_it_is_read(size: int) -> None:
+def test_a_size_that_no_memory_has_is_reported_when_it_is_read(size: int) -> None:
     table = {"lib/a.so#0": {"gfx900": {"type": "hsaco", "ordinal": 0, "original_size": size}}}
     (image,) = parsed(archive(CODE[:1], scheme="zstd-per-kernel", toc=table)).images
     with pytest.raises(LimitExceeded, match=f"claim to inflate to {size}"):
         image.data.tobytes()
 
 
-def test_an_architecture_that_is_listed_twice_is_told_once() -> None:
+def test_an_architecture_that_is_listed_twice_is_reported_once() -> None:
     assert codes(parsed(archive(CODE, archs=["gfx900", "gfx906", *["gfx1100"] * 3]))) == ["FP1605"]
 
 

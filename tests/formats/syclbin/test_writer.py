@@ -30,7 +30,7 @@ def test_version_1_is_what_dpcpps_tools_write() -> None:
     assert join_pieces(syclbin.write(container)) == v1(modules, 0)
 
 
-def test_images_of_one_module_stand_together() -> None:
+def test_images_of_one_module_are_adjacent() -> None:
     parts = tuple(part.replace(attrs={"am_index": "0"}) for part in reversed(PARTS))
     modules = [Module([Image(SPIRV), Image(b"native", GEN, "bmg-g21")])]
     assert join_pieces(syclbin.write(fresh(1, parts))) == v1(modules)
@@ -49,7 +49,7 @@ def test_a_file_without_padding_at_its_end_stays_so() -> None:
     assert join_pieces(syclbin.write(parsed(shorter))) == shorter
 
 
-def test_the_bytes_that_nobody_sets_stay() -> None:
+def test_unset_bytes_stay() -> None:
     data = bytearray(v1(MODULES))
     data[HEADER.field_offset("padding")] = 0xAA
     assert join_pieces(syclbin.write(parsed(bytes(data)))) == bytes(data)
@@ -91,7 +91,7 @@ def test_the_state_can_be_chosen(version: int, state: str) -> None:
         assert parsed(join_pieces(syclbin.write(start.replace(attrs={"state": state})))).attrs == {"state": state}
 
 
-def test_what_nobody_states_is_executable() -> None:
+def test_an_unstated_kind_is_executable() -> None:
     assert parsed(join_pieces(syclbin.write(fresh(2)))).attrs == {"state": "executable"}
 
 

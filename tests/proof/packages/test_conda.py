@@ -230,7 +230,7 @@ def test_an_archive_that_ends_in_a_file_is_damaged(suffix: str) -> None:
         proof_of(data, other)
 
 
-def test_files_with_the_same_bytes_are_told_at_once(
+def test_files_with_the_same_bytes_are_reported_at_once(
     suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = package(suffix, info() | FILES)

@@ -42,7 +42,7 @@ def evidence(data: bytes) -> RegistrationEvidence:
 
 
 @pytest.mark.parametrize("rest", [1, 7, 31, 55])
-def test_an_entry_that_is_cut_is_told_where_it_lies(rest: int) -> None:
+def test_an_entry_that_is_cut_is_reported_where_it_lies(rest: int) -> None:
     data = built(("llvm_offload_entries", NEW + b"\x01" * rest))
     found = [item for item in findings(data) if item.code == "FP3056"]
     parts = divmod(rest, 32)[1]

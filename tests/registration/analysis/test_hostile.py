@@ -121,7 +121,7 @@ def test_sections_that_lie_over_each_other_are_kept_once() -> None:
     assert source.count < 16 * len(data)
 
 
-def test_what_limits_leave_out_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_limits_leave_out_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("capstone")
     path = str(FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so")
     assert main(["inspect", "--runtime", path]) == 0

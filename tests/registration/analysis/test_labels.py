@@ -56,7 +56,7 @@ def test_entries_say_the_device_name() -> None:
     assert found["entry[0].name"].startswith('"__omp_offloading_')
 
 
-def test_one_byte_is_told_with_its_record() -> None:
+def test_one_byte_is_reported_with_its_record() -> None:
     with open_source(str(HOSTS / "single.o")) as source:
         lines = list(describe_offset(source.view(), 0x46F1))
     assert lines[0].endswith(".nvFatBinSegment/record[0].container, byte 1 of 8")

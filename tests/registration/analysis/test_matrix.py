@@ -208,7 +208,7 @@ def test_entries_of_older_compilers(tmp_path: Path, target: str, word: str, sect
     ],
     ids=["new driver", "old driver", "host only"],
 )
-def test_what_the_link_adds_is_said(tmp_path: Path, options: tuple[str, ...], words: list[str]) -> None:
+def test_what_the_link_adds_is_reported(tmp_path: Path, options: tuple[str, ...], words: list[str]) -> None:
     text = registration.host_ir(tmp_path, "hip", LINUX, *options)
     path = registration.compiled(tmp_path, text, LINUX, "unit")
     with open_source(str(path)) as source:

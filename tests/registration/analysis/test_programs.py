@@ -60,7 +60,7 @@ def test_without_capstone_what_is_read_is_right(tmp_path: Path, monkeypatch: pyt
     check(tmp_path, "cuda", "x86_64-linux-gnu", ("-O2", "-fPIC"), ["shared"])
 
 
-def test_what_capstone_would_read_is_said_to_be_missing(
+def test_what_capstone_would_read_is_reported_to_be_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(x86, "is_available", lambda: False)

@@ -41,7 +41,7 @@ def test_which_of_several_that_run_is_taken_does_not_matter() -> None:
     assert choice.possible == (0, 1)
 
 
-def test_if_one_of_those_that_may_be_taken_fails_nobody_knows() -> None:
+def test_if_one_candidate_fails_the_result_is_unknown() -> None:
     choice = cuda(*cubins("80"), ptx("86", (9, 4)), on="sm_86", settings=RuntimeSettings(driver=(12, 2)))
     assert choice.outcome == "unknown"
     assert choice.error is None

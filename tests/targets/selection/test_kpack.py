@@ -26,14 +26,14 @@ def test_features_without_end_are_bounded() -> None:
     assert len(feature_subsets(":".join(["gfx1", *("x+" for _ in range(100))]))) == 64
 
 
-def test_the_generic_processor_comes_behind_the_device() -> None:
+def test_the_generic_processor_comes_after_the_device() -> None:
     assert requested_target_ids("gfx1100") == ("gfx1100", "gfx11-generic")
     assert requested_target_ids("gfx942:xnack-") == ("gfx942:xnack-", "gfx9-4-generic:xnack-")
     assert requested_target_ids("gfx1250") == ("gfx1250", "gfx12-5-generic")
     assert requested_target_ids(MI210) == (MI210,)
 
 
-def test_a_place_stands_for_one_archive_per_name() -> None:
+def test_a_place_means_one_archive_per_name() -> None:
     assert expand_path("../.kpack/x.kpack", MI210) == ("../.kpack/x.kpack",)
     assert expand_path("a_@GFXARCH@.kpack", "gfx90a:xnack-") == ("a_gfx90a:xnack-.kpack", "a_gfx90a.kpack")
     assert expand_path("@GFXARCH@/@GFXARCH@", "gfx803") == ("gfx803/@GFXARCH@",)

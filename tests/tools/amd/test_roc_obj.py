@@ -54,14 +54,14 @@ def test_a_bundle_that_is_a_file_is_listed(tool: Fatpack) -> None:
     assert len(ran.out.splitlines()) >= 2
 
 
-def test_compressed_bundles_are_told_of(tool: Fatpack) -> None:
+def test_compressed_bundles_are_reported(tool: Fatpack) -> None:
     ran = tool("roc-obj-ls", BUNDLES / "llvm-22-v3-zstd.bundle", "a.o")
     assert ran.code == 1
     assert "the bundle at 0x0 is compressed" in ran.err
     assert len(ran.out.splitlines()) == 3
 
 
-def test_damage_is_told_of(tool: Fatpack) -> None:
+def test_damage_is_reported(tool: Fatpack) -> None:
     data = bytearray(OBJECT.read_bytes())
     data[0x1000 + 24] = 0xFF  # the number of entries
     Path("a.o").write_bytes(data)
@@ -84,7 +84,7 @@ def test_numbers_are_read_as_the_help_says(tool: Fatpack, spelled: str, at: int)
 @pytest.mark.parametrize(
     "text", ["memory://1#offset=1&size=1", "file://a.o#offset=x", "file://a.o#size=-1", "file://."]
 )
-def test_what_cannot_be_read_is_told_and_counted(tool: Fatpack, text: str) -> None:
+def test_what_cannot_be_read_is_reported_and_counted(tool: Fatpack, text: str) -> None:
     ran = tool("roc-obj-extract", text, text, "file://a.o#size=3")
     assert (ran.code, ran.out, ran.err.count("Error: ")) == (2, "", 2)
     assert Path("a.o-offset0-size3.co").stat().st_size == 3

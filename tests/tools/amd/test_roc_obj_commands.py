@@ -83,7 +83,7 @@ def test_compressed_bundles_are_extracted(tool: Fatpack) -> None:
         (["a.o", ":", "-", "sh", "-c", "exit 3"], 3, ""),
     ],
 )
-def test_what_cannot_be_done_is_said(tool: Fatpack, words: list[str], code: int, message: str) -> None:
+def test_what_cannot_be_done_is_reported(tool: Fatpack, words: list[str], code: int, message: str) -> None:
     ran = tool(*words)
     assert ran.code == code
     assert (f"error: {message}" if message else "") in ran.err

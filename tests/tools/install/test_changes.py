@@ -246,7 +246,7 @@ def test_ctrl_c_in_the_middle(program: str, tmp_path: Path, option: str, call: s
     ],
     ids=" ".join,
 )
-def test_what_was_meant_is_said(
+def test_a_misspelled_word_gets_a_suggestion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatpack: Callable[..., Ran], words: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

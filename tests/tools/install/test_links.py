@@ -79,7 +79,7 @@ def test_clang_finds_a_link_in_its_folder(program: Path, tmp_path: Path, name: s
 
 
 @pytest.mark.parametrize("names", [[], ["fatbinary", "cuobjdump"]], ids=["all", "named"])
-def test_what_is_not_ours_stays_and_nothing_is_placed(program: Path, tmp_path: Path, names: list[str]) -> None:
+def test_files_of_others_stay_and_nothing_is_placed(program: Path, tmp_path: Path, names: list[str]) -> None:
     (tmp_path / "cuobjdump").write_text("#!/bin/sh\necho original\n")
     before = sorted(tmp_path.iterdir())
     done = ran(program, "tool", "--install", tmp_path, *names)
@@ -104,7 +104,7 @@ def test_scripts_that_call_fatpack_are_their_authors(program: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("option", ["--install", "--uninstall"])
 @pytest.mark.parametrize(("name", "said"), [("", "folder is empty"), ("file", "file: is no folder")])
-def test_what_is_no_folder_is_said(program: Path, tmp_path: Path, option: str, name: str, said: str) -> None:
+def test_what_is_no_folder_is_reported(program: Path, tmp_path: Path, option: str, name: str, said: str) -> None:
     (tmp_path / "file").touch()
     command = [str(program), "tool", option, name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

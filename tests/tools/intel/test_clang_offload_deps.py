@@ -63,7 +63,7 @@ def test_a_file_without_symbols_makes_empty_modules(folder: Path) -> None:
         (["-h"], "Not enough positional command line arguments specified!"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_written(
+def test_what_is_wrong_is_reported_and_nothing_written(
     arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(folder.iterdir())

@@ -94,7 +94,7 @@ def test_standard_output(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
         (["-unknown", "a.txt"], "Unknown command line argument '-unknown'"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_written(
+def test_what_is_wrong_is_reported_and_nothing_written(
     arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tool", NAME, "-o", "out", *arguments]) == 1

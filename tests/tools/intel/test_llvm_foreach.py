@@ -87,7 +87,7 @@ def test_the_code_of_the_last_command_that_failed_is_kept(folder: Path, capfd: p
         ("kill -TERM $$", 254, "command failed with error code: -2: Terminated"),
     ],
 )
-def test_other_ends_are_told_as_llvm_tells_them(
+def test_other_ends_are_reported_as_llvm_tells_them(
     script: str, code: int, said: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tool", NAME, *EACH, "-j2", "--", "sh", "-c", script]) == 1  # -j2 is no option
@@ -121,7 +121,7 @@ def test_other_ends_are_told_as_llvm_tells_them(
         (["--in-replace={}", "--", "echo"], "for the --in-file-list option: must be specified at least once!"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_what_is_wrong_is_reported(
     arguments: list[str], said: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tool", NAME, *arguments]) == 1
@@ -135,7 +135,7 @@ def test_no_more_run_than_there_are_cores(folder: Path, capfd: pytest.CaptureFix
     assert sorted(_printed(capfd, "-j", str(MANY), *EACH, "--", "echo", "{}")) == ["1.tgt", "2.tgt", said]
 
 
-def test_a_mark_that_is_nowhere_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_mark_that_is_nowhere_is_reported(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["tool", NAME, *EACH, "--out-increment=o.prj", "--", "echo", "{}"]) == 0
     streams = capfd.readouterr()
     assert streams.out == "1.tgt\n2.tgt\n"

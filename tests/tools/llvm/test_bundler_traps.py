@@ -152,9 +152,7 @@ def test_a_cut_bundle_is_an_error_and_keeps_what_is_whole(
     assert ": warning: " in error if code == 0 else "Can't find bundles for" in error or "needs 32 bytes" in error
 
 
-def test_bytes_behind_a_compressed_bundle_do_not_matter(
-    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_bytes_after_a_compressed_bundle_do_not_matter(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert ran("-type=bc -compress -targets=HOST,GFX906 -input=host -input=a -output=x", capfdbinary)[0] == 0
     Path("x").write_bytes(Path("x").read_bytes() + bytes(100))
     assert ran("-type=bc -unbundle -targets=GFX906 -input=x -output=-", capfdbinary)[1] == "first device"

@@ -172,7 +172,7 @@ UNREADABLE: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize(("arguments", "detail"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_is_said_before_the_sentence(
+def test_what_cannot_be_read_is_reported_before_the_sentence(
     folder: Path, merge: Merge, arguments: list[str], detail: str
 ) -> None:
     before = sorted(folder.iterdir())

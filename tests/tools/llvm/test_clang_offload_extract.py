@@ -65,7 +65,7 @@ def test_pointers_are_followed_wherever_a_linker_left_them(data: bytes) -> None:
     ],
     ids=["empty", "text", "narrow", "big-endian", "mach-o", "nowhere", "too long"],
 )
-def test_what_cannot_be_extracted_is_said(content: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_extracted_is_reported(content: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.out").write_bytes(content)
     assert main(["tool", NAME]) == 1
     streams = capsys.readouterr()
@@ -85,7 +85,7 @@ def test_an_output_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == expected + "          Specify a different Output File ('--stem' option)\n"
 
 
-def test_a_program_without_a_table_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_without_a_table_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """The original writes nothing, and says nothing."""
     assert main(["tool", NAME, str(FIXTURES / "elf" / "clang-22-hip.o")]) == 0
     assert "has no .tgtimg: no image was written" in capsys.readouterr().err

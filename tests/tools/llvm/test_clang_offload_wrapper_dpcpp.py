@@ -146,7 +146,7 @@ def test_verbose_tells_what_was_added(folder: Path, capsys: pytest.CaptureFixtur
         (["-kind=sycl", HOST], "Must specify at least 1 positional argument"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_written(
+def test_what_is_wrong_is_reported_and_nothing_is_written(
     arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "empty").touch()

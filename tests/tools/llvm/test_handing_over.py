@@ -53,7 +53,7 @@ ORIGINAL = 'echo "original: $0 $*"'
 @pytest.mark.parametrize(
     "scripts", [[PLAIN], [HIDDEN], [PLAIN, LAUNCHER], [PLAIN, HIDDEN], [HIDDEN, PLAIN], [ONWARD, HIDDEN, PLAIN]]
 )
-def test_the_original_is_found_behind_what_leads_back(name: str, scripts: list[str], place: Place) -> None:
+def test_the_original_is_found_after_what_leads_back(name: str, scripts: list[str], place: Place) -> None:
     order = ("first", "second", "third")
     folders = [place(folder, name, text.format(name=name)) for folder, text in zip(order, scripts, strict=False)]
     folders.append(place("last", name, ORIGINAL))
@@ -67,7 +67,7 @@ def test_an_original_with_its_version_in_the_name_is_found(place: Place) -> None
     assert _called(name, folders).stdout.endswith("/llvm-objdump-22 --no-such-option a b\n")
 
 
-def test_what_cannot_be_run_is_passed_over_and_said(place: Place) -> None:
+def test_what_cannot_be_run_is_passed_over_and_reported(place: Place) -> None:
     name = "llvm-objdump"
     folders = [place("first", name, PLAIN.format(name=name)), place("wrong", name, ""), place("last", name, ORIGINAL)]
     Path(folders[1], name).write_bytes(b"\x7fELF of another machine")
@@ -76,7 +76,7 @@ def test_what_cannot_be_run_is_passed_over_and_said(place: Place) -> None:
     assert done.stderr == f"{name}: warning: {folders[1]}/{name} cannot be run: Exec format error\n"
 
 
-def test_it_is_said_where_there_is_no_original(place: Place) -> None:
+def test_it_is_reported_where_there_is_no_original(place: Place) -> None:
     name = "llvm-objdump"
     folder = place("first", name, HIDDEN.format(name=name))
     code = (

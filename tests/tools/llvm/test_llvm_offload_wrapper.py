@@ -183,7 +183,7 @@ def test_an_image_for_another_runtime_is_refused(tmp_path: Path, capsys: pytest.
     assert "image 0 is for cuda, not for openmp" in capsys.readouterr().err
 
 
-def test_what_a_runtime_cannot_load_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_runtime_cannot_load_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x").write_bytes(b"hello")
     assert 'c"hello"' in _ir(tmp_path, "--kind=cuda", tmp_path / "x")
     assert "warning: " in (said := capsys.readouterr().err) and "is no cuda-fatbin, which cuda's runtime takes" in said

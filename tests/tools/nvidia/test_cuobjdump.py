@@ -244,7 +244,7 @@ def test_a_pipe_is_read(dump: Fatpack) -> None:
 
 
 @pytest.mark.parametrize("name", [*DAMAGED, *GROUPS])
-def test_damage_is_told_and_the_rest_is_read(dump: Fatpack, name: str) -> None:
+def test_damage_is_reported_and_the_rest_is_read(dump: Fatpack, name: str) -> None:
     damaged = (DAMAGED | GROUPS)[name][0]
     Path("a.fatbin").write_bytes(fatbin(damaged) + fatbin(LAST))
     for options in (["-lelf", "-lptx"], [], ["-ltext"], ["-res-usage", "-symbols", "-ptx"], ["-xelf", "last"]):
@@ -255,7 +255,7 @@ def test_damage_is_told_and_the_rest_is_read(dump: Fatpack, name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 63, 79, 80, 81, 200, 1000, 5000, 7663])
-def test_a_cut_file_is_told(dump: Fatpack, size: int) -> None:
+def test_a_cut_file_is_reported(dump: Fatpack, size: int) -> None:
     whole = fatbin(entry(CUBIN, identifier=b"cut.cu"))
     Path("a.fatbin").write_bytes(whole[:size])
     for options in (["-lelf"], [], ["-res-usage"], ["-xelf", "all"]):
@@ -265,7 +265,7 @@ def test_a_cut_file_is_told(dump: Fatpack, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [64, 1000, len(CUBIN) // 2, len(CUBIN) - 1])
-def test_a_cut_cubin_is_told(dump: Fatpack, size: int) -> None:
+def test_a_cut_cubin_is_reported(dump: Fatpack, size: int) -> None:
     Path("a.cubin").write_bytes(CUBIN[:size])
     for options in (["-lelf"], [], ["-res-usage"], ["-ltext"], ["-xelf", "all"]):
         ran = dump(*options, "a.cubin")
@@ -275,7 +275,7 @@ def test_a_cut_cubin_is_told(dump: Fatpack, size: int) -> None:
     assert [path.name for path in Path().iterdir()] == ["a.cubin"]
 
 
-def test_bytes_behind_the_last_fat_binary_are_told(dump: Fatpack) -> None:
+def test_bytes_after_the_last_fat_binary_are_reported(dump: Fatpack) -> None:
     for more, is_told in ((bytes(15), False), (bytes(16), True), (b"x" * 15, False), (b"x" * 16, True)):
         Path("a.fatbin").write_bytes(fatbin(LAST) + more)
         ran = dump("-lelf", "a.fatbin")
@@ -284,7 +284,7 @@ def test_bytes_behind_the_last_fat_binary_are_told(dump: Fatpack) -> None:
 
 
 @pytest.mark.parametrize("gap", [bytes(8), bytes(12), bytes(64), b"x", b"x" * 24], ids=repr)
-def test_a_fat_binary_is_found_behind_any_gap(dump: Fatpack, gap: bytes) -> None:
+def test_a_fat_binary_is_found_after_any_gap(dump: Fatpack, gap: bytes) -> None:
     Path("a.fatbin").write_bytes(fatbin(entry(CUBIN, identifier=b"first")) + gap + fatbin(LAST))
     assert dump("-lelf", "a.fatbin").out == "ELF file    1: first.sm_80.cubin\nELF file    2: last.sm_80.cubin\n"
 
@@ -310,7 +310,7 @@ def test_code_that_overlaps_is_not_multiplied(dump: Fatpack) -> None:
 
 @pytest.mark.parametrize("at", [40, 58, 60, 62], ids=["table", "row size", "rows", "names"])
 @pytest.mark.parametrize("value", [0, 1, 0x7FFF, 0xFFFF])
-def test_damaged_tables_of_a_cubin_are_told(dump: Fatpack, at: int, value: int) -> None:
+def test_damaged_tables_of_a_cubin_are_reported(dump: Fatpack, at: int, value: int) -> None:
     data = bytearray(CUBIN)
     struct.pack_into("<H", data, at, value)
     write("a.fatbin", entry(bytes(data), identifier=b"first"), LAST)

@@ -90,7 +90,7 @@ def test_what_can_be_run_stays_so(prune: Fatpack, mode: int) -> None:
     assert bool(Path("out").stat().st_mode & 0o100) is (mode != 0o644)
 
 
-def test_what_became_of_the_bytes_of_a_library_is_said(prune: Fatpack) -> None:
+def test_what_became_of_the_bytes_of_a_library_is_reported(prune: Fatpack) -> None:
     ran = prune(HOSTS / "librel.so", "-arch=sm_90")
     assert ran.code == 0
     assert ran.err.startswith("nvprune info    : file size unchanged, the freed bytes were zeroed")
@@ -174,7 +174,7 @@ def test_what_is_no_host_is_refused(prune: Fatpack, content: bytes) -> None:
     assert not Path("out").exists()
 
 
-def test_damage_is_told_and_changes_the_exit_code(prune: Fatpack) -> None:
+def test_damage_is_reported_and_changes_the_exit_code(prune: Fatpack) -> None:
     broken = bytearray(code("sm_80"))
     broken[16 + 4] = 0xFF  # the header's size of the entry
     Path("a.o").write_bytes(host(executable=code("sm_75", "sm_80") + bytes(broken)))

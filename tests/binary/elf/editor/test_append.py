@@ -100,7 +100,7 @@ def test_dead_bytes_are_left_where_a_table_is_not_at_the_end() -> None:
     assert sections(result)[-1][1].offset >= len(data)
 
 
-def test_bytes_that_nobody_refers_to_are_kept() -> None:
+def test_unreferenced_bytes_are_kept() -> None:
     data = build.device_object(rubbish=b"somebody's data").build()
     assert b"somebody's data" in embedded(data)
 
@@ -174,7 +174,7 @@ TRAILING = [b"squashfs", b"\0" * 8, b"\1"]
 
 
 @pytest.mark.parametrize("trailing", TRAILING)
-def test_bytes_behind_the_image_are_refused_unless_asked_for(trailing: bytes) -> None:
+def test_bytes_after_the_image_are_refused_unless_asked_for(trailing: bytes) -> None:
     data = build.device_object(trailing=trailing).build()
     with pytest.raises(HostError, match=f"{len(trailing)} bytes follow the ELF image"):
         elf.embed(build.as_view(data), [CONTENT])
@@ -182,7 +182,7 @@ def test_bytes_behind_the_image_are_refused_unless_asked_for(trailing: bytes) ->
     assert result[64 : len(data)] == data[64:]
 
 
-def test_a_few_zero_bytes_behind_the_image_are_padding() -> None:
+def test_a_few_zero_bytes_after_the_image_are_padding() -> None:
     assert embedded(build.device_object(trailing=b"\0" * 7).build())
 
 

@@ -118,7 +118,7 @@ def test_no_change_gives_the_same_bytes() -> None:
     assert build.as_bytes(elf.remove(build.as_view(data), [])) == data
 
 
-def test_unknown_bytes_behind_the_section_move_along() -> None:
+def test_unknown_bytes_after_the_section_move_along() -> None:
     file = build.device_object(rubbish=b"somebody's data")
     assert b"somebody's data" in removed(file.build())
     assert b"somebody's data" in replaced(file.build(), b"x" * 999)
@@ -315,7 +315,7 @@ def test_nothing_that_is_loaded_moves_in_a_linked_file() -> None:
         elf.replace(build.as_view(without_segment), DEVICE, [b"x"])
 
 
-def test_program_headers_behind_the_section_stay() -> None:
+def test_program_headers_after_the_section_stay() -> None:
     data = build.device_object(segments=[(0, 0)]).build()
     moved = build.with_header(data + bytes(56), "phoff", len(data))
     with pytest.raises(HostError, match="cannot move"):

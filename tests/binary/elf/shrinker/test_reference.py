@@ -219,7 +219,7 @@ def proved(folder: Path, linker: str, option: str, more: str = "") -> Path:
     return folder / "slim"
 
 
-def test_nothing_but_device_code_changed(tmp_path: Path) -> None:
+def test_only_device_code_changed(tmp_path: Path) -> None:
     proved(tmp_path, "bfd", "static")
 
 
@@ -234,7 +234,7 @@ def test_a_relro_segment_that_has_no_bytes_where_it_says(option: str, tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["pie", "no-pie", "static", "library", "sysv", "no-build-id", "noseparate-code"])
 @pytest.mark.parametrize("linker", LINKERS)
-def test_nothing_but_device_code_changed_by_any_linker(linker: str, option: str, tmp_path: Path) -> None:
+def test_only_device_code_changed_by_any_linker(linker: str, option: str, tmp_path: Path) -> None:
     if (linker, option) in UNKNOWN:
         pytest.skip("the linker does not know the option, or what it makes is not loaded")
     proved(tmp_path, linker, option)

@@ -85,7 +85,7 @@ def named(data: bytes) -> dict[str, tuple[int, int, bytes]]:
 
 @each_kind
 @pytest.mark.parametrize("mode", ["shrink", "zero"])
-def test_memory_is_what_it_was_but_for_device_code_and_its_pointers(bits: int, order: str, mode: ShrinkMode) -> None:
+def test_memory_is_unchanged_except_device_code_and_its_pointers(bits: int, order: str, mode: ShrinkMode) -> None:
     file = LinkedElf(bits, order, machine=62 if bits == 64 else 3)
     before = file.build()
     after, result = relayed(file, mode)
@@ -125,7 +125,7 @@ def test_device_code_is_passed_on_unread() -> None:
 
 
 @each_kind
-def test_segments_are_split_at_pages_and_everything_behind_comes_nearer(bits: int, order: str) -> None:
+def test_segments_are_split_at_pages_and_all_that_follows_moves_down(bits: int, order: str) -> None:
     file = LinkedElf(bits, order, machine=62 if bits == 64 else 3)
     before, (after, result) = file.build(), relayed(file)
     assert [size % 0x1000 for _, size in result.cuts] == [0, 0]
@@ -145,7 +145,7 @@ def test_segments_are_split_at_pages_and_everything_behind_comes_nearer(bits: in
 
 
 @each_kind
-def test_what_stands_behind_the_program_headers_makes_room(bits: int, order: str) -> None:
+def test_what_follows_the_program_headers_makes_room(bits: int, order: str) -> None:
     file = LinkedElf(bits, order, machine=62 if bits == 64 else 3)
     before, (after, _) = file.build(), relayed(file)
     old, new = named(before), named(after)
@@ -277,7 +277,7 @@ def test_less_than_a_page_becomes_zeros() -> None:
     assert why(file, contents=[content], moves=[], pointers={}) == "every section loses less than a page of 4096 bytes"
 
 
-def test_data_behind_the_image_stays_where_it_is() -> None:
+def test_data_after_the_image_stays_where_it_is() -> None:
     assert "9 bytes that may be looked for there follow the ELF image at 0x10" in why(LinkedElf(trailing=b"signature"))
 
 
@@ -376,7 +376,7 @@ def test_with_room_for_one_the_larger_cut_is_made() -> None:
         relayed(file, "shrink")
 
 
-def test_free_bytes_behind_the_table_are_taken_first() -> None:
+def test_free_bytes_after_the_table_are_taken_first() -> None:
     file = LinkedElf(gap=112)
     after, _ = relayed(file, "shrink")
     assert named(after)[".note"] == named(file.build())[".note"]

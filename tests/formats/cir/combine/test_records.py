@@ -79,7 +79,7 @@ def test_aliases_of_aliases_are_compared_without_being_spelled_out() -> None:
     assert renames(host, device) == [{}, {"struct S": f"S.{D1}"}]
 
 
-def test_records_that_differ_behind_an_alias_of_one_name_are_renamed() -> None:
+def test_records_that_differ_after_an_alias_of_one_name_are_renamed() -> None:
     host = module("!a = i32", '!r = !cir.struct<"S" {data !a}>')
     device = module("!a = i64", '!r = !cir.struct<"S" {data !a}>')
     assert renames(host, device) == [{}, {"struct S": f"S.{D1}"}]

@@ -101,7 +101,9 @@ COMMENTED = [
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("extra", [0, 37])
-def test_comments_are_told_from_slashes_in_any_order(extra: int, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comments_are_distinguished_from_slashes_in_any_order(
+    extra: int, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lexer, "WINDOW", 3 * lexer.MARGIN + extra)
     lines = [*COMMENTED, *reversed(COMMENTED)] * 60
     found = module("".join(f"  {line}\n" for line in lines).replace("\n", end))
@@ -136,7 +138,7 @@ def test_kernels_are_found_among_others_in_any_manner(first: int, monkeypatch: p
     assert found["kernels"] == [f"K{number}" for number, one in enumerate(ordered) if "K%d" in one]
 
 
-def test_a_function_in_generic_form_is_a_kernel_by_what_stands_in_the_next_window() -> None:
+def test_a_function_in_generic_form_is_a_kernel_by_the_text_of_the_next_window() -> None:
     inside = '    "cir.x"() : () -> ()\n' * (lexer.WINDOW // 16)
     one = f'  "cir.func"() <{{sym_name = "f"}}> ({{\n{inside}  }}) {{calling_conv = 1 : ptx_kernel}} : () -> ()\n'
     assert module('  "cir.y"() : () -> ()\n' + one)["kernels"] == ["f"]
