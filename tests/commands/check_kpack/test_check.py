@@ -126,7 +126,7 @@ def test_a_folder_without_programs_is_not_checked(tmp_path: Path) -> None:
     found = checked(site)
     assert codes(found) == ["FP3110"]
     assert found.findings[0].message == "no program looks for kpack archives among 1 file"
-    assert (found.folder.files, found.folder.passed_by) == (1, 1)
+    assert (found.folder.files, found.folder.skipped) == (1, 1)
 
 
 def test_programs_without_any_archive_are_reported_without_a_device(tmp_path: Path) -> None:

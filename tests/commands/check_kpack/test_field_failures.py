@@ -23,7 +23,7 @@ def checked(site: Site, *devices: str, newer_only: bool = False) -> KpackReport:
 def only(found: KpackReport) -> Finding:
     """Return the only finding, which is about a file of the folder and says what to do."""
     (finding,) = found.findings
-    assert finding.span.source[0].startswith(found.folder.given)
+    assert finding.span.source[0].startswith(found.folder.name)
     assert finding.hint
     return finding
 

@@ -33,7 +33,7 @@ def test_other_options_are_refused_in_front_of_the_words_of_a_linker_and_passed_
     with pytest.raises(UsageError, match=r"-z is no option of a link line; .*--whole-archive"):
         parse_link_line(["-z"])
     line = parse_link_line([], ["-z", "relro", "-o", "a.out", "--library=m", "a.o"])
-    assert line.passed_by == ("-z", "-o", "a.out", "--library=m")
+    assert line.ignored_words == ("-z", "-o", "a.out", "--library=m")
     assert [word.text for word in line.words] == ["relro", "a.o"]
 
 

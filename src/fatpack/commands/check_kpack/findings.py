@@ -99,7 +99,7 @@ def _reason(
 def _of_place(place: SearchPath, outcome: LookupResult, folder: KpackFolder) -> MissingCodeReason:
     for_device = f"{outcome.device}: " if outcome.device else ""
     if not lookup.is_inside(place.path, folder.path):
-        text = f"{for_device}{place.given} leads out of the folder, to {place.folder}"
+        text = f"{for_device}{place.stored_path} leads out of the folder, to {place.folder}"
         return MissingCodeReason(0, "FP3106", text, "check the folder that holds both the program and its archives")
     there, name = lookup.archs_in_path(place, folder.archives), os.path.basename(place.path)
     if there and PLACEHOLDER not in place.path:
@@ -113,10 +113,10 @@ def _of_place(place: SearchPath, outcome: LookupResult, folder: KpackFolder) -> 
             text = f"{for_device}{name} in {folder.shown(place.folder)} is for {own[0]}, and does not list it"
         return MissingCodeReason(4, "FP3103", text, _advice(outcome.device))
     if not os.path.isdir(place.folder):
-        text = f"the folder {folder.shown(place.folder)} of {place.given} does not exist"
+        text = f"the folder {folder.shown(place.folder)} of {place.stored_path} does not exist"
         return MissingCodeReason(1, "FP3101", text, _elsewhere(place, folder))
     if place.path.endswith(".kpm"):
-        text = f"{place.given} names a manifest, which loaders since February of 2026 do not read"
+        text = f"{place.stored_path} names a manifest, which loaders since February of 2026 do not read"
         return MissingCodeReason(3, "FP3102", text, "install program and runtime of one release")
     text = f"no archive in {folder.shown(place.folder)} is called {name}, whatever the device"
     return MissingCodeReason(2, "FP3102", text, _elsewhere(place, folder))

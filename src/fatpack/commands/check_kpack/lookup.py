@@ -147,33 +147,33 @@ class FoundManifest(Record):
 class KpackFolder(Record):
     """Contents of a folder: archives, manifests and programs.
 
-    ``given`` is the folder as it was named, ``path`` with links resolved; archives are by their paths. ``files`` is how
-    many were looked at, ``passed_by`` how many were not, because of their names; ``links`` and ``special`` count links,
-    and pipes and the like, which are not followed. ``findings`` are about what was read, and what could not be.
+    ``name`` is the path that the user typed, ``path`` the same with links resolved; archives are by their paths.
+    ``files`` counts the files that were read, ``skipped`` files skipped by name, ``links`` and ``special`` links, pipes
+    and devices, which are not followed. ``findings`` are about the files that were read, or could not be.
     """
 
-    given: str
+    name: str
     path: str
     programs: tuple[KpackProgram, ...]
     archives: Mapping[str, KpackArchive]
     manifests: tuple[FoundManifest, ...]
     files: int
-    passed_by: int
+    skipped: int
     links: int
     special: int
     findings: tuple[Finding, ...]
 
     def shown(self, path: str) -> str:
         """Return how a path is written in reports; see :func:`shown`."""
-        return display_path(path, self.given, self.path)
+        return display_path(path, self.name, self.path)
 
 
-def display_path(path: str, given: str, real: str) -> str:
-    """Return how a path below a folder is written: as the folder was given, whose links are resolved in ``real``."""
+def display_path(path: str, name: str, real: str) -> str:
+    """Return a path below the folder ``real`` with the folder's ``name`` in its place."""
     if path == real:
-        return given
+        return name
     return (
-        os.path.join(given, path[len(real.rstrip(os.sep)) + 1 :])
+        os.path.join(name, path[len(real.rstrip(os.sep)) + 1 :])
         if path.startswith(real.rstrip(os.sep) + os.sep)
         else path
     )
@@ -370,7 +370,7 @@ MAX_SEARCH_PATHS = 64
 class SearchPath(Record):
     """A search path: as it is stored, and where it leads on this disk, with links resolved; the placeholder stays."""
 
-    given: str
+    stored_path: str
     path: str
 
     @property
@@ -389,16 +389,16 @@ class SearchPath(Record):
         return None if os.sep in middle else middle
 
 
-def resolve_search_path(program: str, given: str) -> SearchPath | None:
+def resolve_search_path(program: str, stored_path: str) -> SearchPath | None:
     """Return where a search path of a program leads; None for one that no file system has.
 
     Paths are relative to the program that is loaded: ``program`` is its path with links resolved.
     """
-    if "\0" in given:
+    if "\0" in stored_path:
         return None
-    if os.path.isabs(given):
-        return SearchPath(given, given)
-    return SearchPath(given, os.path.realpath(os.path.join(os.path.dirname(program), given)))
+    if os.path.isabs(stored_path):
+        return SearchPath(stored_path, stored_path)
+    return SearchPath(stored_path, os.path.realpath(os.path.join(os.path.dirname(program), stored_path)))
 
 
 def is_inside(path: str, folder: str) -> bool:

@@ -68,13 +68,13 @@ class FolderReader:
     """A folder that is being read."""
 
     def __init__(self, path: str) -> None:
-        self._given = path
+        self._name = path
         self._real = os.path.realpath(path)
         self._archives: dict[str, KpackArchive] = {}
         self._programs: list[KpackProgram] = []
         self._manifests: list[FoundManifest] = []
         self._findings: list[Finding] = []
-        self._files = self._passed_by = self._links = self._special = 0
+        self._files = self._skipped = self._links = self._special = 0
 
     def add(self, path: str) -> None:
         """Read one file more, which may lie elsewhere: an archive that is looked into for every program."""
@@ -82,7 +82,7 @@ class FolderReader:
 
     def whole(self) -> KpackFolder:
         """Read all that is in the folder. Raises OSError if that is no folder that can be read."""
-        with os.scandir(self._given):
+        with os.scandir(self._name):
             pass
         walk = TreeWalk([self._real], passes=True)
         for place in walk:
@@ -90,19 +90,19 @@ class FolderReader:
                 self._findings.append(self._finding(place.path, place.problem))
             else:
                 self._read(place.path)
-        self._passed_by, self._links, self._special = walk.passed, walk.links, walk.special
+        self._skipped, self._links, self._special = walk.passed, walk.links, walk.special
         return self.folder()
 
     def folder(self) -> KpackFolder:
         """Return what was read so far."""
         return KpackFolder(
-            self._given,
+            self._name,
             self._real,
             tuple(self._programs),
             self._archives,
             tuple(self._manifests),
             self._files,
-            self._passed_by,
+            self._skipped,
             self._links,
             self._special,
             tuple(self._findings),
@@ -151,7 +151,7 @@ class FolderReader:
         self._manifests.append(FoundManifest(path, read))
 
     def _shown(self, path: str) -> str:
-        return display_path(path, self._given, self._real)
+        return display_path(path, self._name, self._real)
 
     def _unreadable(self, path: str, error: OSError | FatpackError) -> None:
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)

@@ -132,10 +132,10 @@ def kpack_record(checked: KpackReport, environment: Sequence[str]) -> KpackDocum
     document: KpackDocument = {
         "schema": SCHEMA,
         "kpack": {
-            "folder": folder.given,
+            "folder": folder.name,
             "devices": list(checked.devices),
             "files": folder.files,
-            "passed_by": folder.passed_by,
+            "passed_by": folder.skipped,
             "links": folder.links,
             "special": folder.special,
             "environment": list(environment),

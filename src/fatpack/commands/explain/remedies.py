@@ -25,7 +25,9 @@ _DANGER = (
 )
 
 
-def remedies(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> tuple[str, ...]:
+def remedies(
+    image_set: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings
+) -> tuple[str, ...]:
     """Return what helps, best first. Nothing for what runs."""
     if choice.outcome in ("runs", "compiles"):
         return ()
@@ -36,28 +38,28 @@ def remedies(unit: ImageSet, choice: DeviceSelection, device: Device, settings: 
     if choice.rule in ("C10", "H5"):
         return ("build it again: the image is not what its label says; fatpack doctor names every such image",)
     found = {"nvidia": _nvidia, "amd": _amd}.get(device.vendor, _intel)
-    return tuple(found(unit, choice, device, settings))
+    return tuple(found(image_set, choice, device, settings))
 
 
-def _nvidia(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
+def _nvidia(image_set: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
     arch = device.nvidia
     assert arch is not None
     if choice.rule == "C13":
         name = "CUDA_FORCE_PTX_JIT" if settings.forces_ptx and not settings.disables_ptx else "CUDA_DISABLE_PTX_JIT"
         yield f"unset {name}"
-    needed, why = _driver(unit, choice, device)
+    needed, why = _driver(image_set, choice, device)
     if settings.driver is not None and settings.driver < needed:
         yield f"a driver of {driver_words(needed)}, for {why}"
         if choice.rule == "C8":
             yield compatibility_package(needed)
         if choice.rule == "C18":
             return
-    if choice.rule == "C15" and _without_zstd(unit, choice, device) <= (settings.driver or (0, 0)):
+    if choice.rule == "C15" and _without_zstd(image_set, choice, device) <= (settings.driver or (0, 0)):
         yield "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"
         return
-    if unit.runtime == "cuda" and choice.rule not in ("C8", "C13", "C15"):
+    if image_set.runtime == "cuda" and choice.rule not in ("C8", "C13", "C15"):
         yield f"install a build of this library that has sm_{arch.number}, or PTX for compute_{arch.number} or lower"
-    for image in unit.images:
+    for image in image_set.images:
         have = parse_nvidia(image.candidate.arch)
         members = FAMILIES.get(have.number, ()) if have is not None and have.suffix == "a" else ()
         if have is not None and have.number != arch.number and arch.number in members:
@@ -66,17 +68,17 @@ def _nvidia(unit: ImageSet, choice: DeviceSelection, device: Device, settings: R
     line = load_vocabulary().nvidia.get(f"sm_{arch.number}")
     since = f" (CUDA {line.since} or newer)" if line and line.since else ""
     until = f"; CUDA {line.until} is the last that builds it" if line and line.until else ""
-    if unit.runtime != "cuda":
+    if image_set.runtime != "cuda":
         yield f"build it for the device: --offload-arch=sm_{arch.number}"
         return
     yield f"build it for the device: nvcc -gencode arch=compute_{arch.number},code=sm_{arch.number}{since}{until}"
     yield f"or with clang: --offload-arch=sm_{arch.number}"
 
 
-def _driver(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[tuple[int, int], str]:
+def _driver(image_set: ImageSet, choice: DeviceSelection, device: Device) -> tuple[tuple[int, int], str]:
     """Return the CUDA version of the driver that everything in the way asks for, and what it is that asks for it."""
     found = [(first_cuda_for_device(device) or (0, 0), device.arch)]
-    for image in (unit.images[number] for number in choice.possible):
+    for image in (image_set.images[number] for number in choice.possible):
         version = image.candidate.ptx_version if image.form == "ptx" else None
         if version and first_cuda_for_ptx(version):
             found.append((first_cuda_for_ptx(version) or (0, 0), f"PTX {image.ptx_version}"))
@@ -85,9 +87,11 @@ def _driver(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[tu
     return max(found, key=lambda one: one[0])
 
 
-def _without_zstd(unit: ImageSet, choice: DeviceSelection, device: Device) -> tuple[int, int]:
+def _without_zstd(image_set: ImageSet, choice: DeviceSelection, device: Device) -> tuple[int, int]:
     """Return the CUDA version of the driver that would be needed if nothing were compressed with zstd."""
-    bare = [image.candidate.replace(compression=None) for image in (unit.images[number] for number in choice.possible)]
+    bare = [
+        image.candidate.replace(compression=None) for image in (image_set.images[number] for number in choice.possible)
+    ]
     return max([first_cuda_for_device(device) or (0, 0), *filter(None, map(required_cuda, bare))])
 
 
@@ -106,7 +110,7 @@ def compatibility_package(cuda: tuple[int, int]) -> str:
     )
 
 
-def _amd(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
+def _amd(image_set: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
     processor = device.arch.partition(":")[0]
     if settings.override:
         yield "unset HSA_OVERRIDE_GFX_VERSION"
@@ -116,24 +120,26 @@ def _amd(unit: ImageSet, choice: DeviceSelection, device: Device, settings: Runt
     if choice.rule == "H13":
         yield f"ROCm 6.3 or newer, or --offload-arch={processor}"
         return
-    if unit.runtime == "kpack":
+    if image_set.runtime == "kpack":
         yield f"install the archive for {processor}; fatpack check-kpack FOLDER says which one a program looks for"
         return
     generic = _generic(device.arch)
     also = (
         f", or for its family: --offload-arch={generic} (ROCm 6.3 or newer)"
-        if generic and unit.runtime == "hip"
+        if generic and image_set.runtime == "hip"
         else ""
     )
     yield f"build it for the device: --offload-arch={processor}{also}"
 
 
-def dangerous_workaround(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> str:
+def dangerous_workaround(
+    image_set: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings
+) -> str:
     """Return what people do where an image for a relative of an AMD device is there, and why not to; "" if none is."""
-    if device.vendor != "amd" or settings.override or unit.runtime != "hip" or choice.outcome != "fails":
+    if device.vendor != "amd" or settings.override or image_set.runtime != "hip" or choice.outcome != "fails":
         return ""
     processor, family = device.arch.partition(":")[0], _generic(device.arch)
-    for image in unit.images:
+    for image in image_set.images:
         other = image.candidate.arch.partition(":")[0]
         if other != processor and family and choice.image is None and _generic(other) == family:
             return (
@@ -154,7 +160,7 @@ def hsa_override_version(processor: str) -> str:
     return f"{digits[:-2]}.{int(digits[-2], 16)}.{int(digits[-1], 16)}"
 
 
-def _intel(unit: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
+def _intel(image_set: ImageSet, choice: DeviceSelection, device: Device, settings: RuntimeSettings) -> Iterator[str]:
     line = load_vocabulary().intel.get(device.arch)
     if line is not None and line.kind == "cpu":
         yield "build it for the device: icpx -fsycl-targets=spir64_x86_64"

@@ -48,12 +48,12 @@ _OLDER, _NEWER = (6, 2), (7, 0)
 _OLD_TEXT = "Unable to find code object for all current devices!"
 
 
-def runtime_error(unit: ImageSet, choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText | None:
+def runtime_error(image_set: ImageSet, choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText | None:
     """Return the error that the program gets; None if the unit does not fail, or if that is not known."""
     if choice.outcome != "fails":
         return None
     if choice.error is None:
-        return _in_words(unit, choice)
+        return _in_words(image_set, choice)
     row = failure_with_code(*choice.error)
     if row.runtime == "hip" and choice.rule != "H5":
         return _hip(choice, settings)
@@ -71,8 +71,8 @@ def _hip(choice: DeviceSelection, settings: RuntimeSettings) -> RuntimeErrorText
     return RuntimeErrorText(row.text, row.code, row.names, tuple(also))
 
 
-def _in_words(unit: ImageSet, choice: DeviceSelection) -> RuntimeErrorText:
-    if unit.runtime == "openmp" and choice.rule == "M6":
+def _in_words(image_set: ImageSet, choice: DeviceSelection) -> RuntimeErrorText:
+    if image_set.runtime == "openmp" and choice.rule == "M6":
         mandatory = f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}"
         return RuntimeErrorText("no error: the region runs on the host", also=(mandatory,))
     if choice.rule == "Y4":
@@ -102,42 +102,42 @@ _ANY = (0, 0)
 
 
 def explain_image_set(
-    unit: ImageSet, device: Device, settings: RuntimeSettings, kernel: str
+    image_set: ImageSet, device: Device, settings: RuntimeSettings, kernel: str
 ) -> tuple[ImageSetAnswer, tuple[int, int]]:
     """Return what a device gets of a unit, and the CUDA version that what runs asks of the driver.
 
     For a pattern of kernels (``kernel``) what is taken has to have one.
     """
-    choices = select_image(unit.candidates, device, settings)
-    if unit.is_for_link:
-        rule = "C14" if unit.vendor == "nvidia" else "H15"
+    choices = select_image(image_set.candidates, device, settings)
+    if image_set.is_for_link:
+        rule = "C14" if image_set.vendor == "nvidia" else "H15"
         reason = "this is code for the device link: only the output of the link is loaded"
         choices = tuple(
             one.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None) for one in choices
         )
-    if unit.own > 1:
-        whole = f"the library chooses among {unit.own} containers by itself"
-        choices = tuple(one.replace(reason=f"{whole}; {one.reason}") for one in choices)
+    if image_set.own > 1:
+        several = f"the library chooses among {image_set.own} containers by itself"
+        choices = tuple(one.replace(reason=f"{several}; {one.reason}") for one in choices)
     choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
-    taken = [unit.images[number] for one in choices for number in one.possible]
+    loadable = [image_set.images[number] for one in choices for number in one.possible]
     answer = ImageSetAnswer(
-        unit.runtime,
-        unit.format,
+        image_set.runtime,
+        image_set.format,
         choice.outcome,
         choice.rule,
         choice.reason,
         choice.is_certain,
-        tuple(_image(unit, number, choices) for number in range(len(unit.images))),
-        runtime_error(unit, choice, settings),
-        remedies(unit, choice, device, settings),
-        dangerous_workaround(unit, choice, device, settings),
+        tuple(_image(image_set, number, choices) for number in range(len(image_set.images))),
+        runtime_error(image_set, choice, settings),
+        remedies(image_set, choice, device, settings),
+        dangerous_workaround(image_set, choice, device, settings),
     )
     runs = choice.outcome in ("runs", "compiles")
-    needed = max([_ANY, *filter(None, (required_cuda(image.candidate) for image in taken))]) if runs else _ANY
+    needed = max([_ANY, *filter(None, (required_cuda(image.candidate) for image in loadable))]) if runs else _ANY
     if len({one.outcome for one in choices}) > 1:
         answer = _differing(answer, choices)
-    if kernel and taken and answer.outcome in ("runs", "compiles"):
-        answer = _without_kernel(answer, [image.has_kernel for image in taken])
+    if kernel and loadable and answer.outcome in ("runs", "compiles"):
+        answer = _without_kernel(answer, [image.has_kernel for image in loadable])
     return answer, needed
 
 
@@ -168,9 +168,9 @@ def library_answer(answer: ImageSetAnswer, library: str) -> ImageSetAnswer:
     return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
 
 
-def _image(unit: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> ImageAnswer:
+def _image(image_set: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> ImageAnswer:
     """Return what is said of one image: in which states it fits, and why, or why not."""
-    image = unit.images[number]
+    image = image_set.images[number]
     judged = [one.judgements[number] for one in choices]
     words = {("yes" if one.fits else "no") if one.is_certain else "unknown" for one in judged}
     said = judged[0]
@@ -297,11 +297,11 @@ def _unread(names: Sequence[str]) -> str:
     return f"not all of {which} could be read; of what was read, "
 
 
-def _why(unit: ImageSetAnswer) -> str:
+def _why(answer: ImageSetAnswer) -> str:
     """Return the error that the program gets, in the words that people search for."""
-    if unit.told is None:
-        return unit.reason
-    return f"{unit.told.text} ({unit.told.names[0]})" if unit.told.names else unit.told.text
+    if answer.told is None:
+        return answer.reason
+    return f"{answer.told.text} ({answer.told.names[0]})" if answer.told.names else answer.told.text
 
 
 def _which(count: int, total: int, noun: str) -> str:
@@ -415,18 +415,20 @@ def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_DeviceE
     return tuple(one.replace(notes=(*one.notes, note)) if one is unserved else one for one in answers)
 
 
-def _ask_all(asking: Sequence[_DeviceExplainer], units: Sequence[ImageSet], cuda_runtime: int | None = None) -> None:
+def _ask_all(
+    explainers: Sequence[_DeviceExplainer], image_sets: Sequence[ImageSet], cuda_runtime: int | None = None
+) -> None:
     """Add the units of one file. Relocatable units do not count beside linked ones.
 
     ``cuda_runtime`` is the major version of the CUDA runtime library that the file loads, None if it is not known.
     """
-    linked = {unit.vendor for unit in units if not unit.is_for_link}
-    for one in asking:
-        for unit in units:
-            if unit.is_for_link and unit.vendor in linked:
-                one.pass_by("relocatable", unit)
+    linked = {image_set.vendor for image_set in image_sets if not image_set.is_for_link}
+    for one in explainers:
+        for image_set in image_sets:
+            if image_set.is_for_link and image_set.vendor in linked:
+                one.skip("relocatable", image_set)
             else:
-                one.take(unit, cuda_runtime)
+                one.take(image_set, cuda_runtime)
 
 
 class _LaunchedKernels:
@@ -438,21 +440,21 @@ class _LaunchedKernels:
         self._path = ""
         self._kernels: ImageKernels | None = None
 
-    def are_none(self, unit: ImageSet) -> bool:
+    def have_no_kernels(self, image_set: ImageSet) -> bool:
         """Return whether a unit has no kernel for sure, by the rule of ``check``; False for files that it leaves out.
 
         nvcc puts such a container into each program: that of its stub for the runtime.
         """
         from fatpack.commands.check import rule_context
 
-        path = unit.place.path
+        path = image_set.place.path
         if self.size > rule_context.MAX_BYTES_FOR_KERNEL_NAMES or not self._has_files:
             return False
         if not (isinstance(path, MemberPath) or os.path.isfile(path)):  # a stream is not read twice
             return False
         if self._kernels is None or path != self._path:
             self._path, self._kernels = path, rule_context.read_kernels(path, current_budget())
-        rows = rule_context.ImageSetRows(path, unit.vendor, unit.runtime, unit.rows)
+        rows = rule_context.ImageSetRows(path, image_set.vendor, image_set.runtime, image_set.rows)
         return rule_context.has_no_kernels(rows, self._kernels)
 
 
@@ -473,49 +475,55 @@ class _DeviceExplainer:
         self._runtimes: dict[int | None, None] = {}
         self.names: dict[str, None] = {}
 
-    def pass_by(self, why: str, unit: ImageSet) -> None:
+    def skip(self, reason: str, image_set: ImageSet) -> None:
         """Count a unit that is not asked about."""
-        if unit.vendor == self._device.vendor:
-            self._passed[why] = self._passed.get(why, 0) + 1
+        if image_set.vendor == self._device.vendor:
+            self._passed[reason] = self._passed.get(reason, 0) + 1
 
-    def take(self, unit: ImageSet, cuda_runtime: int | None = None) -> None:
+    def take(self, image_set: ImageSet, cuda_runtime: int | None = None) -> None:
         """Add a unit, if it is for devices of this vendor and has the requested kernel."""
-        if unit.vendor != self._device.vendor:
+        if image_set.vendor != self._device.vendor:
             return
-        if self._question.kernel and not any(image.has_kernel for image in unit.images):
-            self.pass_by("unseen" if any(image.has_kernel is None for image in unit.images) else "other", unit)
+        if self._question.kernel and not any(image.has_kernel for image in image_set.images):
+            self.skip("unseen" if any(image.has_kernel is None for image in image_set.images) else "other", image_set)
             return
-        library = find_name_based_library(unit.place.path.rpartition("!")[2]) if unit.vendor == "nvidia" else None
+        library = (
+            find_name_based_library(image_set.place.path.rpartition("!")[2]) if image_set.vendor == "nvidia" else None
+        )
         if library is not None:
             self._libraries[f"{library.library} asks for kernels by their names: {library.reason} [C17]"] = None
             self.names["C17"] = None
-        images = tuple((one.candidate, one.form, one.count, one.has_kernel) for one in unit.images)
+        images = tuple((one.candidate, one.form, one.count, one.has_kernel) for one in image_set.images)
         name = library.library if library else ""
-        loads = cuda_runtime if unit.runtime == "cuda" else None
+        loads = cuda_runtime if image_set.runtime == "cuda" else None
         alike = (
             name,
-            unit.format,
-            unit.runtime,
-            unit.bundle_version,
-            unit.is_for_link,
-            unit.place.container is None,
+            image_set.format,
+            image_set.runtime,
+            image_set.bundle_version,
+            image_set.is_for_link,
+            image_set.place.container is None,
             loads,
-            unit.own,
+            image_set.own,
         )
         key = (alike, images)
         if key not in self._answers:
-            self._answers[key] = (self._answer(unit, name, loads), [])
+            self._answers[key] = (self._answer(image_set, name, loads), [])
         answer, places = self._answers[key]
-        if answer.outcome in ("fails", "unknown") and not unit.is_for_link and self._kernels.are_none(unit):
-            self.pass_by("no kernel", unit)
-            self._without_kernels.append((places, unit.place))
+        if (
+            answer.outcome in ("fails", "unknown")
+            and not image_set.is_for_link
+            and self._kernels.have_no_kernels(image_set)
+        ):
+            self.skip("no kernel", image_set)
+            self._without_kernels.append((places, image_set.place))
         else:
-            places.append(unit.place)
+            places.append(image_set.place)
 
-    def _answer(self, unit: ImageSet, library: str, loads: int | None) -> ImageSetAnswer:
+    def _answer(self, image_set: ImageSet, library: str, loads: int | None) -> ImageSetAnswer:
         """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""
         settings, kernel = self._question.settings, self._question.kernel
-        answer, needed = explain_image_set(unit, self._device, settings, kernel)
+        answer, needed = explain_image_set(image_set, self._device, settings, kernel)
         # A driver that is older than the device does not know it, whatever takes the image (C18).
         needed = max(needed, first_cuda_for_device(self._device) or needed)
         if library:

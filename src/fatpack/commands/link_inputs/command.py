@@ -205,7 +205,7 @@ def _tell(made: LinkPlan, *, quiet: bool) -> int:
         if each.refusal:
             print_stderr(f"fatpack: warning: {each.target.canonical}: {each.refusal}", quiet=quiet)
     if not made.groups:
-        print_stderr(f"fatpack: no device image is linked{_ADVICE if made.left else ''}", quiet=quiet)
+        print_stderr(f"fatpack: no device image is linked{_ADVICE if made.unlinked else ''}", quiet=quiet)
     refused = any(each.refusal for each in made.groups)
     return worst_exit_code(
         (exit_code_for_findings((item.severity, item.code) for item in made.findings), FINDINGS if refused else FINE)

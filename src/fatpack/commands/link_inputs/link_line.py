@@ -53,17 +53,17 @@ class LinkWord(Record):
 
 
 class LinkLine(Record):
-    """A link line: what is linked, in order, the folders of libraries, the root of the system, and what is asked for.
+    """A link line: the inputs in order, the folders of libraries, the root of the system, and requested architectures.
 
-    ``asked`` are architectures whose images are taken from archives even if nothing else is for them, ``passed_by`` the
-    words that mean nothing here.
+    ``extract_archs`` are architectures whose images are taken from archives even if nothing else is for them,
+    ``ignored_words`` words without a meaning for device code.
     """
 
     words: tuple[LinkWord, ...]
     folders: tuple[str, ...]
     root: str
-    asked: tuple[str, ...]
-    passed_by: tuple[str, ...]
+    extract_archs: tuple[str, ...]
+    ignored_words: tuple[str, ...]
 
 
 def parse_link_line(words: Sequence[str], linker_words: Sequence[str] = ()) -> LinkLine:
@@ -75,7 +75,9 @@ def parse_link_line(words: Sequence[str], linker_words: Sequence[str] = ()) -> L
     line = _LinkLineParser()
     line.read(words, is_strict=True)
     line.read(linker_words, is_strict=False)
-    return LinkLine(tuple(line.words), tuple(line.folders), line.root, tuple(line.asked), tuple(line.passed_by))
+    return LinkLine(
+        tuple(line.words), tuple(line.folders), line.root, tuple(line.extract_archs), tuple(line.ignored_words)
+    )
 
 
 class _LinkLineParser:
@@ -85,8 +87,8 @@ class _LinkLineParser:
         self.words: list[LinkWord] = []
         self.folders: list[str] = []
         self.root = ""
-        self.asked: list[str] = []
-        self.passed_by: list[str] = []
+        self.extract_archs: list[str] = []
+        self.ignored_words: list[str] = []
         self._is_whole = False
 
     def read(self, words: Sequence[str], *, is_strict: bool) -> None:
@@ -100,7 +102,7 @@ class _LinkLineParser:
                         f"{word} is no option of a link line",
                         hint="-L, -l, --whole-archive, --no-whole-archive are; write -- before the words of a linker",
                     )
-                self.passed_by.append(word)
+                self.ignored_words.append(word)
 
     def _option(self, word: str, rest: Iterator[str]) -> bool:
         """Read an option, with the next word where it belongs to it; return whether it is known."""
@@ -114,9 +116,9 @@ class _LinkLineParser:
         elif word.startswith(_ROOT):
             self.root = word[len(_ROOT) :]
         elif word.startswith(_ASKED):
-            self.asked.append(word[len(_ASKED) :])
+            self.extract_archs.append(word[len(_ASKED) :])
         elif word in _OUTPUTS:
-            self.passed_by += [word, _next(word, rest)]
+            self.ignored_words += [word, _next(word, rest)]
         elif word.startswith("-l"):
             self.words.append(LinkWord(word[2:] or _next(word, rest), True, self._is_whole))
         else:

@@ -78,11 +78,11 @@ class GroupBuilder:
             taking = [key for key, (other, _) in self._groups.items() if accepts_image(other, target)]
             self.put(device, taking or [_key(target)])
 
-    def join(self, device: LinkImage, asked: Collection[str]) -> bool:
+    def join(self, device: LinkImage, extract_archs: Collection[str]) -> bool:
         """Add an image of an archive to the groups that take it; return whether there is one."""
         target = device.image.target
         keys = [_key(target), *self._others(target)]
-        chosen = [key for key in keys if key in self._groups or key[1] in asked]
+        chosen = [key for key in keys if key in self._groups or key[1] in extract_archs]
         self.put(device, chosen)
         return bool(chosen)
 
@@ -122,11 +122,11 @@ def _key(target: Target) -> tuple[str, str]:
 
 
 def group_images(
-    devices: Sequence[LinkImage], llvm: str, asked: Collection[str] = ()
+    devices: Sequence[LinkImage], llvm: str, extract_archs: Collection[str] = ()
 ) -> tuple[list[ImageGroup], list[LinkImage]]:
     """Return the groups in the order in which clang-linker-wrapper links them, and the images that are in none.
 
-    ``asked`` are architectures of which images in archives are taken even if nothing else is for them.
+    ``extract_archs`` are architectures of which images in archives are taken even if nothing else is for them.
     """
     ordered = [each for each in devices if not each.is_lazy]
     if llvm == "23":
@@ -136,10 +136,10 @@ def group_images(
         groups.add(each)
     lazy = [each for each in devices if each.is_lazy]
     if llvm == "19":
-        left = join_needed(lazy, groups)
+        unlinked = join_needed(lazy, groups)
     else:
-        left = [each for each in lazy if not groups.join(each, asked)]
-    return groups.made(), left
+        unlinked = [each for each in lazy if not groups.join(each, extract_archs)]
+    return groups.made(), unlinked
 
 
 # Selecting the images in archives that a link needs, by symbols: the rule of clang-linker-wrapper 19 and before.
@@ -266,15 +266,16 @@ class LinkFile(Record):
 class LinkPlan(Record):
     """The device links: ``files`` in the order of the link line, and the groups with the names of their files.
 
-    ``left`` are images in archives that no group takes. ``llvm`` is the version whose rules were followed.
+    ``unlinked`` are images in archives that no group takes. ``llvm`` is the version whose rules were followed.
+    ``ignored_words`` are words of the link line without a meaning for device code.
     """
 
     llvm: str
     inputs: tuple[LinkInput, ...]
     files: tuple[LinkFile, ...]
     groups: tuple[ImageGroup, ...]
-    left: tuple[LinkImage, ...]
-    passed_by: tuple[str, ...]
+    unlinked: tuple[LinkImage, ...]
+    ignored_words: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -291,7 +292,7 @@ class LinkPlan(Record):
 
 
 def plan_link(
-    line: LinkLine, opened: LinkInputFiles, llvm: str = VERSIONS[-1], asked: Collection[str] = ()
+    line: LinkLine, opened: LinkInputFiles, llvm: str = VERSIONS[-1], extract_archs: Collection[str] = ()
 ) -> LinkPlan:
     """Return what of the inputs of a line goes into which device link, by the rules of a version of LLVM.
 
@@ -299,12 +300,12 @@ def plan_link(
     """
     if llvm not in VERSIONS:
         raise UsageError(f"no rules of LLVM {llvm} are known here", hint=f"choose from {', '.join(VERSIONS)}")
-    if llvm == "19" and asked:
+    if llvm == "19" and extract_archs:
         raise UsageError(
             "LLVM 19 links images of archives by their symbols, not because an architecture is asked for",
             hint=f"leave out {cli_or_api('--should-extract', 'should_extract')}, or follow the rules of LLVM 22 or 23",
         )
-    groups, left = group_images(opened.devices, llvm, frozenset((*asked, *line.asked)))
+    groups, unlinked = group_images(opened.devices, llvm, frozenset((*extract_archs, *line.extract_archs)))
     linked = {device.number for each in groups for device in each.devices}
     files = [
         LinkFile(_name(device, opened.inputs[device.input].path, device.number), device)
@@ -316,8 +317,8 @@ def plan_link(
         inputs=tuple(opened.inputs),
         files=tuple(files),
         groups=tuple(groups),
-        left=tuple(left),
-        passed_by=line.passed_by,
+        unlinked=tuple(unlinked),
+        ignored_words=line.ignored_words,
         findings=tuple(opened.findings),
     )
 

@@ -35,9 +35,9 @@ def link_record(plan: LinkPlan) -> dict[str, Any]:
         "llvm": plan.llvm,
         "groups": [_group(each, names) for each in plan.groups],
         "files": [_file(each.name, each.device, plan) for each in plan.files],
-        "left": [_place(each, plan) for each in plan.left],
+        "left": [_place(each, plan) for each in plan.unlinked],
         "inputs": [_input(each) for each in plan.inputs],
-        "passed_by": list(plan.passed_by),
+        "passed_by": list(plan.ignored_words),
         "findings": [finding_record(item) for item in found.kept],
         **({"unlisted_findings": unlisted} if unlisted else {}),
     }
