@@ -25,6 +25,8 @@
 ``wheels``           wheels: RECORD, METADATA, WHEEL and names in step
 ``conda``            conda packages: ``paths.json``, ``index.json`` and names in step
 ``folders``          folders: a copy of everything, or each library in its place
+``environment``      environments: libraries in their place, with a journal, and the way back
+``installed``        the packages of an environment, and their files with digests of others
 ``certificate``      the proof of a result as data and as text
 ``text``             the text and the JSON of results
 ===================  =================================================================================

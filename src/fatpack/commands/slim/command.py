@@ -63,6 +63,14 @@ if TYPE_CHECKING:
 @click.option(
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
 )
+@click.option(
+    "--environment",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Slim the installed packages of a venv or conda prefix in their place, with a journal.",
+)
+@click.option("--backup", type=DIRECTORY, metavar="DIR", help="With --environment: keep the originals here.")
+@click.option("--undo", is_flag=True, help="With --environment: restore the originals, or say what installs them.")
 @click.option("--in-place", is_flag=True, help="Change each FILE itself.")
 @click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file.")
 @force_option
@@ -96,6 +104,11 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         check_proof_options(options)
         to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
         return verify_files(files, options["certificate"], **to_files)
+    if options["undo"]:
+        from fatpack.commands.slim.request import check_undo_options
+        from fatpack.commands.slim.run import undo_environment
+
+        return undo_environment(check_undo_options(files, options), quiet=options["quiet"])
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.command_line.messages import CompressionProgress, print_findings
     from fatpack.commands.slim.options import (
@@ -122,6 +135,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         naming=NameChange(options["build_tag"] or "", options["local_version"] or ""),
         sbom=options["sbom"],
         certificate=options["certificate"],
+        environment=options["environment"],
+        backup=options["backup"],
     )
     request.check()
     outcomes = slim_all(request)

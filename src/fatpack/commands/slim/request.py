@@ -308,7 +308,8 @@ class SlimRequest(Record):
     """The files, what is wished, and where the results go: to one place, or into the folder ``directory``.
 
     ``deflates`` asks for sizes as in a wheel, ``certificate`` is the file that the proof is written to. ``naming`` says
-    how a package that changes is called, ``sbom`` is the file that lists what device code it holds.
+    how a package that changes is called, ``sbom`` is the file that lists what device code it holds. ``environment`` is
+    the folder of an environment, in the place of files, and ``backup`` the one that its originals go to.
     """
 
     files: tuple[str, ...]
@@ -323,9 +324,16 @@ class SlimRequest(Record):
     naming: NameChange = NameChange()
     sbom: str | None = None
     is_strict: bool = False
+    environment: str | None = None
+    backup: str | None = None
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""
+        if self.backup is not None and self.environment is None:
+            raise UsageError("--backup goes with --environment", hint="-d DIR slims a copy of a folder or file")
+        if self.environment is not None:
+            self._check_environment()
+            return
         if not self.files:
             raise UsageError("no file is given", hint="fatpack slim FILE --for DEVICE -o OUTPUT")
         if self.sbom is not None and len(self.files) > 1:
@@ -348,6 +356,28 @@ class SlimRequest(Record):
             raise UsageError("a certificate is about one file", hint="slim one file at a time")
         if self.certificate is not None and self.to.output == "-":
             raise UsageError("a certificate is about two files", hint="write a copy with -o or -d")
+
+    def _check_environment(self) -> None:
+        """Raise UsageError for options that do nothing where an environment is slimmed in its place."""
+        if self.files:
+            raise UsageError(
+                f"--environment names all that is slimmed, and {self.files[0]} is given too", hint="leave one out"
+            )
+        given = {
+            "-d": self.directory,
+            "-o": self.to.output,
+            "--certificate": self.certificate,
+            "--sbom": self.sbom,
+            "--deflated": self.deflates,
+            "--build-tag": self.naming.build_tag,
+            "--local-version": self.naming.local_version,
+        }
+        for option, value in given.items():
+            if value:
+                raise UsageError(
+                    f"{option} does nothing with --environment: its files keep their names and places",
+                    hint=f"leave {option} out; --backup DIR keeps the originals",
+                )
 
     def _check_effects(self) -> None:
         """Raise UsageError for an option that would do nothing, and for files that would be written over each other."""
@@ -379,6 +409,21 @@ def check_proof_options(options: Mapping[str, Any]) -> None:
             option = f"--{name.rstrip('_').replace('_', '-')}"
             hint = f"give {option} when you slim; then compare with --verify"
             raise UsageError(f"{option} does nothing with --verify, which makes no file", hint=hint)
+
+
+def check_undo_options(files: Sequence[str], options: Mapping[str, Any]) -> str:
+    """Return the environment that is restored. Raises UsageError for options that do nothing then."""
+    environment: str | None = options["environment"]
+    if environment is None:
+        raise UsageError("--undo restores an environment", hint="fatpack slim --environment .venv --undo")
+    for name, value in options.items():
+        is_default = value is None or value is False or value == () or (name, value) == ("mode", "auto")
+        if name not in ("environment", "quiet", "undo", "max_inflated", "max_output") and not is_default:
+            option = f"--{name.rstrip('_').replace('_', '-')}"
+            raise UsageError(f"{option} does nothing with --undo", hint="fatpack slim --environment DIR --undo")
+    if files:
+        raise UsageError(f"--undo restores an environment, and {files[0]} is given too", hint="leave it out")
+    return environment
 
 
 def parse_slim_options(options: Mapping[str, Any]) -> SlimOptions:

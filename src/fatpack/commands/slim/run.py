@@ -287,6 +287,49 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     return outcomes
 
 
+def slim_environment(request: SlimRequest, path: str) -> list[SlimOutcome]:
+    """Slim the libraries of installed packages where they are, with a journal; return what became of them."""
+    from fatpack.commands.slim.environment import EnvironmentJob
+
+    job = EnvironmentJob(
+        path, backup=request.backup or "", is_trial=request.dry_run, is_checked_first=request.is_strict
+    )
+    notes: list[str] = []
+    outcomes = []
+    for library in job.slim(_slimming(request), notes):
+        item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
+        if item.error is None and not item.has_device_code:
+            continue
+        if library.is_changed and not request.dry_run:
+            item = item.replace(output=item.path)
+        outcomes.append(item)
+    for note in notes:
+        print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
+    for folder in sorted({os.path.dirname(os.path.join(path, name)) for name in job.journal.entries}):
+        warn_stale_temp_files(folder, quiet=request.quiet)
+    if job.journal.entries and not request.dry_run:
+        print_stderr(f"journal: {job.journal.path}", quiet=request.quiet)
+        for line in job.journal.restore:
+            print_stderr(f"to restore: {line}", quiet=request.quiet)
+    return outcomes
+
+
+def undo_environment(path: str, *, quiet: bool) -> int:
+    """Restore the originals of an environment; return the exit code: 1 if a library stays slimmed.
+
+    The commands that install the packages again are printed then.
+    """
+    from fatpack.commands.slim import environment
+
+    undone = environment.undo_environment(path)
+    for name in undone.restored if not quiet else ():
+        print_stderr(f"restored {os.path.join(path, name)}")
+    for name, problem in undone.left:
+        print_stderr(f"fatpack: warning: {os.path.join(path, name)} stays slimmed: {problem}")
+    write_text(undone.commands)
+    return FINDINGS if undone.left else FINE
+
+
 def _write_sbom(target: str, made: SlimmedWheel | SlimmedConda, request: SlimRequest) -> None:
     from fatpack.commands.slim.text import sbom_fragment
     from fatpack.text.json import json_pieces
@@ -302,9 +345,12 @@ def _write_sbom(target: str, made: SlimmedWheel | SlimmedConda, request: SlimReq
 def slim_all(request: SlimRequest) -> list[SlimOutcome]:
     """Slim the files of a request, and return the outcome of each. A failure is an outcome, too."""
     found: list[SlimOutcome] = []
-    for file in request.files:
+    for file in request.files if request.environment is None else [request.environment]:
         try:
-            found += slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
+            if request.environment is not None:
+                found += slim_environment(request, file)
+            else:
+                found += slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
         except BrokenPipeError:
             raise
         except (FatpackError, OSError) as error:

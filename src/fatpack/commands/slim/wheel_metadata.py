@@ -144,6 +144,14 @@ def encode_digest(digest: bytes) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
+def decode_digest(text: str) -> bytes:
+    """Return a digest that RECORD has; no bytes for what is none."""
+    try:
+        return base64.urlsafe_b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))
+    except ValueError:
+        return b""
+
+
 #: what a build tag may be (binary distribution format, "File name convention"; names allow no other characters)
 _BUILD_TAG = re.compile(r"[0-9][A-Za-z0-9_.]*")
 

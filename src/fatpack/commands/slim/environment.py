@@ -1,0 +1,390 @@
+"""Environments slimmed in place: virtual environments, conda prefixes and roots with dpkg, with a journal.
+
+Only files that an installed package lists are changed: an installation restores them. Each is verified and proved,
+written beside the old one and renamed, so other names of the old file (hard links of uv's and conda's caches) keep it.
+The descriptions of packages follow when all libraries are done.
+
+The journal is written before each change, so a run that was interrupted is finished by the next one: a library
+has the digest from before, and is slimmed; or the one from after, and its description follows; or another one, as the
+package was installed again, and the journal forgets it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+from fatpack.commands.slim.installed import (
+    FileChange,
+    FileDigests,
+    digests_of,
+    owners_by_file,
+    read_descriptions,
+    reinstall_commands,
+)
+from fatpack.commands.slim.options import PackageLibrary, count_by_arch, try_to_slim
+from fatpack.commands.slim.result import prove_slimmed
+from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api, pluralize
+from fatpack.io.atomic_write import read_file_metadata, write_file
+from fatpack.io.open import open_source
+from fatpack.io.source import PiecesSource
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from fatpack.commands.slim.options import SlimmedMember, Slimming
+    from fatpack.io.source import Piece, View
+
+#: the folder of the journal in an environment, and the journal in it
+FOLDER, JOURNAL = ".fatpack-slim", "journal.json"
+
+_SCHEMA = "fatpack.slim-journal/1"
+
+#: LIMIT: bytes of a journal, which is read whole. 10,000 libraries take 8 MB.
+_LARGEST = 64 << 20
+
+
+# The journal: the files that were changed, with the digests of every state, and what restores them.
+
+
+class JournalEntry(Record):
+    """A file that was changed or is about to be: ``states`` are its digests, the first from before all changes.
+
+    ``is_library`` is False for a description of a package. ``kept`` and ``dropped`` count images by architecture.
+    """
+
+    path: str
+    is_library: bool
+    states: tuple[FileDigests, ...]
+    kept: Mapping[str, int]
+    dropped: Mapping[str, int]
+
+    def state(self, digest: str) -> int | None:
+        """Return the number of the state with a SHA-256; None if the file never had it."""
+        return next((number for number, state in enumerate(self.states) if state.sha256 == digest), None)
+
+
+class Journal:
+    """The journal of an environment: ``entries`` by the path of the file in it.
+
+    ``backup`` is the folder of the originals, "" for none. ``is_complete`` says that descriptions are in step with the
+    libraries; ``restore`` are the commands that install the packages again.
+    """
+
+    def __init__(self, environment: str) -> None:
+        self.path = os.path.join(environment, FOLDER, JOURNAL)
+        self.backup = ""
+        self.is_complete = True
+        self.restore: Sequence[str] = ()
+        self.entries: dict[str, JournalEntry] = {}
+        if os.path.exists(self.path):
+            self._read()
+
+    def _read(self) -> None:
+        with open(self.path, "rb") as file:
+            data = file.read(_LARGEST)
+        try:
+            document: dict[str, Any] = json.loads(data)
+            if document["schema"] != _SCHEMA:
+                raise ValueError(f"schema {document['schema']!r}")
+            self.backup = str(document["backup"] or "")
+            self.is_complete = bool(document["complete"])
+            self.restore = [str(line) for line in document["restore"]]
+            for item in document["files"]:
+                states = tuple(_digests(state) for state in item["states"])
+                if not states or os.path.isabs(item["path"]) or os.pardir in item["path"].split("/"):
+                    raise ValueError(f"file {item['path']!r}")
+                facts = dict(item["kept"]), dict(item["dropped"])
+                self.entries[item["path"]] = JournalEntry(item["path"], item["kind"] == "library", states, *facts)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise BadValue(
+                "the journal is damaged",
+                format="environment",
+                field="content",
+                expected=_SCHEMA,
+                found=f"{type(error).__name__}: {error}",
+                hint="install the packages again, and remove the journal",
+                chain=(self.path,),
+            ) from error
+
+    def write(self, *, is_complete: bool) -> None:
+        """Write the journal, whole or not at all."""
+        self.is_complete = is_complete
+        document = {
+            "schema": _SCHEMA,
+            "complete": is_complete,
+            "backup": self.backup or None,
+            "restore": list(self.restore),
+            "files": [
+                {
+                    "path": entry.path,
+                    "kind": "library" if entry.is_library else "description",
+                    "states": [{"size": state.size, **state.hashes} for state in entry.states],
+                    "kept": dict(entry.kept),
+                    "dropped": dict(entry.dropped),
+                }
+                for _, entry in sorted(self.entries.items())
+            ],
+        }
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        write_file(self.path, [json.dumps(document, indent=2).encode(), b"\n"], force=True)
+
+    def remove(self) -> None:
+        """Remove the journal and its folder."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+        with suppress(OSError):  # a folder with other files in it stays
+            os.rmdir(os.path.dirname(self.path))
+
+
+def _digests(state: Mapping[str, Any]) -> FileDigests:
+    found = FileDigests(int(state["size"]), {str(key): str(value) for key, value in state.items() if key != "size"})
+    if len(found.sha256) != 64 or not found.sha256.isalnum():
+        raise ValueError(f"sha256 {found.sha256!r}")
+    return found
+
+
+# The libraries of an environment, and the descriptions of their packages.
+
+
+class EnvironmentJob:
+    """The slimming of an environment in place; nothing is written with ``is_trial``.
+
+    ``backup`` is the folder that the originals go to, named by their SHA-256; "" for none. ``is_checked_first`` plans
+    every library before one is changed: for a slimming that refuses all for one.
+    """
+
+    def __init__(self, path: str, *, backup: str = "", is_trial: bool = False, is_checked_first: bool = False) -> None:
+        self._root = os.path.realpath(path)
+        self._descriptions = read_descriptions(self._root)
+        self.journal = Journal(self._root)
+        self._is_trial, self._is_checked_first = is_trial, is_checked_first
+        self._changes: dict[str, FileChange] = {}
+        self._claims: dict[str, set[str]] = {}
+        for one in self._descriptions:
+            for place, names in one.files.items():
+                self._claims.setdefault(place, set()).update(names)
+        self._owners = owners_by_file(self._descriptions)
+        self._backup = os.path.realpath(backup) if backup else ""
+
+    def _choose_backup(self) -> None:
+        folder = self._backup
+        if folder and self.journal.backup not in ("", folder):
+            raise UsageError(
+                f"the originals of {self._root} are in {self.journal.backup}",
+                hint=cli_or_api(f"--backup {self.journal.backup}", f"backup={self.journal.backup!r}"),
+            )
+        if folder and not self.journal.backup and any(entry.is_library for entry in self.journal.entries.values()):
+            raise UsageError(
+                f"{self._root} was slimmed without a backup, and its originals are gone",
+                hint="install the packages again first: " + "; ".join(self.journal.restore),
+            )
+        self.journal.backup = folder or self.journal.backup
+
+    def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[PackageLibrary]:
+        """Slim every library that a package lists; yield each when it is done. ``notes`` gets what a user should know.
+
+        A library that cannot be changed stays, with its error, and the others are changed all the same.
+        """
+        self._resume()
+        self._choose_backup()
+        libraries = list(self._libraries(notes))
+        if self._is_checked_first and not self._is_trial:
+            for path in libraries:
+                with open_source(path) as source:
+                    try_to_slim(slimming, source.view())
+        for path in libraries:
+            yield self._library(path, slimming)
+        if self._is_trial:
+            return
+        if self._changes or not self.journal.is_complete:
+            self._describe(notes)
+
+    def _name(self, path: str) -> str:
+        return os.path.relpath(path, self._root).replace(os.sep, "/")
+
+    def _libraries(self, notes: list[str]) -> Iterator[str]:
+        """Yield the paths of listed files that are in the environment, in order; links are never followed."""
+        shared = 0
+        for path in sorted(self._claims):
+            if os.path.commonpath([path, self._root]) != self._root or not os.path.lexists(path):
+                continue
+            if os.path.islink(path):
+                target = os.path.realpath(path)
+                shared += os.path.isfile(target) and os.path.commonpath([target, self._root]) != self._root
+            elif os.path.isfile(path) and os.path.getsize(path):
+                yield path
+        if shared:
+            links = pluralize(shared, "file")
+            notes.append(f"{links} of packages are links to files elsewhere (uv --link-mode symlink): they stay")
+
+    def _resume(self) -> None:
+        """Take the changes of earlier runs from the journal, and forget files that were installed again."""
+        for name, entry in list(self.journal.entries.items()):
+            path = os.path.join(self._root, name)
+            if not os.path.isfile(path) or os.path.islink(path):
+                del self.journal.entries[name]
+                continue
+            number = None
+            if os.path.getsize(path) in {state.size for state in entry.states}:
+                with open_source(path) as source:
+                    number = entry.state(digests_of([source.view()], ()).sha256)
+            if not number:
+                del self.journal.entries[name]  # as it was before, or installed again
+                continue
+            # States after this one were planned, and the run ended before the file got there.
+            self.journal.entries[name] = entry.replace(states=entry.states[: number + 1])
+            if entry.is_library:
+                self._changes[path] = FileChange(entry.states[number], entry.states[:number])
+
+    def _library(self, path: str, slimming: Slimming) -> PackageLibrary:
+        name = self._name(path)
+        with open_source(path) as source:
+            view = source.view()
+            size = len(view)
+            outcome = try_to_slim(slimming, view)
+            if isinstance(outcome, FatpackError):
+                return PackageLibrary(name, size, size, None, None, None, outcome)
+            if not outcome.is_changed:
+                return PackageLibrary(name, size, size, None, None, outcome)
+            after = PiecesSource(outcome.pieces, path)
+            if self._is_trial:
+                outcome.verify(view, after.view())
+                return PackageLibrary(name, size, after.size, None, None, outcome)
+            hash_names = self._claims[path]
+            before, new = digests_of([view], hash_names), digests_of(outcome.pieces, hash_names)
+            try:
+                self._write(path, view, outcome.pieces, self._entry(name, before, new, outcome), outcome)
+            except (UsageError, HostError, OSError) as error:
+                return PackageLibrary(name, size, size, None, None, None, error)
+            self._changes[path] = FileChange(new, self.journal.entries[name].states[:-1])
+            return PackageLibrary(name, size, after.size, None, None, outcome)
+
+    def _entry(self, name: str, before: FileDigests, new: FileDigests, made: SlimmedMember | None) -> JournalEntry:
+        old = self.journal.entries.get(name)
+        states = (before,) if old is None else old.states
+        plan = getattr(made, "plan", None)
+        kept, dropped = (count_by_arch(plan.kept), count_by_arch(plan.dropped)) if plan is not None else ({}, {})
+        return JournalEntry(name, made is not None, (*states, new), kept, dropped)
+
+    def _write(
+        self, path: str, view: View, pieces: Sequence[Piece], entry: JournalEntry, made: SlimmedMember | None
+    ) -> None:
+        """Write a file, after the journal and the backup; a failure leaves the journal as it was."""
+        old = dict(self.journal.entries)
+        self.journal.entries[entry.path] = entry
+        owners = [self._owners.get(os.path.join(self._root, name)) for name in self.journal.entries]
+        self.journal.restore = reinstall_commands(self._root, filter(None, owners))
+        self.journal.write(is_complete=False)
+        try:
+            self._exchange(path, view, pieces, entry, made)
+        except (FatpackError, OSError):
+            self.journal.entries = old
+            raise
+
+    def _exchange(
+        self, path: str, view: View, pieces: Sequence[Piece], entry: JournalEntry, made: SlimmedMember | None
+    ) -> None:
+        if self.journal.backup and len(entry.states) == 2:
+            _keep(path, view, self.journal.backup, entry.states[0])
+
+        def proved(after: View) -> None:
+            if made is not None:
+                made.verify(view, after)
+                prove_slimmed(view, after)
+            view.source.release_name()
+
+        write_file(path, list(pieces), force=True, like=read_file_metadata(path), verify=proved)
+
+    def _describe(self, notes: list[str]) -> None:
+        """Bring the descriptions of packages in step with the files, and finish the journal."""
+        for one in self._descriptions:
+            if one.files.keys().isdisjoint(self._changes) and one.installer != "conda":
+                continue
+            new = one.rewritten(self._changes)
+            if new is None:
+                continue
+            with open_source(one.path) as source:
+                view = source.view()
+                entry = self._entry(self._name(one.path), digests_of([view], ()), digests_of([new], ()), None)
+                self._write(one.path, view, [new], entry, None)
+        stale = sum(one.wrong for one in self._descriptions)
+        if stale:
+            notes.append(f"{pluralize(stale, 'digest')} of packages was of another file before, and stays as it is")
+        self.journal.write(is_complete=True)
+
+
+def _keep(path: str, view: View, backup: str, digests: FileDigests) -> None:
+    """Keep an original: as another name of the same file where that is possible, else as a copy."""
+    os.makedirs(backup, exist_ok=True)
+    target = os.path.join(backup, digests.sha256)
+    if os.path.exists(target) and os.path.getsize(target) == digests.size:
+        return
+    try:
+        os.link(path, target)
+    except OSError:
+        write_file(target, [view], force=True)
+
+
+# The way back: originals of a backup, or the commands that install them again.
+
+
+class Undo(Record):
+    """The outcome of an undo: files that are ``restored``, those that are not with the reason, and ``commands``."""
+
+    restored: tuple[str, ...]
+    left: tuple[tuple[str, str], ...]
+    commands: tuple[str, ...]
+
+
+def undo_environment(path: str) -> Undo:
+    """Restore the files of an environment from the backup, descriptions of packages with them, and remove the journal.
+
+    A file that was changed since stays. Without a backup nothing is restored, and ``commands`` do that. Raises
+    UsageError for an environment without journal, BadValue for a damaged one, and ``OSError``.
+    """
+    root = os.path.realpath(path)
+    journal = Journal(root)
+    if not journal.entries:
+        raise UsageError(f"{path} has no journal: nothing in it is slimmed", hint=f"it would be {journal.path}")
+    restored, left = [], []
+    for name, entry in sorted(journal.entries.items()):
+        file = os.path.join(root, name)
+        if not _state_of(file, entry):
+            continue  # it is as it was, or was installed again, or removed
+        problem = _restore(file, entry, journal.backup)
+        if not problem:
+            restored.append(name)
+        elif entry.is_library:
+            left.append((name, problem))
+    if not left:
+        journal.remove()
+    return Undo(tuple(restored), tuple(left), tuple(journal.restore) if left else ())
+
+
+def _state_of(file: str, entry: JournalEntry) -> int | None:
+    if os.path.islink(file) or not os.path.isfile(file):
+        return None
+    if os.path.getsize(file) not in {state.size for state in entry.states}:
+        return None
+    with open_source(file) as source:
+        return entry.state(digests_of([source.view()], ()).sha256)
+
+
+def _restore(file: str, entry: JournalEntry, backup: str) -> str:
+    """Restore a file; return what stands in the way, "" for nothing."""
+    if not backup:
+        return "no backup was kept"
+    original = os.path.join(backup, entry.states[0].sha256)
+    if not os.path.isfile(original):
+        return f"{original} is missing"
+    with open_source(original) as source:
+        view = source.view()
+        if digests_of([view], ()).sha256 != entry.states[0].sha256:
+            return f"{original} is damaged"
+        write_file(file, [view], force=True, like=read_file_metadata(file))
+    return ""
