@@ -56,6 +56,17 @@ QUESTIONS = [
     ),
     ask("slim pkg.bin --drop sm_*,gfx*", lambda to: library.slim("pkg.bin", to, drop="sm_*,gfx*")),
     ask("slim lib.so", lambda to: library.slim("lib.so", to)),
+    ask("slim lib.so --used used.txt", lambda to: library.slim("lib.so", to, used="used.txt")),
+    ask(
+        "slim lib.so --used used.txt --drop-unused",
+        lambda to: library.slim("lib.so", to, used="used.txt", drop_unused=True),
+    ),
+    ask("slim lib.so --used other.txt", lambda to: library.slim("lib.so", to, used="other.txt")),
+    ask("slim lib.so --used missing.txt", lambda to: library.slim("lib.so", to, used="missing.txt")),
+    ask(
+        "slim lib.so --for sm_80 --drop-unused",
+        lambda to: library.slim("lib.so", to, devices="sm_80", drop_unused=True),
+    ),
     ask("slim lib.so --for sm_80 --level 3", lambda to: library.slim("lib.so", to, devices="sm_80", level=3)),
     ask("slim lib.so --recompress zstd --level 3", lambda to: library.slim("lib.so", to, recompress="zstd", level=3)),
     ask("slim lib.so --drop sm_80,", lambda to: library.slim("lib.so", to, drop="sm_80,")),
@@ -356,6 +367,8 @@ def files(folder: Path) -> Path:
         wheel.write("lib.so")
     Path("wrong.toml").write_text("[tool.fatpack.check]\nrequired = 'sm_80'\n")
     Path("uniform.toml").write_text("uniform = true\n")
+    Path("used.txt").write_text("add_one\n")
+    Path("other.txt").write_text("of_another_program\n")
     return folder
 
 

@@ -52,6 +52,26 @@ if TYPE_CHECKING:
     help="Shrink linked files, or fill the freed bytes with zeros; auto shrinks if it can.",
     show_default=True,
 )
+@click.option(
+    "--used",
+    multiple=True,
+    metavar="PROFILE",
+    help="Keep what a recorded run used: Nsight Systems' SQLite, a torch.profiler trace, rocprofv3, or names. "
+    "Repeatable.",
+)
+@click.option("--drop-unused", is_flag=True, help="With --used: remove unused code without PTX; its kernels fail then.")
+@click.option(
+    "--by-use-also",
+    multiple=True,
+    metavar="LIB",
+    help="With --used: slim this library too, though it chooses kernels at run time.",
+)
+@click.option(
+    "--accept-missing",
+    type=click.IntRange(0),
+    metavar="N",
+    help="With --drop-unused: exit with 0 if just N kernels are lost.",
+)
 @click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
 @click.option(
     "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
@@ -159,7 +179,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         from fatpack.text.style import write_lines
 
         stream = sys.stderr if to.output == "-" else sys.stdout
-        write_lines(render_slim(outcomes, unserved, request.options.devices, get_style(stream)), stream)
+        lines = render_slim(outcomes, unserved, request.options.devices, get_style(stream), request.options.use)
+        write_lines(lines, stream)
     elif unserved:
         for line in unsupported_device_lines(unserved):
             print_stderr(f"fatpack: warning: {line}")

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.options import PackageLibrary, SlimOutcome, may_hold_device_code, try_to_slim
 from fatpack.commands.slim.result import prove_slimmed
 from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.commands.slim.options import SlimmedMember, Slimming
+    from fatpack.commands.slim.used import UseRequest
     from fatpack.io.source import Piece
 
 #: LIMIT: bytes of a RECORD, which is read whole
@@ -35,7 +36,7 @@ class FolderJob(Record):
 
     Each library that changed is verified before it gets its name; one that is changed in place is proved, too.
     ``break_links`` lets files with several names be
-    changed in place, ``force`` writes over files of the output.
+    changed in place, ``force`` writes over files of the output. ``use`` names kernels, of which one must be here.
     """
 
     path: str
@@ -43,6 +44,7 @@ class FolderJob(Record):
     in_place: bool
     break_links: bool = False
     force: bool = False
+    use: UseRequest | None = None
 
     def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[PackageLibrary]:
         """Slim every library; yield each when it is done. ``notes`` gets what a user should know.
@@ -76,11 +78,17 @@ class FolderJob(Record):
 
     def _refuse(self, slimming: Slimming) -> None:
         """Raise what slimming a file raises for all of them, before anything is written."""
+        outcomes = []
         for name in _walk(self.path, None, []):
             path = os.path.join(self.path, name)
             if may_hold_device_code(name) and os.path.getsize(path):
                 with open_source(path) as source:
-                    try_to_slim(slimming, source.view())
+                    plan = getattr(try_to_slim(slimming, source.view()), "plan", None)
+                    outcomes.append(SlimOutcome(name, source.size, 0, "", plan))
+        if self.use is not None:
+            from fatpack.commands.slim.used import refuse_unused
+
+            refuse_unused(outcomes, self.use)
 
     def _check_output(self) -> None:
         if self.output is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.keep_for_device import SlimImage
     from fatpack.commands.slim.plan import SlimPlan
+    from fatpack.commands.slim.used import UseRequest
     from fatpack.io.source import Piece, View
     from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.scanner import FoundContainer, FoundImage
@@ -150,14 +151,23 @@ class NameChange(Record):
             words["empty"] = None
         if options.lossless:
             words["lossless"] = None
+        if options.use is not None:
+            digests = "".join(sorted(profile.digest for profile in options.use.profiles))
+            words[f"used{_of_text(digests)}"] = None
+            if options.use.drops_unused:
+                words["dropunused"] = None
         if options.recompress is not None:
             words[f"{options.recompress}{'' if options.level is None else options.level}"] = None
         name = ".".join(filter(None, words))
         if len(name) > _LONGEST:
-            from hashlib import sha256
-
-            name = f"slim{sha256(name.encode()).hexdigest()[:8]}"
+            name = f"slim{_of_text(name)}"
         return self.replace(default=name)
+
+
+def _of_text(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()[:8]
 
 
 def _of_tag(pattern: str) -> str:
@@ -274,6 +284,10 @@ def find_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOption
 def refuse_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOptions, chain: Sequence[str]) -> None:
     """Raise NothingSelected for a pattern that matches no image, before a file is written."""
     unmatched = find_unmatched_patterns(outcomes, options)
+    if options.use is not None:
+        from fatpack.commands.slim.used import refuse_unused
+
+        refuse_unused(outcomes, options.use, chain)
     if unmatched:
         from fatpack.selectors.no_match import NothingSelected
 
@@ -290,6 +304,11 @@ def exit_code_for(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> int:
         or any(item.plan is not None and item.plan.not_removed for item in outcomes)
     ):
         codes.append(FINDINGS)
+    if options.use is not None:
+        from fatpack.commands.slim.used import count_lost
+
+        if count_lost(outcomes) != (options.use.accepted or 0):
+            codes.append(FINDINGS)
     return worst_exit_code(codes)
 
 
@@ -352,6 +371,7 @@ class SlimOptions(Record):
     anew, None for as they are, at a ``level`` (None: what the format's own tool takes). ``mode`` says how linked files
     lose bytes: ``shrink`` takes them out of the file, ``zero`` overwrites them, ``auto`` does the first where it can.
     ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
+    ``use`` names the kernels that ran, by profiles: containers without any of them lose images.
     ``lossless`` keeps every image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is told how
     many images of how many are compressed.
     """
@@ -368,6 +388,7 @@ class SlimOptions(Record):
     mode: SlimMode = "auto"
     drop_signature: bool = False
     lossless: bool = False
+    use: UseRequest | None = None
     compressed: Callable[[int, int], None] | None = None
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
@@ -383,7 +404,7 @@ class SlimOptions(Record):
     @property
     def drops(self) -> bool:
         """True if images may be dropped."""
-        named = self.devices or self.keep or self.drop or self.selector or self.goes
+        named = self.devices or self.keep or self.drop or self.selector or self.goes or self.use
         return bool(named or self.keep_ptx not in (None, "all"))
 
     @property

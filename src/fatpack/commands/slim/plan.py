@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from fatpack.binary.shrink import ShrinkResult
     from fatpack.commands.slim.keep_for_device import ImageSelection, SlimImage
+    from fatpack.commands.slim.linked import LinkedProgramFile
     from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.slim.used import UseReport
     from fatpack.edit.selection import FilePart
     from fatpack.edit.write_containers import ImageChanges
     from fatpack.io.source import Piece, View
@@ -197,6 +199,7 @@ class SlimPlan(Record):
     rest; ``unread`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
     are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
     ``not_removed``: number of images that match ``drop`` but cannot be removed, because of their container or a record.
+    ``use``: the fate of each container by the kernels that ran, None without profiles.
     """
 
     pieces: tuple[Piece, ...]
@@ -210,6 +213,7 @@ class SlimPlan(Record):
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
     not_removed: int = 0
+    use: UseReport | None = None
 
     @property
     def size(self) -> int:
@@ -270,19 +274,22 @@ def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None
         edit.items, options, all_minors=library is not None, removed_ids=_removed_ids(view, edit.items, options)
     )
     refuse_losses(selection, options, view)
+    selection, use = _by_use(view, selection, options)
     anew = recompress_images(selection.kept, options)
     changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     pieces: tuple[Piece, ...] = (view,)
     if changes:
         reshaped = edit.replace(whole=_reshaped(edit.whole, container_updater(options)))
-        pieces = tuple(rewrite(reshaped, changes, allow_empty=options.allow_empty or bool(selection.vacated)))
+        may_empty = options.allow_empty or bool(selection.vacated) or bool(use is not None and use.lost)
+        pieces = tuple(rewrite(reshaped, changes, allow_empty=may_empty))
     mode: PlanMode = "edit" if changes else ""
-    notes = (*selection.notes, *not_recompressible(selection.kept, anew, options))
+    notes = (*selection.notes, *_use_notes(use), *not_recompressible(selection.kept, anew, options))
     seen = tuple(unread_findings(edit.items))
     vendors_and_devices = selection.vendors, selection.unserved
-    return SlimPlan(
+    made = SlimPlan(
         pieces, selection.kept, selection.dropped, notes, mode, (), seen, edit.damaged, *vendors_and_devices
     )
+    return made.replace(use=use)
 
 
 def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer]) -> FilePart:
@@ -320,6 +327,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     )
     _refuse_linked_together([row for row in selection.kept if id(row.image) in removed_ids], view)
     refuse_losses(selection, options, view)
+    selection, use = _by_use(view, selection, options, file)
     notes = [*selection.notes, *_fixed_notes(fixed)]
     elsewhere = set(map(id, file.elsewhere))
     staying = {
@@ -333,7 +341,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     notes += not_recompressible(in_sections, anew, options)
     changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     if not changes:
-        return _unchanged(view, selection, notes, seen, damaged)
+        return _unchanged(view, selection, [*notes, *_use_notes(use)], seen, damaged).replace(use=use)
     zeroed = [erasable[id(row.image)] for row in selection.dropped if id(row.image) in erasable]
     _refuse_wrong([row for row in (*selection.dropped, *in_sections) if id(row.found) not in elsewhere], changes, view)
     shrinker = binary.get_shrinker(host)
@@ -342,10 +350,14 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
         raise HostError(problem, hint=hint, chain=view.chain)
     change = linked.plan_shrink(file, changes, container_updater(options))
     notes += change.notes
-    selection = selection.kept_too({id(row.image) for row in selection.dropped if id(row.found) in change.unchanged})
+    back = [row for row in selection.dropped if id(row.found) in change.unchanged]
+    selection = selection.kept_too({id(row.image) for row in back})
+    if use is not None:
+        use = use.with_kept({row.number for row in back})
+    notes += _use_notes(use)
     contents = (*change.relay.contents, *linked.zero_patches(view, host, zeroed))
     if not contents:
-        return _unchanged(view, selection, notes, seen, damaged)
+        return _unchanged(view, selection, notes, seen, damaged).replace(use=use)
     new = change.relay.replace(contents=contents, drop_signature=options.drop_signature)
     relayed = shrinker.shrink(view, new, mode=options.mode)
     if zeroed:
@@ -354,9 +366,24 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     vendors_and_devices = selection.vendors, selection.unserved
-    return SlimPlan(
+    made = SlimPlan(
         pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *vendors_and_devices
     )
+    return made.replace(use=use)
+
+
+def _by_use(
+    view: View, selection: ImageSelection, options: SlimOptions, file: LinkedProgramFile | None = None
+) -> tuple[ImageSelection, UseReport | None]:
+    if options.use is None:
+        return selection, None
+    from fatpack.commands.slim.used import apply_use
+
+    return apply_use(view, selection, options, file)
+
+
+def _use_notes(use: UseReport | None) -> Sequence[str]:
+    return () if use is None else use.words
 
 
 def _refuse_fixed(fixed: Sequence[FoundContainer], removed_ids: frozenset[int], view: View) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.commands.slim.options import Slimming
+    from fatpack.commands.slim.used import UseRequest
     from fatpack.io.open import Input
     from fatpack.io.source import Source
     from fatpack.library.arguments import Output
@@ -68,7 +69,8 @@ class SlimResult(Result):
     stays as it is, ``edit`` for objects, archives and containers, ``shrink`` or ``zero`` for linked files. ``notes``
     say what was not slimmed and why. Of a package the numbers are those of all files in it, ``before`` and ``after``
     are its own sizes, ``mode`` is ``edit`` if it changed, and ``path`` is where it was written. ``unserved`` are
-    the requested devices that no image is known to be for. ``exit_code`` is what ``fatpack slim`` exits
+    the requested devices that no image is known to be for. ``lost`` are the kernels that cannot run any more, by
+    ``drop_unused``. ``exit_code`` is what ``fatpack slim`` exits
     with: 0 if every request was fulfilled.
     """
 
@@ -80,6 +82,7 @@ class SlimResult(Result):
     notes: tuple[str, ...] = ()
     path: str = ""
     unserved: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     exit_code: int = FINE
 
 
@@ -98,6 +101,10 @@ def slim(
     driver: str | float | None = None,
     mode: SlimMode = "auto",
     drop_signature: bool = False,
+    used: str | Sequence[str] = (),
+    drop_unused: bool = False,
+    by_use_also: str | Sequence[str] = (),
+    accept_missing: int | None = None,
     strict: bool = False,
     build_tag: str = "",
     local_version: str = "",
@@ -116,6 +123,11 @@ def slim(
     CUDA 12.4 and newer and where none is given, else with LZ4. ``recompress`` compresses images anew, at a
     ``level``. ``drop_signature`` takes the signature out of a signed PE image, which else is refused.
 
+    ``used`` are profiles of recorded runs (Nsight Systems' SQLite, traces of torch.profiler, rocprofv3, Negativa-ML,
+    or names). Containers of which no kernel ran keep PTX alone where it serves their devices, else everything, or
+    nothing with ``drop_unused``: then their kernels fail, ``lost`` lists them, and ``exit_code`` is 1 unless they are
+    ``accept_missing``. ``by_use_also`` names libraries that choose kernels at run time, which else stay whole.
+
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
     neither is given, the build tag is made of the ``devices`` or patterns.
@@ -133,6 +145,7 @@ def slim(
         drop_signature=drop_signature,
         lossless=lossless,
         strict=strict,
+        drop_unused=drop_unused,
     )
     options = make_slim_options(
         devices=as_strings("devices", devices),
@@ -146,6 +159,12 @@ def slim(
         driver="" if driver is None else str(driver),
         mode=mode,
         drop_signature=drop_signature,
+        used=as_strings("used", used),
+        drop_unused=drop_unused,
+        by_use_also=as_strings("by_use_also", by_use_also),
+        accept_missing=(
+            None if accept_missing is None else check_type("accept_missing", accept_missing, int, "a whole number")
+        ),
     )
     naming = NameChange(
         check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
@@ -163,7 +182,8 @@ def slim(
         kept, dropped = count_by_arch(made.kept), count_by_arch(made.dropped)
         outcome = planned.replace(after=after)
         devices, code = _unserved([outcome], options), exit_code_for([outcome], options)
-        return SlimResult(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, code)
+        lost = () if made.use is None else made.use.lost
+        return SlimResult(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, lost, code)
 
 
 def _unserved(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[str, ...]:
@@ -207,7 +227,9 @@ def _package(
     outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
     facts = dict(kept), dict(dropped), tuple(notes), path
     unserved, code = _unserved(outcomes, options), exit_code_for(outcomes, options)
-    return SlimResult(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
+    uses = [item.plan.use for item in outcomes if item.plan is not None and item.plan.use is not None]
+    lost = tuple(sorted({name for use in uses for name in use.lost}))
+    return SlimResult(len(view), size, "edit" if is_changed else "", *facts, unserved, lost, code)
 
 
 def make_slim_options(
@@ -223,6 +245,10 @@ def make_slim_options(
     driver: str = "",
     mode: SlimMode = "auto",
     drop_signature: bool = False,
+    used: Sequence[str] = (),
+    drop_unused: bool = False,
+    by_use_also: Sequence[str] = (),
+    accept_missing: int | None = None,
 ) -> SlimOptions:
     """Return the options of a request, checked; both the command line and the library call this.
 
@@ -232,10 +258,11 @@ def make_slim_options(
         names = cli_or_api("--driver goes with --lossless", "driver goes with lossless")
         raise UsageError(names, hint=cli_or_api("slim --lossless --driver 525", "lossless=True, driver='525'"))
     if lossless:
-        if devices or keep or drop or keep_ptx or recompress:
+        if devices or keep or drop or keep_ptx or recompress or used:
             both = cli_or_api(
-                "--lossless keeps every image, and --for, --keep, --drop, --keep-ptx and --recompress say otherwise",
-                "lossless keeps every image, and devices, keep, drop, keep_ptx and recompress say otherwise",
+                "--lossless keeps every image, and --for, --keep, --drop, --keep-ptx, --recompress and --used "
+                "say otherwise",
+                "lossless keeps every image, and devices, keep, drop, keep_ptx, recompress and used say otherwise",
             )
             raise UsageError(both, hint="slim twice, first without loss")
         recompress = _method_for(driver)
@@ -255,6 +282,7 @@ def make_slim_options(
         mode=mode,
         drop_signature=drop_signature,
         lossless=lossless,
+        use=_use_request(used, drop_unused, by_use_also, accept_missing),
     )
     if not options.drops and recompress is None:
         hint = cli_or_api(
@@ -267,6 +295,27 @@ def make_slim_options(
     if level is not None and not 0 <= level <= LAST_LEVEL:
         raise UsageError(f"level is {level}", hint=f"give a number from 0 to {LAST_LEVEL}")
     return options
+
+
+def _use_request(
+    used: Sequence[str], drops_unused: bool, also: Sequence[str], accepted: int | None
+) -> UseRequest | None:
+    if not used:
+        for option, name, is_given in (
+            ("--drop-unused", "drop_unused", drops_unused),
+            ("--by-use-also", "by_use_also", bool(also)),
+            ("--accept-missing", "accept_missing", accepted is not None),
+        ):
+            if is_given:
+                words = cli_or_api(f"{option} goes with --used", f"{name} goes with used")
+                raise UsageError(words, hint=cli_or_api("--used PROFILE", "used='PROFILE'"))
+        return None
+    if accepted is not None and accepted < 0:
+        raise UsageError(f"accept_missing is {accepted}", hint="give the number of kernels that may be lost")
+    from fatpack.commands.slim.profiles import read_profiles
+    from fatpack.commands.slim.used import UseRequest
+
+    return UseRequest(read_profiles(used), drops_unused, tuple(also), accepted)
 
 
 def _method_for(driver: str) -> Recompression:
@@ -434,9 +483,10 @@ def parse_slim_options(options: Mapping[str, Any]) -> SlimOptions:
             raise UsageError("--drop-ptx and --keep-ptx exclude each other", hint="leave one out")
         keep_ptx = "none"
     shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "mode")
+    by_use = ("used", "drop_unused", "by_use_also", "accept_missing")
     return make_slim_options(
         devices=options["for_"],
         keep_ptx=keep_ptx,
         driver=options["driver"] or "",
-        **{name: options[name] for name in shared},
+        **{name: options[name] for name in (*shared, *by_use)},
     )

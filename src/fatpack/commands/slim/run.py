@@ -11,7 +11,13 @@ from fatpack.command_line.edit_io import write_result
 from fatpack.command_line.messages import CopyProgress, print_stderr, warn_stale_temp_files
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.slim import certificate, packages
-from fatpack.commands.slim.options import SlimOutcome, deflated_size, refuse_all, refuse_unmatched_patterns
+from fatpack.commands.slim.options import (
+    SlimOutcome,
+    deflated_size,
+    refuse_all,
+    refuse_unmatched_patterns,
+    try_to_slim,
+)
 from fatpack.commands.slim.packages import is_package
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import plan_with_digests, verifier_for
@@ -28,7 +34,7 @@ from fatpack.text.json import json_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
@@ -64,6 +70,14 @@ class ProofOutcome:
                 certificate.certificate_record(verdict, __version__),
                 certificate.render_certificate(verdict),
             )
+
+    def add_use(self, path: str, use: dict[str, Any]) -> None:
+        """Add the report of slimming by use to the certificate of the library at a path; "" is the file itself."""
+        if not path:
+            self.document["use"] = use
+        for library in self.document.get("libraries", ()):
+            if library["path"] == path:
+                library["certificate"]["use"] = use
 
     def text(self) -> list[bytes]:
         """Return the certificate as a file."""
@@ -104,20 +118,35 @@ class CertificateWriter:
     when the old file is gone.
     """
 
-    def __init__(self, before: View, output: str, to: EditDestination, target: str | None, *, quiet: bool) -> None:
-        """Take what is proved and where the certificate goes. Raises UsageError and ``FileExistsError`` for that."""
+    def __init__(
+        self,
+        before: View,
+        output: str,
+        to: EditDestination,
+        target: str | None,
+        *,
+        quiet: bool,
+        uses: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """Take what is proved and where the certificate goes. Raises UsageError and ``FileExistsError`` for that.
+
+        ``uses`` are the reports of slimming by use, by the paths of libraries in a package; "" is the file itself.
+        """
         if target is not None:
             if os.path.realpath(target) == os.path.realpath(output):
                 raise UsageError(f"{target} is the output itself", hint="give the certificate a name of its own")
             check_target(target, to.force, [before])
         self._before, self._output, self._to, self._target = before, output, to, target
         self._quiet = quiet
+        self._uses = uses or {}
         self._text: list[bytes] | None = None
         self._lines: list[str] = []
 
     def prove(self, after: View) -> None:
         """Prove a result. Raises HostError if it is not proved, Unsupported if it cannot be, and FormatError."""
         proved = ProofOutcome(self._before, after)
+        for path, use in self._uses.items():
+            proved.add_use(path, use)
         self._text, self._lines = proved.text(), list(proved.lines)
         if not proved.is_proved:
             for line in self._lines:
@@ -198,15 +227,23 @@ def _slimming(request: SlimRequest) -> Slimming:
     return refuse_all(slimming) if request.is_strict else slimming
 
 
-def make_proof(request: SlimRequest, before: View, output: str, *, is_only: bool = False) -> CertificateWriter | None:
+def make_proof(
+    request: SlimRequest, before: View, output: str, outcomes: Iterable[SlimOutcome], *, is_only: bool = False
+) -> CertificateWriter | None:
     """Return what proves a result before it gets its name: where a certificate is asked for, and where it ``is_only``.
 
     A linked file that is changed in place is the only one that the user has.
     """
     if request.certificate is None and not is_only:
         return None
+    from fatpack.commands.slim.used import use_record
 
-    return CertificateWriter(before, output, request.to, request.certificate, quiet=request.quiet)
+    uses = {
+        item.path: use_record(item.plan.use, request.options.use)
+        for item in outcomes
+        if item.plan is not None and item.plan.use is not None
+    }
+    return CertificateWriter(before, output, request.to, request.certificate, quiet=request.quiet, uses=uses)
 
 
 def _target(request: SlimRequest, path: str, name: str) -> str:
@@ -225,7 +262,9 @@ def _write(request: SlimRequest, view: View, target: str, made: SlimmedWheel | S
     if folder:
         os.makedirs(folder, exist_ok=True)
     pieces = [view] if made is None else made.pieces
-    proof = make_proof(request, view, target) if made is not None and made.is_changed else None
+    proof = None
+    if made is not None and made.is_changed:
+        proof = make_proof(request, view, target, [library.outcome for library in made.libraries])
     if target == "-":
         from fatpack.io.write import write_pieces
 
@@ -345,6 +384,7 @@ def _write_sbom(target: str, made: SlimmedWheel | SlimmedConda, request: SlimReq
 def slim_all(request: SlimRequest) -> list[SlimOutcome]:
     """Slim the files of a request, and return the outcome of each. A failure is an outcome, too."""
     found: list[SlimOutcome] = []
+    _refuse_other_programs(request)
     for file in request.files if request.environment is None else [request.environment]:
         try:
             if request.environment is not None:
@@ -356,7 +396,37 @@ def slim_all(request: SlimRequest) -> list[SlimOutcome]:
         except (FatpackError, OSError) as error:
             print_stderr(f"fatpack: error: {error_message(error)}")
             found.append(SlimOutcome(file, 0, 0, "", None, error, is_told=True))
+    if request.options.use is not None and not any(item.error for item in found):
+        from fatpack.commands.slim.used import refuse_unused
+
+        refuse_unused(found, request.options.use)
     return found
+
+
+def _refuse_other_programs(request: SlimRequest) -> None:
+    """Raise UsageError where no file of several has a kernel of the profiles, before one is written."""
+    if request.options.use is None or request.dry_run:
+        return
+    if request.environment is None and (len(request.files) < 2 or any(map(os.path.isdir, request.files))):
+        return  # these are checked where they are planned
+    from fatpack.commands.slim.used import refuse_unused
+
+    outcomes = []
+    if request.environment is not None:
+        from fatpack.commands.slim.environment import EnvironmentJob
+
+        job = EnvironmentJob(request.environment, backup="", is_trial=True)
+        outcomes = [library.outcome for library in job.slim(_slimming(request), [])]
+    for file in request.files:
+        path = parse_address(file).path
+        with open_source(path) as source:
+            if is_package(source.view(), path):
+                return
+            view = find_location(source.view(), parse_address(file)).view
+            made = try_to_slim(lambda part: plan_with_digests(part, request.options), view)
+            outcomes.append(SlimOutcome(file, len(view), 0, "", getattr(made, "plan", None)))
+    if not any(item.error for item in outcomes):
+        refuse_unused(outcomes, request.options.use)
 
 
 def _slim_file(request: SlimRequest, file: str) -> list[SlimOutcome]:
@@ -396,7 +466,7 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
                 os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
             check = verifier_for(made) if not place.archives else editor.verify_edited
             is_only = request.to.in_place and made.mode in ("shrink", "zero") and not place.archives
-            proof = make_proof(request, whole, output, is_only=is_only)
+            proof = make_proof(request, whole, output, [done.replace(path="")], is_only=is_only)
 
             def proved(before: View, after: View) -> None:
                 check(before, after)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.keep_for_device import SlimImage, UnsupportedContainer
     from fatpack.commands.slim.options import PackageLibrary, SlimOptions, SlimOutcome, UnsupportedDevice
     from fatpack.commands.slim.result import ImageDigest
+    from fatpack.commands.slim.used import UseRequest
     from fatpack.targets.devices import Device
     from fatpack.text.style import Style
 
@@ -81,7 +82,7 @@ def slim_record(
     is_written: bool,
 ) -> dict[str, Any]:
     """Return the document of a run; ``is_written`` says that files were written, and not only planned."""
-    files = [_file(item) for item in outcomes]
+    files = [_file(item, options.use) for item in outcomes]
     return {
         "schema": SLIM,
         "written": is_written,
@@ -104,7 +105,7 @@ def _device(one: Device) -> dict[str, str]:
     return {"vendor": one.vendor, "arch": one.arch, "given": one.spelling, "title": one.title}
 
 
-def _file(item: SlimOutcome) -> dict[str, Any]:
+def _file(item: SlimOutcome, use: UseRequest | None = None) -> dict[str, Any]:
     plan, error = item.plan, item.error
     refused = error.containers if isinstance(error, SlimRefused) else ()
     found: dict[str, Any] = {
@@ -125,6 +126,10 @@ def _file(item: SlimOutcome) -> dict[str, Any]:
     }
     if item.deflated is not None:
         found["deflated"] = {"before": item.deflated[0], "after": item.deflated[1]}
+    if plan is not None and plan.use is not None:
+        from fatpack.commands.slim.used import use_record
+
+        found["use"] = use_record(plan.use, use)
     if error is not None:
         found["error"] = {"message": error_message(error), "exit_code": exit_code(error)}
     return found
@@ -159,6 +164,7 @@ def render_slim(
     unserved: Sequence[UnsupportedDevice] = (),
     devices: Sequence[Device] = (),
     style: Style = PLAIN,
+    use: UseRequest | None = None,
 ) -> Iterator[str]:
     """Yield a table of the files that change, what stayed as it is and why, the sum of all, and what is not served.
 
@@ -172,10 +178,12 @@ def render_slim(
         head = ["file", "before", "after", "saved", *(["in a wheel"] if has_deflated else []), "kept", "dropped"]
         rows = [head, *(_row(item, has_deflated=has_deflated) for item in slimmed)]
         yield from table_lines(rows, style, right=(1, 2, 3), names=(0,), role=lambda row, _: "" if row else "heading")
-    yield from colorize(_below(outcomes, len(slimmed), unserved), style)
+    yield from colorize(_below(outcomes, len(slimmed), unserved, use), style)
 
 
-def _below(outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
+def _below(
+    outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice], use: UseRequest | None
+) -> Iterator[str]:
     """Yield what stands below the table: what stayed as it is and why, the sum of all, and what is not served."""
     for item in outcomes:
         yield from _remarks(item)
@@ -189,6 +197,10 @@ def _below(outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[Uns
             f"{format_size(before)} → {format_size(after)}{_saved(before, after)}"
         )
 
+    if use is not None:
+        from fatpack.commands.slim.used import use_lines
+
+        yield from map(printable, use_lines(outcomes, use))
     yield from unsupported_device_lines(unserved)
 
 
