@@ -306,6 +306,7 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
         request.to.in_place and not request.dry_run,
         break_links=request.to.break_links,
         force=request.to.force,
+        use=request.options.use,
     )
     notes: list[str] = []
     outcomes = []
