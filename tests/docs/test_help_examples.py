@@ -87,6 +87,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("dist/demo-1.5-py3-none-any.whl", "wheels/demo-1.5-py3-none-any.whl", "old.whl", "new.whl"):
         Path(name).write_bytes(data)
     Path("demo-1.5-py3-none-any.whl").write_bytes(data)
+    for name, content in wheels.files_of({"demo/libx.so": FILES["libx.so"].read_bytes()}).items():
+        installed = tmp_path / ".venv/lib/python3.12/site-packages" / name
+        installed.parent.mkdir(parents=True, exist_ok=True)
+        installed.write_bytes(content)
     Path("k.cir").write_bytes(combined((MODULE, HOST), (MODULE, SM_80), (MODULE, SM_90)))
     from fatpack.binary import archive
     from fatpack.io.open import open_source

@@ -27,6 +27,7 @@ PARTS = {
     "For packagers": (
         "docs/how-to/slim-a-wheel",
         "docs/how-to/slim-a-library",
+        "docs/how-to/slim-an-environment",
         "docs/how-to/compare-two-releases",
         "docs/how-to/report-a-wheel",
         "docs/how-to/look-into-packages",

@@ -29,6 +29,7 @@
 ``conda``            conda packages: ``paths.json``, ``index.json`` and names in step
 ``folders``          folders: a copy of everything, or each library in its place
 ``environment``      environments: libraries in their place, with a journal, and the way back
+``wheelhouse``       folders of wheels, chosen by a lock, with an index and a new lock
 ``installed``        the packages of an environment, and their files with digests of others
 ``certificate``      the proof of a result as data and as text
 ``text``             the text and the JSON of results

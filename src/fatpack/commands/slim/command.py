@@ -84,6 +84,20 @@ if TYPE_CHECKING:
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
 )
 @click.option(
+    "--find-links",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Slim the wheels of DIR, that pip or uv downloaded, into -d with an index to install from.",
+)
+@click.option(
+    "-r",
+    "--requirements",
+    multiple=True,
+    type=FILE,
+    metavar="LOCK",
+    help="With --find-links: the wheels of this requirements.txt, pylock.toml or uv.lock only.",
+)
+@click.option(
     "--environment",
     type=DIRECTORY,
     metavar="DIR",
@@ -157,6 +171,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         certificate=options["certificate"],
         environment=options["environment"],
         backup=options["backup"],
+        find_links=options["find_links"],
+        requirements=options["requirements"],
     )
     request.check()
     outcomes = slim_all(request)

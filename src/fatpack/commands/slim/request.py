@@ -358,7 +358,8 @@ class SlimRequest(Record):
 
     ``deflates`` asks for sizes as in a wheel, ``certificate`` is the file that the proof is written to. ``naming`` says
     how a package that changes is called, ``sbom`` is the file that lists what device code it holds. ``environment`` is
-    the folder of an environment, in the place of files, and ``backup`` the one that its originals go to.
+    the folder of an environment, in the place of files, and ``backup`` the one that its originals go to. ``find_links``
+    is a folder of wheels, in the place of files, and ``requirements`` are the locks that choose from them.
     """
 
     files: tuple[str, ...]
@@ -375,6 +376,8 @@ class SlimRequest(Record):
     is_strict: bool = False
     environment: str | None = None
     backup: str | None = None
+    find_links: str | None = None
+    requirements: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""
@@ -382,7 +385,12 @@ class SlimRequest(Record):
             raise UsageError("--backup goes with --environment", hint="-d DIR slims a copy of a folder or file")
         if self.environment is not None:
             self._check_environment()
-            return
+        elif self.find_links is not None or self.requirements:
+            self._check_wheelhouse()
+        else:
+            self._check_files()
+
+    def _check_files(self) -> None:
         if not self.files:
             raise UsageError("no file is given", hint="fatpack slim FILE --for DEVICE -o OUTPUT")
         if self.sbom is not None and len(self.files) > 1:
@@ -427,6 +435,26 @@ class SlimRequest(Record):
                     f"{option} does nothing with --environment: its files keep their names and places",
                     hint=f"leave {option} out; --backup DIR keeps the originals",
                 )
+
+    def _check_wheelhouse(self) -> None:
+        """Raise UsageError for options that do nothing where a folder of wheels is slimmed into another."""
+        if self.find_links is None:
+            raise UsageError(
+                "-r names wheels, and no folder has them: fatpack downloads nothing",
+                hint=f"pip download -r {self.requirements[0]} -d DIR, then add --find-links DIR",
+            )
+        if self.files:
+            raise UsageError(f"--find-links names all wheels, and {self.files[0]} is given too", hint="leave one out")
+        for option, value in {"-o": self.to.output, "--in-place": self.to.in_place, "--sbom": self.sbom}.items():
+            if value:
+                raise UsageError(f"{option} does nothing with --find-links", hint="-d DIR gets the wheels")
+        if self.certificate is not None:
+            raise UsageError("a certificate is about one file", hint="slim one wheel at a time")
+        if self.directory is None:
+            if not self.dry_run:
+                raise UsageError("--find-links needs a place for the wheels", hint="-d wheelhouse")
+        elif os.path.realpath(self.directory) == os.path.realpath(self.find_links):
+            raise UsageError(f"{self.directory} has the old wheels", hint="give another folder with -d")
 
     def _check_effects(self) -> None:
         """Raise UsageError for an option that would do nothing, and for files that would be written over each other."""

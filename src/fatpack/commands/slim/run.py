@@ -22,7 +22,7 @@ from fatpack.commands.slim.packages import is_package
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import plan_with_digests, verifier_for
 from fatpack.edit import editor
-from fatpack.errors import FatpackError, HostError, UsageError
+from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.open import open_source
@@ -181,8 +181,8 @@ class CertificateWriter:
                 os.unlink(self._target)
 
 
-def slim_package(request: SlimRequest, view: View, path: str) -> list[SlimOutcome]:
-    """Slim a package that is open, and return what became of the files in it that may hold device code.
+def slim_package(request: SlimRequest, view: View, path: str) -> tuple[list[SlimOutcome], str]:
+    """Slim a package that is open; return what became of the files in it that may hold device code, and its new path.
 
     Raises UsageError where the result has no place or no name, and what slimming the package raises.
     """
@@ -192,7 +192,7 @@ def slim_package(request: SlimRequest, view: View, path: str) -> list[SlimOutcom
         return _slim_package(request, view, path, stack)
 
 
-def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> list[SlimOutcome]:
+def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> tuple[list[SlimOutcome], str]:
     slimming = _slimming(request)
     naming = request.naming.for_options(request.options)
     made = packages.slim_package(view, path, slimming, naming, stack)
@@ -201,7 +201,7 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
         if not request.dry_run:
             _write(request, view, target, None)
         print_stderr(f"{path}: unchanged: it holds no device code", quiet=request.quiet)
-        return []
+        return [], target
     outcomes = [_member_outcome(path, library) for library in made.libraries]
     if len(request.files) == 1:
         refuse_unmatched_patterns(outcomes, request.options, view.chain)
@@ -218,7 +218,7 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
         print_stderr(f"would write {target}: {format_size(len(view))} → {format_size(size)}", quiet=request.quiet)
     if request.sbom is not None and not request.dry_run:
         _write_sbom(request.sbom, made, request)
-    return [item for item in outcomes if item.error is not None or item.has_device_code]
+    return [item for item in outcomes if item.error is not None or item.has_device_code], target
 
 
 def _slimming(request: SlimRequest) -> Slimming:
@@ -354,6 +354,45 @@ def slim_environment(request: SlimRequest, path: str) -> list[SlimOutcome]:
     return outcomes
 
 
+def slim_wheelhouse(request: SlimRequest, folder: str) -> list[SlimOutcome]:
+    """Slim the wheels of a folder that locks name into another; return what became of the libraries in them.
+
+    A wheel that cannot be written anew is copied, unless the request is strict: the lock needs it.
+    """
+    from fatpack.commands.slim import wheelhouse
+
+    locks = [one for lock in request.requirements for one in wheelhouse.read_lock(lock)]
+    chosen = wheelhouse.choose_distributions(folder, locks if request.requirements else None)
+    outcomes: list[SlimOutcome] = []
+    names: dict[str, wheelhouse.LockedRequirement] = {}
+    for file, requirement in chosen:
+        with open_source(file.path) as source:
+            view = source.view()
+            try:
+                found, target = slim_package(request, view, file.path) if file.is_wheel else ([], "")
+                outcomes += found
+            except (FormatError, HostError, Unsupported) as error:
+                print_stderr(f"fatpack: error: {error_message(error)}")
+                outcomes.append(SlimOutcome(file.path, len(view), len(view), "", None, error, is_told=True))
+                target = ""
+                if request.is_strict:
+                    continue
+            if not target:
+                target = _target(request, file.path, file.name)
+                if not request.dry_run:
+                    _write(request, view, target, None)
+            if requirement is not None:
+                names[os.path.basename(target)] = requirement
+    if not request.dry_run:
+        assert request.directory is not None
+        files = wheelhouse.write_index(request.directory)
+        print_stderr(f"wrote {os.path.join(request.directory, wheelhouse.INDEX)}", quiet=request.quiet)
+        if names:
+            lock = wheelhouse.write_lock(request.directory, names, files, force=request.to.force)
+            print_stderr(f"wrote {lock}", quiet=request.quiet)
+    return outcomes
+
+
 def undo_environment(path: str, *, quiet: bool) -> int:
     """Restore the originals of an environment; return the exit code: 1 if a library stays slimmed.
 
@@ -386,6 +425,8 @@ def slim_all(request: SlimRequest) -> list[SlimOutcome]:
     """Slim the files of a request, and return the outcome of each. A failure is an outcome, too."""
     found: list[SlimOutcome] = []
     _refuse_other_programs(request)
+    if request.find_links is not None:
+        found += slim_wheelhouse(request, request.find_links)
     for file in request.files if request.environment is None else [request.environment]:
         try:
             if request.environment is not None:
@@ -434,7 +475,7 @@ def _slim_file(request: SlimRequest, file: str) -> list[SlimOutcome]:
     address = parse_address(file)
     with open_source(address.path) as source:
         if not address.inside and is_package(source.view(), address.path):
-            return slim_package(request, source.view(), address.path)
+            return slim_package(request, source.view(), address.path)[0]
     return [_file_outcome(request, file)]
 
 

@@ -173,7 +173,7 @@ class WheelName(Record):
 
 def parse_wheel_name(file_name: str) -> WheelName:
     """Return the parts of a wheel's file name. Raises UsageError for what is none."""
-    utils = _packaging("utils")
+    utils = load_packaging("utils")
     try:
         utils.parse_wheel_filename(file_name)
     except utils.InvalidWheelFilename as error:
@@ -213,7 +213,7 @@ def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
 
 def _with_label(version: str, label: str) -> str:
     """Return a version with a label after what it has locally already (PEP 440, "Local version identifiers")."""
-    versions = _packaging("version")
+    versions = load_packaging("version")
     try:
         local = versions.Version(f"0+{label}").local
     except versions.InvalidVersion as error:
@@ -224,7 +224,7 @@ def _with_label(version: str, label: str) -> str:
 
 def is_same_version(one: str, other: str) -> bool:
     """Return whether two spellings mean one version; what is no version is the same as its own spelling alone."""
-    versions = _packaging("version")
+    versions = load_packaging("version")
     try:
         return bool(versions.Version(one) == versions.Version(other))
     except versions.InvalidVersion:
@@ -233,7 +233,7 @@ def is_same_version(one: str, other: str) -> bool:
 
 def is_same_project(one: str, other: str) -> bool:
     """Return whether two spellings mean one project (PEP 503)."""
-    utils = _packaging("utils")
+    utils = load_packaging("utils")
     return bool(utils.canonicalize_name(one) == utils.canonicalize_name(other))
 
 
@@ -247,7 +247,8 @@ def is_lower_build(new: str, old: str) -> bool:
     return bool(old) and key(new) <= key(old)
 
 
-def _packaging(name: str) -> ModuleType:
+def load_packaging(name: str) -> ModuleType:
+    """Return a module of the ``packaging`` library. Raises Unsupported where it is not installed."""
     try:
         module: ModuleType = __import__(f"packaging.{name}", fromlist=[name])
     except ImportError:
