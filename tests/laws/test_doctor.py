@@ -63,7 +63,7 @@ def test_healthy_files_are_healthy(path: Path) -> None:
     verdict = "not judged" if path.name in UNJUDGED else "healthy"
     assert found.verdict == verdict, [item.text for item in found.findings]
     assert found.files == 1
-    assert found.images or next(iter(render_diagnosis(found.to_dict()))).startswith(f"{verdict}: 1 file, 0 images")
+    assert found.images or next(iter(render_diagnosis(found))).startswith(f"{verdict}: 1 file, 0 images")
 
 
 @pytest.mark.parametrize(("name", "path"), format_fixtures(), ids=[path.name for _, path in format_fixtures()])

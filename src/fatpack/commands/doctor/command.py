@@ -57,9 +57,8 @@ def command(
         meter.finish()
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
-    document = found.to_dict()
     if as_json:
-        write_document(document)
+        write_document(found.to_dict())
     else:
-        write_text(render_diagnosis(document, verbose=verbose), verbose=verbose, wraps=True)
+        write_text(render_diagnosis(found, verbose=verbose), verbose=verbose, wraps=True)
     return found.exit_code

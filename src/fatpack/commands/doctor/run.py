@@ -52,8 +52,8 @@ def doctor(
     ``paths`` is one path, or several in a list.
 
     Every container is parsed and written again, every image inflated and read with its kernels, and what has a hash is
-    compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: what is wrong
-    stands in ``findings``, and the diagnosis is true if nothing is. Files are read on all cores.
+    compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: ``findings``
+    say what is wrong, and the diagnosis is true if there is none. Files are read on all cores.
 
     ``exclude`` are patterns of files in folders and packages that are left out, ``deep`` searches everything for
     containers, and ``max_inflated`` is as for :func:`fatpack.open`, for all of them together. Raises TypeError for an

@@ -1,21 +1,18 @@
-"""Text of ``doctor``: the verdict, counts of verified items, findings, known bugs, unverified items.
-
-The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` describes it.
-"""
+"""Text of ``doctor``: the verdict, counts of verified items, findings, known bugs, unverified items."""
 
 from __future__ import annotations
 
 from fatpack.commands.doctor.model import CHECKS, SCHEMA, UNJUDGED, VERIFIED
 from fatpack.printable import format_size, printable
-from fatpack.text.findings import finding_lines
+from fatpack.text.findings import finding_lines, finding_record
 from fatpack.text.style import align_columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
 
-    from fatpack.text.findings import FindingRecord
+    from fatpack.commands.doctor.model import DoctorResult
+    from fatpack.model import Finding
 
 __all__ = ["SCHEMA", "check_list_lines", "render_diagnosis"]
 
@@ -28,14 +25,14 @@ _FILES = 20
 _NEAR = 0.25
 
 
-def render_diagnosis(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+def render_diagnosis(found: DoctorResult, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines of a diagnosis; ``verbose`` shows all findings, and rows of which nothing was met."""
-    yield _verdict(document)
-    yield from _verified(document, verbose)
-    yield from _findings(document, verbose)
-    yield from _known(document)
-    yield from _reaches(document, verbose)
-    yield from _not_verified(document)
+    yield _verdict(found)
+    yield from _verified(found, verbose)
+    yield from _findings(found, verbose)
+    yield from _known(found)
+    yield from _reaches(found, verbose)
+    yield from _not_verified(found)
 
 
 def check_list_lines() -> Iterator[str]:
@@ -47,100 +44,97 @@ def check_list_lines() -> Iterator[str]:
         yield f"  findings: {codes}"
 
 
-def _verdict(document: Mapping[str, Any]) -> str:
-    files, states = document["files"], [each["state"] for each in document["patients"]]
-    read = f"{_many(document['images'], 'image')}, {format_size(document['inflated'])} inflated and parsed"
-    if document["verdict"] == "healthy":
+def _verdict(found: DoctorResult) -> str:
+    files, states = found.files, [each.state for each in found.patients]
+    read = f"{_many(found.images, 'image')}, {format_size(found.inflated)} inflated and parsed"
+    if found.verdict == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
-    if document["verdict"] == "not judged":
-        rows = [each for each in document["not_verified"] if each["what"] == UNJUDGED]
-        where = "" if files == 1 else f", in {rows[0]['path']}"
-        return printable(f"not judged: {rows[0]['why']}{where}: {_many(files, 'file')}, {read}")
-    if document["verdict"] == "empty":
+    if found.verdict == "not judged":
+        rows = [each for each in found.not_verified if each.what == UNJUDGED]
+        where = "" if files == 1 else f", in {rows[0].path}"
+        return printable(f"not judged: {rows[0].why}{where}: {_many(files, 'file')}, {read}")
+    if found.verdict == "empty":
         return f"nothing verified: {_many(files, 'file')} without device code" if files else _NOTHING
     if files == 1 and len(states) == 1:
-        return f"{document['verdict']}: 1 file, {read}"
+        return f"{found.verdict}: 1 file, {read}"
     parts = [
         f"{count:,} {'has' if count == 1 else 'have'} {words}" if word != "unread" else f"{count:,} cannot be read"
         for word, words in (("damaged", "damage"), ("suspect", "warnings"), ("unread", ""))
         if (count := states.count(word))
     ]
-    packages = document["packages"]
+    packages = found.packages
     total = f"{files + packages:,} files and packages" if packages else _many(files, "file")
     of = f"of {total} " if files + packages > 1 else ""
     first, *rest = parts or ["something is wrong with it"]
     number, _, words = first.partition(" ")
-    return f"{document['verdict']}: {number} {of}{words}{''.join(f', {part}' for part in rest)}; {read}"
+    return f"{found.verdict}: {number} {of}{words}{''.join(f', {part}' for part in rest)}; {read}"
 
 
-def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
-    met = [row for row in document["verified"] if row["checked"] or row["wrong"]]
+def _verified(found: DoctorResult, verbose: int) -> Iterator[str]:
+    met = [row for row in found.verified if row.checked or row.wrong]
     rows = [["verified", "checked", "wrong", ""]]
-    rows += (
-        [row["what"], f"{row['checked']:,}", f"{row['wrong']:,}" if row["wrong"] else "-", VERIFIED[row["what"]]]
-        for row in met
-    )
+    rows += ([row.what, f"{row.checked:,}", f"{row.wrong:,}" if row.wrong else "-", VERIFIED[row.what]] for row in met)
     if met:
         yield from align_columns(rows, right=(1, 2), indent="  ")
-    others = [row["what"] for row in document["verified"] if row not in met]
+    others = [row.what for row in found.verified if row not in met]
     if others and verbose:
         yield f"  found none of these: {', '.join(others)}"
 
 
-def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
-    groups: dict[str, list[FindingRecord]] = {}
-    for item in document["findings"]:
-        if verbose or item["severity"] != "note":
-            groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
-    unread = [each for each in document["patients"] if each["error"]]
-    notes = sum(item["count"] for item in document["findings"] if item["severity"] == "note")
+def _findings(found: DoctorResult, verbose: int) -> Iterator[str]:
+    groups: dict[str, list[Finding]] = {}
+    for item in found.findings:
+        if verbose or item.severity != "note":
+            groups.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
+    unread = [each for each in found.patients if each.error]
+    notes = sum(item.count for item in found.findings if item.severity == "note")
     if groups or unread:
         yield "findings"
     for each in unread:
-        yield printable(f"  cannot be read: {each['error']}")
+        yield printable(f"  cannot be read: {each.error}")
     shown = list(groups) if verbose or len(groups) <= _FILES + 1 else list(groups)[:_FILES]
     for path in shown:
         yield printable(f"  {path}" if path else "  (no file)")
-        yield from finding_lines(groups[path], "    ", path=path, verbose=verbose)
+        yield from finding_lines(list(map(finding_record, groups[path])), "    ", path=path, verbose=verbose)
     if len(shown) < len(groups):
         yield f"  and {_many(len(groups) - len(shown), 'file')} more; -v shows them"
-    for item in document["unlisted_findings"]:
-        yield f"  {item['code']}: {item['count']:,} more"
+    for code, count in found.more:
+        yield f"  {code}: {count:,} more"
     if notes and not verbose:
         yield f"  {_many(notes, 'note')}, which {'is' if notes == 1 else 'are'} no damage; -v shows them"
 
 
-def _known(document: Mapping[str, Any]) -> Iterator[str]:
-    if document["known_bugs"]:
-        yield "known bugs that may be the cause" if _is_wrong(document) else "known bugs"
-    for bug in document["known_bugs"]:
-        where = ", ".join(bug["paths"][:2]) + (f" and {bug['count'] - 2:,} more" if bug["count"] > 2 else "")
-        kind = "" if bug["side"] == "producer" else "; the file is right, the reader is not"
-        yield printable(f"  {bug['name']}: {bug['producer']} ({bug['versions']}){kind}")
-        yield printable(f"    {bug['what']}")
-        yield printable(f"    seen by {', '.join(bug['evidence'])} in {where}")
-        yield printable(f"    {bug['advice']}")
-        yield printable(f"    sources: {', '.join(bug['sources'])}")
+def _known(found: DoctorResult) -> Iterator[str]:
+    if found.known_bugs:
+        yield "known bugs that may be the cause" if _is_wrong(found) else "known bugs"
+    for bug in found.known_bugs:
+        where = ", ".join(bug.paths[:2]) + (f" and {bug.count - 2:,} more" if bug.count > 2 else "")
+        kind = "" if bug.side == "producer" else "; the file is right, the reader is not"
+        yield printable(f"  {bug.name}: {bug.producer} ({bug.versions}){kind}")
+        yield printable(f"    {bug.what}")
+        yield printable(f"    seen by {', '.join(bug.evidence)} in {where}")
+        yield printable(f"    {bug.advice}")
+        yield printable(f"    sources: {', '.join(bug.sources)}")
 
 
-def _is_wrong(document: Mapping[str, Any]) -> bool:
-    return any(bug["side"] == "producer" for bug in document["known_bugs"]) and document["verdict"] != "healthy"
+def _is_wrong(found: DoctorResult) -> bool:
+    return any(bug.side == "producer" for bug in found.known_bugs) and found.verdict != "healthy"
 
 
-def _reaches(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+def _reaches(found: DoctorResult, verbose: int) -> Iterator[str]:
     rows = []
-    for each in document["reaches"]:
-        part = each["span"] / each["limit"]
+    for each in found.reaches:
+        part = each.span / each.limit
         if part < _NEAR and not verbose:
             continue
-        kind = "farthest reference" if each["is_linked"] else "loaded sections"
-        words = f"{part:.0%} of what 32-bit relocations reach ({format_size(each['limit'])})"
-        largest = ", ".join(f"{arch} {format_size(size)}" for arch, size in list(each["archs"].items())[:3])
+        kind = "farthest reference" if each.is_linked else "loaded sections"
+        words = f"{part:.0%} of what 32-bit relocations reach ({format_size(each.limit)})"
+        largest = ", ".join(f"{arch} {format_size(size)}" for arch, size in list(each.archs)[:3])
         rows.append(
             [
-                printable(each["path"]),
-                f"{kind} {format_size(each['span'])}",
-                f"device code {format_size(each['device'])}",
+                printable(each.path),
+                f"{kind} {format_size(each.span)}",
+                f"device code {format_size(each.device)}",
                 words + (f"; most: {largest}" if largest else ""),
             ]
         )
@@ -149,19 +143,19 @@ def _reaches(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
         yield from align_columns(rows, indent="  ")
 
 
-def _not_verified(document: Mapping[str, Any]) -> Iterator[str]:
-    if not document["not_verified"]:
+def _not_verified(found: DoctorResult) -> Iterator[str]:
+    if not found.not_verified:
         return
     yield "not verified"
     rows = []
-    for each in document["not_verified"]:
-        is_told = each["files"] < 2 or (each["files"] == each["count"] and each["what"].startswith("files"))
-        files = "" if is_told else f" in {_many(each['files'], 'file')}"
-        count = format_size(each["count"]) if each["what"].startswith("bytes") else f"{each['count']:,}"
-        what = each["what"].removeprefix("bytes ")
-        if each["count"] == 1 and what.startswith(("images ", "files ")):
+    for each in found.not_verified:
+        is_told = each.files < 2 or (each.files == each.count and each.what.startswith("files"))
+        files = "" if is_told else f" in {_many(each.files, 'file')}"
+        count = format_size(each.count) if each.what.startswith("bytes") else f"{each.count:,}"
+        what = each.what.removeprefix("bytes ")
+        if each.count == 1 and what.startswith(("images ", "files ")):
             what = what.replace("s ", " ", 1)
-        rows.append([count, printable(f"{what}{files}: {each['why']}")])
+        rows.append([count, printable(f"{what}{files}: {each.why}")])
     yield from align_columns(rows, right=(0,), indent="  ")
 
 

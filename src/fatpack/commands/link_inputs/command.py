@@ -20,8 +20,8 @@ from fatpack.targets.compatibility import VERSIONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
+    from fatpack.commands.link_inputs.input_files import LinkInputFiles
     from fatpack.commands.link_inputs.plan import LinkPlan
 
 
@@ -170,10 +170,9 @@ def command(
     allow_any_output(force)
     with LinkInputFiles(line) as opened:
         made = plan_link(line, opened, llvm, should_extract)
-        document = link_record(made)
         code = worst_exit_code((_tell(made, quiet=quiet), FINE if made.groups else FINDINGS))
         if directory is not None and not made.errors:
-            _write(made, document, directory, opened, force=force, quiet=quiet)
+            _write(made, directory, opened, force=force, quiet=quiet)
         elif made.errors:
             print_stderr(
                 "fatpack: nothing was written: the program would lack what is damaged", quiet=directory is None
@@ -181,10 +180,10 @@ def command(
         if as_json:
             from fatpack.text.json import json_pieces
 
-            sys.stdout.writelines(json_pieces({**document, "exit_code": code}))
+            sys.stdout.writelines(json_pieces({**link_record(made), "exit_code": code}))
             sys.stdout.write("\n")
         elif not quiet:
-            write_text(render_link_inputs(document, verbose=verbose), verbose=verbose)
+            write_text(render_link_inputs(made, verbose=verbose), verbose=verbose)
     return code
 
 
@@ -212,13 +211,11 @@ def _tell(made: LinkPlan, *, quiet: bool) -> int:
     )
 
 
-def _write(
-    made: LinkPlan, document: Mapping[str, Any], directory: str, opened: Any, *, force: bool, quiet: bool
-) -> None:
+def _write(made: LinkPlan, directory: str, opened: LinkInputFiles, *, force: bool, quiet: bool) -> None:
     from fatpack.commands.link_inputs.plan import write_link_plan
-    from fatpack.text.json import json_pieces
+    from fatpack.commands.link_inputs.text import manifest_bytes
 
-    manifest = "".join((*json_pieces(document), "\n")).encode()
+    manifest = manifest_bytes(made)
     meter = CopyProgress(sum(each.device.image.size for each in made.files), "extracting", quiet=quiet)
     try:
         paths = write_link_plan(made, directory, manifest, force=force, inputs=opened.views, progress=meter)

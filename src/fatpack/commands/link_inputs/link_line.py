@@ -1,7 +1,7 @@
 """Link lines: files, libraries and where they are looked for, in the order in which a linker is given them.
 
 Options are read as clang-linker-wrapper reads them: every ``-L`` counts for every ``-l``, wherever
-it stands; ``--whole-archive`` counts for what stands after it, until ``--no-whole-archive``. Of all else on a line it
+it is written; ``--whole-archive`` counts for the files after it, until ``--no-whole-archive``. Of all else on a line it
 knows nothing: the value of an option that it does not know is a file for it, which is passed by where there is none.
 
 QUIRK(LLVM 22, 23): ``--library=NAME`` and ``--library NAME``, which linkers take for ``-l``, are passed by.

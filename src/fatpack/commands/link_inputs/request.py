@@ -53,8 +53,7 @@ def link_inputs(
     from fatpack.commands.link_inputs import link_line as lines
     from fatpack.commands.link_inputs.input_files import LinkInputFiles, is_bitcode
     from fatpack.commands.link_inputs.plan import plan_link, write_link_plan
-    from fatpack.commands.link_inputs.text import link_record
-    from fatpack.text.json import json_pieces
+    from fatpack.commands.link_inputs.text import manifest_bytes
 
     if isinstance(words, (str, bytes)) or not hasattr(words, "__iter__"):
         raise TypeError("words are several texts or paths in a list")
@@ -70,9 +69,8 @@ def link_inputs(
         made = plan_link(line, opened, check_type("llvm", llvm, str, "a text"), should_extract)
         made.check()
         issue_warnings(item.text for item in made.findings if item.severity == "warning")
-        manifest = "".join((*json_pieces(link_record(made)), "\n")).encode()
         paths = write_link_plan(
-            made, folder, manifest, force=overwrite, inputs=opened.views, any_size=max_output is not None
+            made, folder, manifest_bytes(made), force=overwrite, inputs=opened.views, any_size=max_output is not None
         )
         by_device = {each.device.number: path for each, path in zip(made.files, paths[:-1], strict=True)}
         return [

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.link_inputs.input_files import LinkImage, LinkInput
     from fatpack.commands.link_inputs.plan import ImageGroup, LinkPlan
+    from fatpack.model import Target
 
 
 SCHEMA = "fatpack.link-inputs/1"
@@ -41,6 +42,13 @@ def link_record(plan: LinkPlan) -> dict[str, Any]:
         "findings": [finding_record(item) for item in found.kept],
         **({"unlisted_findings": unlisted} if unlisted else {}),
     }
+
+
+def manifest_bytes(plan: LinkPlan) -> bytes:
+    """Return the content of ``link-inputs.json``."""
+    from fatpack.text.json import json_pieces
+
+    return "".join((*json_pieces(link_record(plan)), "\n")).encode()
 
 
 def _group(group: ImageGroup, names: Mapping[int, str]) -> dict[str, Any]:
@@ -91,35 +99,46 @@ def _input(item: LinkInput) -> dict[str, Any]:
 _ARCHIVES_SHOWN = 4
 
 
-def render_link_inputs(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
-    """Yield the lines of a document; ``verbose`` adds the files of each group, and inputs of which nothing is taken."""
-    sizes = {each["file"]: each["size"] for each in document["files"]}
-    places = {each["file"]: " in ".join(filter(None, (each["member"], each["input"]))) for each in document["files"]}
-    lines = align_columns([_group_row(group, sizes) for group in document["groups"]])
-    for line, group in zip(lines, document["groups"], strict=True):
+def render_link_inputs(plan: LinkPlan, *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines of a plan; ``verbose`` adds the files of each group, and inputs of which nothing is taken."""
+    names = {each.device.number: each.name for each in plan.files}
+    for line, group in zip(align_columns(list(map(_group_row, plan.groups))), plan.groups, strict=True):
         yield line
         if verbose:
-            yield from align_columns([[name, printable(places[name])] for name in group["files"]], indent="  ")
-        if "refusal" in group:
-            yield f"  {group['refusal']}"
-    if document["left"]:
-        targets = dict.fromkeys(" ".join(filter(None, (each["triple"], each["arch"]))) for each in document["left"])
-        archives = list(dict.fromkeys(each["input"] for each in document["left"]))
+            rows = [[names[each.number], printable(_title(each, plan))] for each in group.devices]
+            yield from align_columns(rows, indent="  ")
+        if group.refusal:
+            yield f"  {group.refusal}"
+    if plan.unlinked:
+        targets = dict.fromkeys(_target(each.image.target) for each in plan.unlinked)
+        archives = list(dict.fromkeys(plan.inputs[each.input].path for each in plan.unlinked))
         more = f" and {len(archives) - _ARCHIVES_SHOWN} more" if len(archives) > _ARCHIVES_SHOWN else ""
         yield printable(
-            f"{pluralize(len(document['left']), 'image')} in archives not linked, "
+            f"{pluralize(len(plan.unlinked), 'image')} in archives not linked, "
             "for targets that nothing else is for: "
             f"{', '.join(targets)}; --whole-archive in front of {', '.join(archives[:_ARCHIVES_SHOWN])}{more} "
             "takes all of its images"
         )
-    for item in document["inputs"] if verbose else ():
-        if "why" in item:
-            other = f"; device code in {', '.join(item['other_sections'])}" if "other_sections" in item else ""
-            yield printable(f"{item['path']}: not linked: {item['why']}{other}")
+    for item in plan.inputs if verbose else ():
+        if item.why:
+            other = f"; device code in {', '.join(item.other)}" if item.other else ""
+            yield printable(f"{item.path}: not linked: {item.why}{other}")
 
 
-def _group_row(group: Mapping[str, Any], sizes: Mapping[str, int]) -> list[str]:
-    target = " ".join(filter(None, (group["triple"], group["arch"]))) or "no target"
-    total = sum(sizes[name] for name in group["files"])
-    count = pluralize(len(group["files"]), "image")
-    return [printable(target), ",".join(group["offloads"]) or "none", f"{count}, {format_size(total)}"]
+def _title(device: LinkImage, plan: LinkPlan) -> str:
+    path = plan.inputs[device.input].path
+    return f"{device.member} in {path}" if device.member else path
+
+
+def _target(target: Target) -> str:
+    return " ".join(filter(None, (target.triple, target.arch)))
+
+
+def _group_row(group: ImageGroup) -> list[str]:
+    total = sum(each.image.size for each in group.devices)
+    count = pluralize(len(group.devices), "image")
+    return [
+        printable(_target(group.target) or "no target"),
+        ",".join(group.offloads) or "none",
+        f"{count}, {format_size(total)}",
+    ]
