@@ -59,7 +59,7 @@ class RecordType(type):
     _defaults: dict[str, Any]
     _is_late: bool
     _left: list[int]
-    # From the first record on, or the first call of :meth:`setters`: most classes that a command loads make none.
+    # From the first record on, or the first call of ``setters()``: most classes that a command loads make none.
     _names: frozenset[str]
     _setters: tuple[Callable[[object, object], None], ...]
     _getters: tuple[Callable[[object], object], ...]

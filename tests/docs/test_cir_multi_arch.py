@@ -1,4 +1,4 @@
-"""The walk of docs/how-to/cir-multi-arch.md, run as it stands there, but for the commands of ClangIR."""
+"""The walk of docs/how-to/cir-multi-arch.md, run as written there, except the commands of ClangIR."""
 
 from __future__ import annotations
 

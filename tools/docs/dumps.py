@@ -31,7 +31,7 @@ def section(name: str) -> list[str]:
     """Return the lines of the part of a format's page about small files."""
     lines = ["## Small ones, byte by byte" if len(SHOWN[name]) > 1 else "## A small one, byte by byte", ""]
     for path in SHOWN[name]:
-        lines += [f"`fatpack inspect --bytes tests/fixtures/{path}`, shortened: `+8` stands for eight more bytes.", ""]
+        lines += [f"`fatpack inspect --bytes tests/fixtures/{path}`, shortened: `+8` means eight more bytes.", ""]
         lines += ["```text", *rows(ROOT / "tests" / "fixtures" / path), "```", ""]
     return lines
 

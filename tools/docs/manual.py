@@ -117,7 +117,9 @@ def _stand_in(name: str) -> str:
 def _plain(text: str) -> str:
     """Return a cell of a table without marks, and without references to other rows."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
-    text = re.sub(r",? but for the rows? above", ", but for differences that the tool's page in docs/tools lists", text)
+    text = re.sub(
+        r",? except for the rows? above", ", except for differences that the tool's page in docs/tools lists", text
+    )
     return f"{text[0].upper()}{text[1:]}".removesuffix(".")
 
 

@@ -147,7 +147,7 @@ def cli_page() -> str:
         "",
         "With `--json` every command prints one JSON document, also where it fails before it begins:",
         '`{"schema": …, "error": {"message": …, "exit_code": 2}, "exit_code": 2}`. stderr has the message too. Of',
-        "several files, the error of one that cannot be opened stands beside it in the document.",
+        "several files, the error of one that cannot be opened is in the document, too.",
         "",
         "## Sizes",
         "",

@@ -81,7 +81,7 @@ class LimitsInEffect:
 
 
 def current_limit(name: str) -> int:
-    """Return the number of a limit as it stands."""
+    """Return the current value of a limit."""
     number: int = getattr(limits, _constant(name))
     return number
 

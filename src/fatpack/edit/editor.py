@@ -120,7 +120,7 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
 # A new file replaces the old one by a rename, so other names of the old one (hard links) would keep the old bytes. That
 # is refused without ``break_links``, also if the file could grow: other names mean other users.
 
-#: Hosts of this size grow; a copy of a smaller one costs little, and leaves no old tables behind as dead bytes.
+#: Hosts of this size grow; a copy of a smaller one costs little, and has no dead bytes of old tables.
 GROWS_FROM = 16 << 20
 
 

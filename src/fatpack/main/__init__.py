@@ -84,7 +84,7 @@ def _end(code: int) -> NoReturn:
     try:
         sys.stderr.flush()
     except OSError:
-        pass  # nobody listens; the exit code is what is left
+        pass  # nothing reads stderr; only the exit code remains
     os._exit(code)
 
 
@@ -198,7 +198,7 @@ def _report(error: BaseException) -> int | None:
 
 
 def _flush() -> None:
-    """Write out what is left for stdout; a full disk behind it is no reason for a success."""
+    """Flush stdout; a full disk there is an error, not a success."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -234,7 +234,7 @@ def _failed(text: str, code: int) -> int:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
-        _give_up(2)  # nobody listens; the exit code is what is left
+        _give_up(2)  # nothing reads stderr; only the exit code remains
     return code
 
 

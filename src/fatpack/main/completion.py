@@ -30,8 +30,8 @@ def parse_bash_line(line: str, words: Sequence[str]) -> tuple[list[str], str]:
     """Return the words after the program without quotes, and what of the last one, as it was typed, bash replaces.
 
     Bash breaks words at ``=``, ``:`` and ``@`` (COMP_WORDBREAKS), also into words of their own, and replaces the last
-    one: of ``--arch=sm_9`` only ``sm_9``, but of ``=@a`` all of ``@a`` (rl_special_prefixes). Where no blank stands
-    between two words in the line, they are one.
+    one: of ``--arch=sm_9`` only ``sm_9``, but of ``=@a`` all of ``@a`` (rl_special_prefixes). Words without a
+    blank between them in the line are one word.
     """
     whole: list[str] = []
     kept = at = 0

@@ -269,7 +269,7 @@ class InflatedStream:
         if self._rest is None:
             return ()
         size = len(self._data) - self._rest
-        text = f"{size} bytes behind the {self._method} data belong to nothing"
+        text = f"{size} bytes after the {self._method} data belong to nothing"
         hint = "they are not read; if they belong to the file, it was damaged or assembled wrongly"
         return (finding("FP1706", self._data.span(self._rest, size), text, hint, field=self._field),)
 

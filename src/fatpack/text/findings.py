@@ -144,8 +144,8 @@ def finding_lines(
 ) -> Iterator[str]:
     """Yield a line per kind, place and message: severity, code, number, place, message, hint.
 
-    ``unlisted`` says how many more there are of a kind. ``title`` is the name of the file, where the lines do not stand
-    below it; ``path`` is that of the file they stand below, in whose members they may be. Without ``verbose`` only the
+    ``unlisted`` says how many more there are of a kind. ``title`` is the name of the file, if the lines are not printed
+    below it; ``path`` is that of the file above the lines, in whose members they may be. Without ``verbose`` only the
     first few messages of a kind and place are shown, and the others counted.
     """
     groups: dict[TextKind, dict[tuple[str, str], list[FindingRecord]]] = {}

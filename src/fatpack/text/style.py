@@ -73,7 +73,7 @@ _CODES = {
 
 _SEVERITIES = ("error", "warning", "note")
 
-#: what cells say of what is missing, alone or behind a number; and titles that have another role than headings
+#: words in cells for a missing value, alone or after a number; and titles that have another role than headings
 _MISSING = ("missing", "lost")
 _TITLES = {"lost": "missing", "could not be read": "error"}
 
@@ -100,8 +100,8 @@ PLAIN = Style()
 def colorize(lines: Iterable[str], style: Style) -> Iterable[str]:
     """Return finished lines as a terminal shows them: few words in colour, and long words without their middle.
 
-    Severities have colour, and what stands before the colon of a heading, which is a line that is not indented. Of the
-    lines below a heading those that are too wide lose the middle of long words at their end; findings stay.
+    Severities have colour, and so has the text before the colon of a heading, a line that is not indented. Lines below
+    a heading that are too wide lose the middle of long words at their end; findings stay.
     """
     return (_shown(line, style) for line in lines) if style.is_coloured or style.width else lines
 
@@ -141,7 +141,7 @@ def _is_missing(text: str) -> bool:
 def _narrowed(line: str, width: int) -> str:
     """Return a line in whose last column the longest words lose their middle, until it fits or none is long.
 
-    The columns before it stand below each other, and what is in them stays.
+    The columns before it are aligned, and their text stays.
     """
     over = len(line) - width
     if over <= 0:

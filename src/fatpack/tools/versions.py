@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ToolVersions(Record):
     """The versions of one project that its stand-ins can follow, the default first.
 
-    With ``has_mixture``, a stand-in that is told no version follows the first, and a later one where the first does not
+    With ``has_mixture``, a stand-in without a given version follows the first, and a later one where the first does not
     know an option.
     """
 
@@ -59,7 +59,7 @@ def version_text(tool: str, project: str) -> str:
 def choose_version(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
     """Return the version that a stand-in follows; ``given`` is what ``--as`` says.
 
-    "" stands for a stand-in that follows one version only, and for one that mixes them unless it is told.
+    "" means a stand-in that follows one version only, or one that mixes versions unless one is given.
 
     Raises UsageError for a version that it cannot follow.
     """

@@ -237,7 +237,7 @@ def test_ctrl_c_in_the_middle(program: str, tmp_path: Path, option: str, call: s
             ["--install", "fatbinary"],
             "fatpack tool --install stand-ins fatbinary; a folder of that name is ./fatbinary",
         ),
-        (["--install", "--which"], "--which stands where the folder does"),
+        (["--install", "--which"], "--which is in the place of the folder"),
         (["--install", "x", "fatbinry"], "no stand-in for 'fatbinry'; did you mean fatbinary?"),
         (["--install", "x", "clang-offload-bundler-99"], "clang-offload-bundler follows LLVM 22 and 23: clang-"),
         (["--which", "fatbinary-99"], "fatbinary follows CUDA 13.0 and 13.5: fatbinary-13.0 or fatbinary-13.5"),

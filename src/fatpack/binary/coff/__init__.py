@@ -67,7 +67,7 @@ DOC = FormatInfo(
         "Objects that hold the compiler's intermediate code (/GL) are recognised, but not read.",
         "Objects with COFF line numbers, with bytes after the string table, or in another order than compilers write, "
         "are not edited.",
-        "Removing leaves an empty section and its name behind. If that would be an empty image of a fat object, the "
+        "Removing leaves an empty section and its name. If that would be an empty image of a fat object, the "
         "section is renamed to .removed.",
         "Only sections that the linker drops can be removed. Contents can be exchanged only if nothing refers to a "
         "place inside them.",

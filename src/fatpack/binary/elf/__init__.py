@@ -104,7 +104,7 @@ DOC = FormatInfo(
         "Core files are not edited. Files with data after the ELF image (signatures, AppImages) are not edited "
         "either, but that loaded device code can become zeros; from Python, `fatpack.binary.elf.embed` adds to them "
         "with `keep_trailing=True`.",
-        "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
+        "Removing leaves an empty section header and the section's name, so that no section index changes.",
         "Added to in place, a host of 16 MB or more is not copied, and keeps its old section table as dead bytes.",
         "Relocations in CREL encoding are not read. If one could matter, replacing and removing are refused.",
         "Making an object fat or slim again writes it as llvm-objcopy does: bytes outside of sections and segments are "

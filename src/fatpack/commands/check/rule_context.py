@@ -193,8 +193,8 @@ _Key: TypeAlias = "tuple[str, str | None, str | None]"
 class ImageKernels:
     """The names of the kernels of images, and which images were not read to the end.
 
-    ``names`` has an image as soon as it was read, also one without kernels. ``unread`` has those that were not, and
-    whoever asks for their kernels is not to take silence for none. ``problem`` says what could not be read, "" if all
+    ``names`` has an image as soon as it was read, also one without kernels. ``unread`` has the others, which
+    may have kernels. ``problem`` says what could not be read, "" if all
     could.
     """
 

@@ -215,7 +215,7 @@ def _few(hints: list[str], verbose: int) -> list[str]:
 def violation_lines(
     item: Violation, *, verbose: int = 0, place: str | None = None, margin: str = "  ", hints: bool = True
 ) -> Iterator[str]:
-    """Yield the lines about one violation, the first of which is about all of it; ``place`` is called as it stands."""
+    """Yield the lines about one violation, the first of which is about all of it; ``place`` is printed unchanged."""
     name = item.path if place is None else place
     place = f"{name}: " if name else ""
     hint = f"; {item.hint}" if item.hint and hints else ""

@@ -115,7 +115,7 @@ def _in_order(name: str) -> tuple[int, str]:
 
 
 class KpackCodeObject(Record):
-    """A code object in an archive: where it stands, and the target ID that its header states ("": none)."""
+    """A code object in an archive: its position, and the target ID that its header states ("": none)."""
 
     claims: str
     span: Span

@@ -165,7 +165,7 @@ _PLACES = ("role", "am_index", "ir_type")
 
 
 def without_position(found: FoundImage) -> FoundImage:
-    """Return an image of a SYCLBIN file without what says where in it the image stands; any other as it is."""
+    """Return an image of a SYCLBIN file without the keys of its position there; any other image unchanged."""
     image = found.as_stored
     if not isinstance(image.record, SyclbinEntry):
         return found

@@ -38,7 +38,7 @@ _PLAIN = ("lz4",)
 #: outcome → words
 _OUTCOMES = {"runs": "runs", "compiles": "runs after compiling", "fails": "fails", "unknown": "not known to run"}
 
-#: how an image stands to the device
+#: role of an image for the device
 _FITS = {"yes": "fits", "no": "no", "unknown": "not known", "some": "in some states"}
 _ROLES = {"taken": "taken", "may": "may be taken"}
 

@@ -181,7 +181,7 @@ class InspectOptions(Record):
     form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
     ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
     ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
-    for which the tables of an image are not read but for its symbols. ``arch`` are the patterns of a
+    for which no tables of an image are read except its symbols. ``arch`` are the patterns of a
     :class:`~fatpack.selectors.select.Selector`: images of other architectures are left out, and counted.
     """
 

@@ -390,8 +390,8 @@ def show_totals(
 ) -> int:
     """Print what the device code of the files adds up to, and return the exit code as ``inspect`` does.
 
-    The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
-    it. Containers state how large their images are and for what: only the sums by kernel take inflating.
+    The findings that decide the exit code go to stderr, and so does what was not searched: incomplete sums do not look
+    incomplete. Containers state the sizes and targets of their images: only sums by kernel need decompression.
     """
     from fatpack.commands.inspect.totals import totals_table
     from fatpack.text.json import json_pieces

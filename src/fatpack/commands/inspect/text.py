@@ -222,7 +222,7 @@ class ContainerRows:
         #: the records of the containers, where more is shown of them
         self.records: list[ContainerRecord] = []
         self.rows: list[Sequence[str]] = []
-        #: number of a row → what stands below it
+        #: number of a row → the lines below it
         self.below: dict[int, NestedRows] = {}
 
     def add(
@@ -270,7 +270,7 @@ class ContainerRows:
         return position
 
     def below_last(self) -> NestedRows:
-        """Return what stands below the last image."""
+        """Return the lines below the last image."""
         return self.below.setdefault(len(self.rows) - 1, NestedRows())
 
 
@@ -801,7 +801,7 @@ def registration_lines(
 
 
 def registration_words(record: RegistrationCountsRecord, *, is_registered: bool = True) -> str:
-    """Return what a unit registers, or declares for nobody."""
+    """Return the names that a unit registers, or declares without a registration."""
     from fatpack.registration.analysis.counts import CALLS
 
     if record["kernels"] is None:

@@ -185,7 +185,7 @@ def totals_table(totals: Totals, style: Style = PLAIN) -> Iterator[str]:
     """Yield the sums as an aligned table with its total as the last line.
 
     Sums by several keys are in groups by the first of them, largest first, and a file is named once in its group. What
-    the paths of all files begin with, a package or folder, stands above.
+    the paths of all files begin with, a package or folder, is printed above.
     """
     by, keys, total = totals.by, totals.columns, totals.total
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]

@@ -107,7 +107,7 @@ class ImagesToPack(Record):
 class ImageFile(Record):
     """A device image to be packed: its file (a path or bytes) and what it is for.
 
-    ``offload`` is cuda, hip, openmp, sycl or none, in a bundle or CIR container also host; there ``id`` can stand for
+    ``offload`` is cuda, hip, openmp, sycl or none, in a bundle or CIR container also host; there ``id`` can replace
     triple, arch and offload. ``attrs`` are further keys to store in an offload binary, or ``kind`` (elf, ptx, nvvm,
     tileir), ``ident``, ``cmdline``, ``debug``, ``host`` and ``check`` for a fat binary. For bytes, ``name`` takes the
     place of the file name, whose extension decides the image kind that an offload binary stores (``.o .bc .cubin

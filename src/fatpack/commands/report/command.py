@@ -89,7 +89,7 @@ def command(
     finally:
         meter.finish()
     if isinstance(target, BytesIO):
-        with SuspendedStatusLine():  # no line of progress stands before the first of it
+        with SuspendedStatusLine():  # no progress line before the first line of the report
             sys.stdout.buffer.write(target.getbuffer())
             sys.stdout.flush()
     for name in unmatched:

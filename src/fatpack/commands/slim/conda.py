@@ -178,7 +178,7 @@ SUFFIXES = (".conda", ".tar.bz2")
 class SlimmedConda(Record):
     """A conda package with slimmed libraries, to be written under ``name``; one that stays has its old name and bytes.
 
-    ``libraries`` are the files that were looked at; what each takes in the package nobody knows, as they are compressed
+    ``libraries`` are the files that were looked at; their sizes in the package are unknown, as they are compressed
     together. ``notes`` are what a user should know.
     """
 

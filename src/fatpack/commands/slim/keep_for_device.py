@@ -98,7 +98,7 @@ def _with_bitcode(found: ImagesForDevice, images: Sequence[CandidateImage]) -> I
 
 # Not `cuda.possible`, which says what one driver takes: what goes away here is gone for every driver and every user. So
 # no driver is assumed, forms that hold a cubin or PTX in turn count as what they are labelled, entries for several
-# architectures for each, and what must stay (`needed`) is told apart from what may. The rules of fitting are the same
+# architectures for each, and what must stay (`needed`) is separate from what may. The rules of fitting are the same
 # (`loads`, `judge`), and tests/laws/test_explain_and_slim.py holds that nothing goes that `explain` says may be taken.
 def _cuda(images: Sequence[CandidateImage], device: NvidiaArch, *, all_minors: bool) -> ImagesForDevice:
     cubins, texts, doubtful = _fitting(images, device)

@@ -184,7 +184,7 @@ def render_slim(
 def _below(
     outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice], use: UseRequest | None
 ) -> Iterator[str]:
-    """Yield what stands below the table: what stayed as it is and why, the sum of all, and what is not served."""
+    """Yield the lines below the table: unchanged files with the reason, the sum, and devices that are not served."""
     for item in outcomes:
         yield from _remarks(item)
     # The errors of single files were printed with their hints already.

@@ -29,7 +29,7 @@ def header_value(data: bytes, name: str) -> str:
 
 
 def with_header_value(data: bytes, name: str, text: str, *, after: str = "") -> bytes:
-    """Return the bytes with a header's value exchanged; a new header comes behind the last one of the name ``after``.
+    """Return the bytes with a header's value exchanged; a new header follows the last one of the name ``after``.
 
     Without such a header it comes first.
     """
@@ -72,9 +72,9 @@ HASHES = ("sha256", "sha384", "sha512")
 
 
 class RecordLine(Record):
-    """A line as it ``stands`` in the file, and what it says; without digest ``hash_name`` is "", without size None."""
+    """A line of the file (``text``), and its fields; without digest ``hash_name`` is "", without size None."""
 
-    stands: str
+    text: str
     path: str = ""
     hash_name: str = ""
     digest: str = ""
@@ -131,10 +131,10 @@ def rewrite_record(
             new, size = contents[line.path]
             digest = encode_digest(new)
         if (path, digest, size) == (line.path, line.digest, line.size):
-            out.append(line.stands)
+            out.append(line.text)
             continue
         stated = f"{line.hash_name}={digest}" if line.hash_name else ""
-        end = line.stands[len(line.stands.rstrip("\r\n")) :]
+        end = line.text[len(line.text.rstrip("\r\n")) :]
         out.append(f"{_spelled(path)},{stated},{'' if size is None else size}{end}")
     return "".join(out).encode()
 

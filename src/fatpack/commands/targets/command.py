@@ -51,7 +51,9 @@ def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: boo
         raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
     if boards:
         if names or runs_on or as_json:
-            raise UsageError("--boards lists all names of boards, and stands alone", hint="fatpack targets --boards")
+            raise UsageError(
+                "--boards lists all names of boards, and takes no other argument", hint="fatpack targets --boards"
+            )
         from fatpack.commands.targets.tables import board_tables as tables
 
         _print(map(_table, tables()))

@@ -247,8 +247,9 @@ def wrap_for_dpcpp(
 ) -> DpcppOutput:
     """Return LLVM IR that registers images with the runtimes of DPC++ (:mod:`fatpack.commands.wrap.inputs`).
 
-    ``descriptor`` is what others may call the descriptor by, None where nobody does. Without functions nothing is
-    registered, and no table says where the images are. Raises UsageError for a host on which DPC++ registers nothing.
+    ``descriptor`` is the name by which other files refer to the descriptor, None if none does. Without functions
+    nothing is registered, and no table says where the images are. Raises UsageError for a host on which DPC++ registers
+    nothing.
     """
     from fatpack.commands.wrap.dpcpp_images import DpcppOutput
     from fatpack.commands.wrap.ir.dpcpp import dpcpp_module

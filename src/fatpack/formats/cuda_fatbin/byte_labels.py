@@ -42,7 +42,7 @@ def label_fatbin(record: Fatbin) -> Iterator[Label]:
 
 def _with_members(record: Fatbin) -> Iterator[tuple[CudaEntry | CudaGroup, Sequence[CudaEntry]]]:
     """Yield the parts of a fat binary, every group followed by its members."""
-    # Two groups with equal headers are two groups: they are told apart as objects.
+    # Two groups with equal headers are two groups: they are distinguished as objects.
     members: dict[int, list[CudaEntry]] = {}
     for part in record.parts:
         if isinstance(part, CudaEntry) and part.group is not None:

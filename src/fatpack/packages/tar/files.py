@@ -268,7 +268,7 @@ class _StreamedArchive:
 
     @property
     def size(self) -> int:
-        """The bytes that were inflated: all of them after a header was sought behind the end."""
+        """The inflated bytes: all of them after a search for a header past the end."""
         return self._forward.at
 
     def where(self, offset: int) -> tuple[int, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 On POSIX a symbolic link. The interpreter starts once, as for ``fatpack tool NAME`` (a script of the shell would start a
 shell before it), spaces and long paths need no care, and a command that is installed anew or upgraded is found where it
 was. The link leads to the path by which ``fatpack`` was called and not to where that leads in turn: pipx, uv and
-Homebrew keep such a path and change what is behind it.
+Homebrew keep such a path and change its target.
 
 On Windows a copy of the launcher that packaging tools make for ``fatpack``, an ``.exe``. It calls
 :func:`fatpack.main.main` under whatever name it has, and clang and nvcc start it as any program, which a ``.cmd`` file
@@ -262,7 +262,7 @@ def _check(folder: str, names: Iterable[str]) -> None:
     if not os.path.lexists(folder) and (folder.startswith("-") or find_stand_in(folder)):
         words = " ".join((*([folder] if find_stand_in(folder) else ()), *names))
         raise UsageError(
-            f"{folder} stands where the folder does",
+            f"{folder} is in the place of the folder",
             hint=f"fatpack tool --install stand-ins {words}".rstrip() + f"; a folder of that name is ./{folder}",
         )
 

@@ -201,7 +201,7 @@ def _headline(found: dict[str, list[CalledProgram]], clients: ToolCallers) -> It
 
 
 def _table(found: dict[str, list[CalledProgram]], clients: ToolCallers) -> Iterator[str]:
-    """Yield who finds what of the names that mean a stand-in to somebody, or what had been one; then what others do."""
+    """Yield which tool each caller now finds by the names of stand-ins; then what other callers find."""
     rows = [["name", *clients.names]]
     for name, each in found.items():
         if any(one.state in ("fatpack", "broken") for one in each):

@@ -2,7 +2,7 @@
 
 Every function signs its return address, which also makes it a place to branch to where BTI is on; on processors that
 know neither, both are hints without effect. All addresses are relative to the page of the instruction, so that the
-code goes into programs and libraries of any kind. A field of ``llvm_offload_entries`` stands at x20 + its offset.
+code goes into programs and libraries of any kind. A field of ``llvm_offload_entries`` is at x20 + its offset.
 """
 
 from __future__ import annotations

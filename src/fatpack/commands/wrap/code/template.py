@@ -78,7 +78,7 @@ class LinkerFixup(Record):
 
 
 class UnwindDirective(Record):
-    """A directive for unwinding, and how many bytes of its function stand before it."""
+    """A directive for unwinding, and the number of bytes of its function before it."""
 
     after: int
     name: str
@@ -200,7 +200,7 @@ class _Assembly:
 # The calls and their arguments are those of clang-linker-wrapper (``llvm/lib/Frontend/Offloading/OffloadWrapper.cpp``),
 # read from the LLVM IR that LLVM 22 and 23 print, and compared with what that does when it runs.
 
-#: processor and way of calling → module of its listings, alignment of functions, what stands between them
+#: processor and way of calling → module of its listings, alignment of functions, the bytes between them
 _PROCESSORS = {
     "x86_64": ("x86_64", 16, b"\x90"),
     "x86_64-windows": ("x86_64_windows", 16, b"\x90"),

@@ -19,7 +19,7 @@ _ADVANCE, _OFFSET, _RESTORE = 0x40, 0x80, 0xC0
 _DEF_CFA, _DEF_CFA_REGISTER, _DEF_CFA_OFFSET = 0x0C, 0x0D, 0x0E
 #: DW_CFA_AARCH64_negate_ra_state: the return address is signed from here on, or no more
 _NEGATE_RA_STATE = 0x2D
-#: DW_EH_PE_pcrel | DW_EH_PE_sdata4: addresses are relative to where they stand, in four bytes
+#: DW_EH_PE_pcrel | DW_EH_PE_sdata4: addresses are relative to their own position, in four bytes
 _ENCODING = 0x1B
 
 

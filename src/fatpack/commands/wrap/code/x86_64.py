@@ -3,7 +3,7 @@
 Every function keeps a frame pointer, and so the stack at a multiple of 16 bytes in front of each call. What a runtime
 calls through a pointer starts with ``endbr64``, as processors with indirect branch tracking (CET) ask; shadow stacks
 see nothing but calls and returns. All addresses are relative to the instruction, so that the code goes into programs
-and libraries of any kind. A field of ``llvm_offload_entries`` stands at rbx + its offset.
+and libraries of any kind. A field of ``llvm_offload_entries`` is at rbx + its offset.
 """
 
 from __future__ import annotations

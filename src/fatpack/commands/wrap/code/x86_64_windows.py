@@ -2,7 +2,7 @@
 
 The caller leaves 32 bytes of shadow space in front of those on the stack. Every function takes all of its stack at
 once, so that the stack is at a multiple of 16 bytes in front of each call and
-three kinds of unwind codes describe it. A field of ``llvm_offload_entries`` stands at rbx + its offset.
+three kinds of unwind codes describe it. A field of ``llvm_offload_entries`` is at rbx + its offset.
 """
 
 from __future__ import annotations

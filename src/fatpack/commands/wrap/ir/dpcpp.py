@@ -72,7 +72,7 @@ class _Module:
         self.added: list[str | DpcppImage] = []
         self._places: list[str] = []
         self._has_bounds = False
-        # Two layouts have the same name: LLVM puts a number after that which comes second.
+        # Two layouts have the same name: LLVM puts a number after the second one.
         layouts = list(
             dict.fromkeys(kind == _SYCL for kind in DPCPP_KINDS if any(image.kind == kind for image in images))
         )
@@ -151,7 +151,7 @@ class _Module:
         self._has_bounds = True
         empty = f"[0 x {_ENTRY}] zeroinitializer"
         if self.text.host.file == "coff":
-            # Linkers of COFF make no bounds: they sort sections by what stands after the $.
+            # Linkers of COFF make no bounds: they sort sections by the text after the $.
             for symbol, suffix in ((_START, contents.COFF_START), (_STOP, contents.COFF_STOP)):
                 self.text.line(f'{symbol} = weak_odr hidden constant {empty}, section "{_ENTRIES_SECTION}{suffix}"')
         else:

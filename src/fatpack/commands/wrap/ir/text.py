@@ -24,7 +24,7 @@ ENTRY_TYPE = "%struct.__tgt_offload_entry"
 
 
 def quote_bytes(data: bytes) -> str:
-    """Return bytes as they stand between quotes."""
+    """Return bytes as they are written between quotes."""
     return "".join(map(_SPELLED.__getitem__, data))
 
 

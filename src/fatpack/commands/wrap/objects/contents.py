@@ -120,7 +120,7 @@ class ObjectSection(Record):
 
 
 class ObjectSymbol(Record):
-    """A name: ``section`` is where it stands, "" if it is defined elsewhere.
+    """A name: ``section`` is the section that defines it, "" if another file does.
 
     ``scope`` is local, global (seen by other objects), hidden (of the same program), or weak (others may have it too).
     """
@@ -308,7 +308,7 @@ class _SectionBuilder:
         self._size = 0
 
     def add(self, section: ObjectSection) -> int:
-        """Add what a section holds, at its alignment; return where it stands."""
+        """Add the contents of a section, at its alignment; return their offset."""
         padding = -self._size % section.align
         if padding:
             self._pieces.append(bytes(padding))

@@ -401,8 +401,8 @@ def _text(name: bytes) -> str:
 # Assignment of modules to requested targets, with everything checked before anything is written.
 #
 # The rules and sentences are those of ``cir-offload-merge -split``
-# (clang/tools/cir-offload-merge/cir-offload-merge.cpp), which writes while it looks, so that a failure leaves files
-# behind.
+# (clang/tools/cir-offload-merge/cir-offload-merge.cpp), which writes before all is
+# checked, so a failure leaves some files.
 
 
 def assign_targets(

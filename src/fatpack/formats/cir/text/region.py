@@ -41,7 +41,7 @@ if TYPE_CHECKING:
             """Return which operations directly in the region to report, based on a part of a window."""
 
         def functions(self, window: bytes, base: int, start: int, end: int) -> int:
-            """Record plain functions in a part of the window at ``base``; return the index behind."""
+            """Record plain functions in a part of the window at ``base``; return the index after the part."""
 
         def child(self, name: bytes, start: int, name_end: int) -> int | None:
             """Record an operation directly in the region; return its end if it was read to its end."""
@@ -393,7 +393,7 @@ class _RegionReader:
         return _directly(self._text, done, self._sink), name_end
 
     def _opened(self, window: bytes, index: int, limit: int) -> int:
-        """Step over a brace, and its contents if they are all in the window; return the index behind."""
+        """Step over a brace, and its contents if they are all in the window; return the index after it."""
         base = self._base
         is_noted = not self._depth and is_region(window, index)
         if is_noted:
@@ -413,7 +413,7 @@ class _RegionReader:
         return many.end()
 
     def _closed(self, window: bytes, index: int, limit: int) -> int:
-        """Step over closing braces, as many as are open; return the index behind."""
+        """Step over closing braces, as many as are open; return the index after it."""
         run = CLOSERS.match(window, index, limit)
         assert run is not None
         if window.count(b"}", index, run.end()) < self._depth:

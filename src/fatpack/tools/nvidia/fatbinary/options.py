@@ -111,7 +111,7 @@ class FatbinaryFatal(Exception):
 
 
 class NvFatbinError(Exception):
-    """An error of the library behind it: ``nvFatbin error: …``."""
+    """An error of the library that fatbinary calls: ``nvFatbin error: …``."""
 
 
 def read_images(given: NvidiaArguments, opened: list[Source], *, is_later: bool) -> Iterator[Image]:
