@@ -347,7 +347,10 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3053": ("warning", "Records or descriptors point to device code, and no register function is called with them."),
     "FP3054": ("note", "A kernel is registered that the images for some architectures lack, though others have it."),
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
-    "FP3057": ("warning", "A register function is called with an address at which there is no record of device code."),
+    "FP3057": (
+        "warning",
+        "A register function is called with an address at which there is no device code, nor a record of it.",
+    ),
     "FP3058": ("warning", "A record of device code is registered more than once."),
     "FP3059": ("warning", "A variable that host code and images both have is not registered, though kernels are."),
     "FP3060": (

@@ -10,7 +10,7 @@ import re
 import struct
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +77,18 @@ _NAMES += ["__tgt_register_lib", "__tgt_unregister_lib", "__tgt_target_kernel", 
 _NAMES += ["__sycl_unregister_lib", "cudaMemcpyToSymbol", "__cudaGetKernel", "__cudaLaunchKernel"]
 RUNTIME = "".join(f"int {name}() {{ return 0; }}\n" for name in _NAMES)
 REST = "int atexit() { return 0; }\nint _fltused;\nint DllMainCRTStartup() { return 1; }\nint start() { return 0; }\n"
+
+
+class Unit(NamedTuple):
+    """Compiles IR to objects in a folder, for a target, by a version of clang."""
+
+    folder: Path
+    target: str
+    version: str
+
+    def compile(self, text: str, name: str = "unit") -> None:
+        """Make the object of a name."""
+        registration.compiled(self.folder, text, self.target, name, "-O2", "-fPIC", version=self.version)
 
 
 class Case(NamedTuple):
@@ -186,35 +198,45 @@ def linked(folder: Path, links: dict[str, Link], *, strips: bool = True) -> Iter
 
 
 def of_clang(
-    folder: Path, toolchain: str, model: str, target: str, level: str, links: dict[str, Link], *, is_short: bool = False
+    folder: Path,
+    toolchain: str,
+    model: str,
+    target: str,
+    level: str,
+    links: dict[str, Link],
+    *,
+    version: str = "22",
+    chosen: Collection[str] = (),
 ) -> Iterator[Case]:
-    """Yield what clang makes of the source, whole and broken; ``is_short`` leaves most ways to break it out."""
+    """Yield what clang makes of the source, whole and broken in all ways, or in those that are ``chosen``."""
     options = (level,) if target in _MACHINES else (level, "-fPIC")
     runtime(folder, target)
-    container = registration.image(folder, model, SOURCE)
-    text = registration.host_ir(folder, model, target, *options, embedded=container, source=SOURCE)
+    container = registration.image(folder, model, SOURCE, version=version)
+    text = registration.host_ir(folder, model, target, *options, embedded=container, version=version, source=SOURCE)
     kinds = {WHOLE: str, **KINDS, **(KINDS_OF_HIP if model == "hip" else {}), **(KINDS_PLAIN if level == "-O0" else {})}
-    if is_short:
-        kinds = {name: edit for name, edit in kinds.items() if name in (WHOLE, *list(KINDS)[:3])}
     for kind, edit in kinds.items():
-        registration.compiled(folder, edit(text), target, "unit", *options)
-        for form, path in linked(folder, links):
-            yield Case(toolchain, kind, form, path)
-    for kind, source in (("template instance on the host alone", HOST_ONLY), ("code of another source", None)):
-        if not is_short:
-            other = registration.image(folder, model, source or registration.OTHER, f"other{kind[:4].strip()}")
-            mixed = registration.host_ir(folder, model, target, *options, embedded=other, source=SOURCE)
-            registration.compiled(folder, mixed, target, "unit", *options)
+        if not chosen or kind in (WHOLE, *chosen):
+            registration.compiled(folder, edit(text), target, "unit", *options, version=version)
             for form, path in linked(folder, links):
                 yield Case(toolchain, kind, form, path)
-    registration.compiled(folder, text, target, "unit", *options)
+    for kind, source in (("template instance on the host alone", HOST_ONLY), ("code of another source", None)):
+        if not chosen or kind in chosen:
+            name = f"other{kind[:4].strip()}"
+            other = registration.image(folder, model, source or registration.OTHER, name, version)
+            mixed = registration.host_ir(
+                folder, model, target, *options, embedded=other, version=version, source=SOURCE
+            )
+            registration.compiled(folder, mixed, target, "unit", *options, version=version)
+            for form, path in linked(folder, links):
+                yield Case(toolchain, kind, form, path)
+    registration.compiled(folder, text, target, "unit", *options, version=version)
     if target not in _MACHINES:
         for kind, form, path in patched(folder, links, model):
             yield Case(toolchain, kind, form, path)
 
 
 _SEGMENTS = {"cuda": ".nvFatBinSegment", "hip": ".hipFatBinSegment"}
-_CONTAINERS = {"cuda": ".nv_fatbin", "hip": ".hip_fatbin"}
+_CONTAINERS = {"cuda": ".nv_fatbin", "hip": ".hip_fatbin", "sycl": ".llvm.offloading"}
 
 
 def patched(folder: Path, links: dict[str, Link], model: str) -> Iterator[tuple[str, str, Path]]:
@@ -222,8 +244,9 @@ def patched(folder: Path, links: dict[str, Link], model: str) -> Iterator[tuple[
     out = folder / "patched"
     for form, command in links.items():
         reference.run(*command, cwd=folder)
-        reference.run("llvm-objcopy", f"--remove-section={_SEGMENTS[model]}", folder / "program", out)
-        yield "section of records gone", form, out
+        if model in _SEGMENTS:
+            reference.run("llvm-objcopy", f"--remove-section={_SEGMENTS[model]}", folder / "program", out)
+            yield "section of records gone", form, out
         whole = (folder / "program").read_bytes()
         out.write_bytes(damaged_section(whole, _CONTAINERS[model], lambda data: bytes(len(data))))
         yield "container overwritten", form, out
@@ -269,6 +292,11 @@ def clang_cuda(folder: Path) -> Iterator[Case]:
 def clang_hip(folder: Path) -> Iterator[Case]:
     for level in ("-O0", "-O2"):
         yield from of_clang(folder, "clang, HIP", "hip", LINUX, level, ELF_LINKS)
+
+
+def clang_23(folder: Path) -> Iterator[Case]:
+    for model, level in (("cuda", "-O2"), ("hip", "-O0")):
+        yield from of_clang(folder, "clang 23", model, LINUX, level, ELF_LINKS, version="23")
 
 
 def clang_aarch64(folder: Path) -> Iterator[Case]:
@@ -480,26 +508,38 @@ _WRAPPER_KINDS: dict[str, Edit] = {
 _NUMBERED = re.compile(r"%(\d+)\b")
 
 
-def linker_wrapper(folder: Path) -> Iterator[Case]:
+def linker_wrapper(folder: Path, name: str = "linker wrapper", version: str = "22") -> Iterator[Case]:
     """Yield programs whose entries the code of llvm-offload-wrapper registers."""
     for model in registration.MODELS:
-        name = "linker wrapper"
-        host, container = _host_of_entries(folder, model)
-        wrapper = [f"--triple={LINUX}", f"--kind={model}", "-o", "w.bc", container]
-        reference.run("llvm-offload-wrapper", *wrapper, cwd=folder)
-        reference.run("llvm-dis", "w.bc", "-o", "w.ll", cwd=folder)
-        text = _with_names((folder / "w.ll").read_text())
-        links = {title: [*command, "w.o"] for title, command in ELF_LINKS.items()}
-        registration.compiled(folder, host, LINUX, "unit", "-O2", "-fPIC")
-        for kind, edit in _WRAPPER_KINDS.items():
-            registration.compiled(folder, edit(text), LINUX, "w", "-O2", "-fPIC")
+        yield from _of_wrapper(folder, name, model, version, ELF_LINKS)
+
+
+def _of_wrapper(
+    folder: Path, name: str, model: str, version: str, links: dict[str, Link], chosen: Collection[str] = ()
+) -> Iterator[Case]:
+    host, container = _host_of_entries(folder, model, version)
+    text = _with_names(_wrapper(folder, container, LINUX, model, version))
+    links = {title: [*command, "w.o"] for title, command in links.items()}
+    unit = Unit(folder, LINUX, version)
+    unit.compile(host)
+    for kind, edit in _WRAPPER_KINDS.items():
+        if not chosen or kind in (WHOLE, *chosen):
+            unit.compile(edit(text), "w")
             if kind != "constructor dropped":  # without it the optimizer leaves nothing
                 yield Case(name, kind, "object", folder / "w.o")
             for form, path in linked(folder, links):
                 if form != "object" or kind == WHOLE:
                     yield Case(name, kind, form, path)
-        registration.compiled(folder, text, LINUX, "w", "-O2", "-fPIC")
-        yield from _with_entries(folder, name, model, host, links)
+    unit.compile(text, "w")
+    yield from _with_entries(unit, name, model, host, links, chosen)
+
+
+def _wrapper(folder: Path, container: Path, target: str, kind: str, version: str) -> str:
+    """Return the IR that llvm-offload-wrapper makes of a container."""
+    wrapper = [f"--triple={target}", f"--kind={kind}", "-o", "w.bc", container]
+    reference.run(reference.llvm_tool("llvm-offload-wrapper", version), *wrapper, cwd=folder)
+    reference.run(reference.llvm_tool("llvm-dis", version), "w.bc", "-o", "w.ll", cwd=folder)
+    return (folder / "w.ll").read_text()
 
 
 def fatpack_wrap(folder: Path) -> Iterator[Case]:
@@ -508,12 +548,13 @@ def fatpack_wrap(folder: Path) -> Iterator[Case]:
 
     for model in registration.MODELS:
         name = "`fatpack wrap`"
-        host, container = _host_of_entries(folder, model)
+        host, container = _host_of_entries(folder, model, "22")
         made = folder / "w.o"
         assert main(["wrap", "--quiet", "--force", "--kind", model, str(container), "-o", str(made)]) == 0
         whole = made.read_bytes()
         links = {title: [*command, "w.o"] for title, command in ELF_LINKS.items()}
-        registration.compiled(folder, host, LINUX, "unit", "-O2", "-fPIC")
+        unit = Unit(folder, LINUX, "22")
+        unit.compile(host)
         for kind, edit in _wrap_kinds(model).items():
             made.write_bytes(edit(ObjectBytes(whole)).data)
             yield Case(name, kind, "object", made)
@@ -521,7 +562,7 @@ def fatpack_wrap(folder: Path) -> Iterator[Case]:
                 if form != "object":
                     yield Case(name, kind, form, path)
         made.write_bytes(whole)
-        yield from _with_entries(folder, name, model, host, links)
+        yield from _with_entries(unit, name, model, host, links)
 
 
 def _wrap_kinds(model: str) -> dict[str, ObjectEdit]:
@@ -536,12 +577,12 @@ def _wrap_kinds(model: str) -> dict[str, ObjectEdit]:
     }
 
 
-def _host_of_entries(folder: Path, model: str) -> tuple[str, Path]:
+def _host_of_entries(folder: Path, model: str, version: str) -> tuple[str, Path]:
     """Return the IR of host code with entries, and the container that goes with it."""
     runtime(folder, LINUX)
     options = ["-O2", "-fPIC", "-fgpu-rdc", "--offload-new-driver"]
-    host = registration.host_ir(folder, model, LINUX, *options, source=_ENTRIES_SOURCE)
-    return host, registration.image(folder, model, _ENTRIES_SOURCE, "entries")
+    host = registration.host_ir(folder, model, LINUX, *options, version=version, source=_ENTRIES_SOURCE)
+    return host, registration.image(folder, model, _ENTRIES_SOURCE, "entries", version)
 
 
 def _with_names(text: str) -> str:
@@ -550,17 +591,26 @@ def _with_names(text: str) -> str:
     return "".join(line if line.startswith("@") else _NUMBERED.sub(r"%v\1", line) for line in lines)
 
 
-def _with_entries(folder: Path, name: str, model: str, host: str, links: dict[str, Link]) -> Iterator[Case]:
+def _with_entries(
+    unit: Unit, name: str, model: str, host: str, links: dict[str, Link], chosen: Collection[str] = ()
+) -> Iterator[Case]:
     """Yield programs with whole code that registers, and entries, images or sections that are wrong."""
+    folder = unit.folder
     kinds = {**_ENTRY_KINDS, **({"managed variable lost": _without_entry("managed")} if model == "hip" else {})}
     for kind, edit in kinds.items():
-        registration.compiled(folder, edit(host), LINUX, "unit", "-O2", "-fPIC")
-        for form, path in linked(folder, links):
-            if form != "object":
-                yield Case(name, kind, form, path)
-    registration.compiled(folder, host, LINUX, "unit", "-O2", "-fPIC")
-    for kind, form, path in patched(folder, links, model):
-        yield Case(name, kind, form, path)
+        if not chosen or kind in chosen:
+            unit.compile(edit(host))
+            for form, path in linked(folder, links):
+                if form != "object":
+                    yield Case(name, kind, form, path)
+    unit.compile(host)
+    if not chosen:
+        for kind, form, path in patched(folder, links, model):
+            yield Case(name, kind, form, path)
+    yield from _without_wrapper(folder, name, links)
+
+
+def _without_wrapper(folder: Path, name: str, links: dict[str, Link]) -> Iterator[Case]:
     for form, path in linked(folder, {title: command[:-1] for title, command in links.items()}):
         if form != "object":
             yield Case(name, "wrapper left out of the link", form, path)
@@ -586,51 +636,53 @@ _REGISTERING: dict[str, Edit] = {
 
 
 def openmp(folder: Path) -> Iterator[Case]:
-    """Yield programs of OpenMP, for two processors, with the code of llvm-offload-wrapper and of ``fatpack wrap``."""
-    for target in (LINUX, ARM):
-        runtime(folder, target)
-        (folder / "o.c").write_text(_OPENMP_SOURCE)
-        offload = ["-fopenmp", "-fopenmp-targets=amdgcn-amd-amdhsa", "-nogpulib", "--offload-host-only"]
-        device = ["-Xopenmp-target", "-march=gfx90a", f"--target={target}", "-O2", "-fPIC"]
-        reference.run("clang", *offload, *device, "-S", "-emit-llvm", "o.c", "-o", "o.ll", cwd=folder)
-        host = (folder / "o.ll").read_text()
-        names = re.findall(r'entry_name[.\d]* = .* c"(\w+)\\00"', host)
-        assert len(names) == 2, names
-        containers = {len(kernels): _openmp_image(folder, kernels) for kernels in (names, names[:1])}
-        links = {title: [*command, "w.o"] for title, command in ELF_LINKS.items()}
-        registration.compiled(folder, host, target, "unit", "-O2", "-fPIC")
-        text = _openmp_wrapper(folder, containers[2], target)
-        for kind, edit in _REGISTERING.items():
-            registration.compiled(folder, edit(text), target, "w", "-O2", "-fPIC")
+    """Yield programs of OpenMP, for two processors and two versions of LLVM, with the code of llvm-offload-wrapper."""
+    for target, version in ((LINUX, "22"), (ARM, "22"), (LINUX, "23")):
+        yield from _of_openmp(folder, "OpenMP", target, version, ELF_LINKS)
+
+
+def _of_openmp(
+    folder: Path, name: str, target: str, version: str, links: dict[str, Link], chosen: Collection[str] = ()
+) -> Iterator[Case]:
+    runtime(folder, target)
+    (folder / "o.c").write_text(_OPENMP_SOURCE)
+    offload = ["-fopenmp", "-fopenmp-targets=amdgcn-amd-amdhsa", "-nogpulib", "--offload-host-only"]
+    device = ["-Xopenmp-target", "-march=gfx90a", f"--target={target}", "-O2", "-fPIC"]
+    clang = reference.llvm_tool("clang", version)
+    reference.run(clang, *offload, *device, "-S", "-emit-llvm", "o.c", "-o", "o.ll", cwd=folder)
+    host = (folder / "o.ll").read_text()
+    names = re.findall(r'entry_name[.\d]* = .* c"(\w+)\\00"', host)
+    assert len(names) == 2, names
+    containers = {len(kernels): _openmp_image(folder, kernels) for kernels in (names, names[:1])}
+    links = {title: [*command, "w.o"] for title, command in links.items()}
+    unit = Unit(folder, target, version)
+    unit.compile(host)
+    text = _wrapper(folder, containers[2], target, "openmp", version)
+    for kind, edit in _REGISTERING.items():
+        if not chosen or kind in (WHOLE, *chosen):
+            unit.compile(edit(text), "w")
             if kind != "constructor dropped":
-                yield Case("OpenMP", kind, "object", folder / "w.o")
+                yield Case(name, kind, "object", folder / "w.o")
             for form, path in linked(folder, links):
                 if form != "object":
-                    yield Case("OpenMP", kind, form, path)
-        registration.compiled(folder, text, target, "w", "-O2", "-fPIC")
-        for kind, edit in (
-            ("all entries lost", without(r"^@\.offloading\.entry\.", r"^@llvm\.(compiler\.)?used")),
-            ("wrong name of a kernel", _replaced(rf'c"{names[0][:-1]}.\\00"', f'c"{names[0][:-1]}x\\\\00"')),
-        ):
-            registration.compiled(folder, edit(host), target, "unit", "-O2", "-fPIC")
+                    yield Case(name, kind, form, path)
+    unit.compile(text, "w")
+    for kind, edit in (
+        ("all entries lost", without(r"^@\.offloading\.entry\.", r"^@llvm\.(compiler\.)?used")),
+        ("wrong name of a kernel", _replaced(rf'c"{names[0][:-1]}.\\00"', f'c"{names[0][:-1]}x\\\\00"')),
+    ):
+        if not chosen or kind in chosen:
+            unit.compile(edit(host))
             for form, path in linked(folder, links):
                 if form != "object":
-                    yield Case("OpenMP", kind, form, path)
-        registration.compiled(folder, host, target, "unit", "-O2", "-fPIC")
-        for form, path in linked(folder, {title: command[:-1] for title, command in links.items()}):
-            if form != "object":
-                yield Case("OpenMP", "wrapper left out of the link", form, path)
-        registration.compiled(folder, _openmp_wrapper(folder, containers[1], target), target, "w", "-O2", "-fPIC")
+                    yield Case(name, kind, form, path)
+    unit.compile(host)
+    yield from _without_wrapper(folder, name, links)
+    if not chosen:
+        unit.compile(_wrapper(folder, containers[1], target, "openmp", version), "w")
         for form, path in linked(folder, links):
             if form != "object":
-                yield Case("OpenMP", "code of another source", form, path)
-
-
-def _openmp_wrapper(folder: Path, container: Path, target: str) -> str:
-    wrapper = [f"--triple={target}", "--kind=openmp", "-o", "w.bc", container]
-    reference.run("llvm-offload-wrapper", *wrapper, cwd=folder)
-    reference.run("llvm-dis", "w.bc", "-o", "w.ll", cwd=folder)
-    return (folder / "w.ll").read_text()
+                yield Case(name, "code of another source", form, path)
 
 
 def _openmp_image(folder: Path, kernels: Sequence[str]) -> Path:
@@ -645,9 +697,107 @@ def _openmp_image(folder: Path, kernels: Sequence[str]) -> Path:
     return out
 
 
+SPIRV = Path(__file__).parents[1] / "fixtures" / "kernels" / "add_one.llvm22.spv"
+
+
+def sycl(folder: Path) -> Iterator[Case]:
+    """Yield programs of SYCL: LLVM 22 registers a descriptor of the images, LLVM 23 a whole offload binary."""
+    for target, version in ((LINUX, "22"), (LINUX, "23"), (ARM, "23")):
+        yield from _of_sycl(folder, "SYCL", target, version, ELF_LINKS)
+
+
+def _of_sycl(
+    folder: Path, name: str, target: str, version: str, links: dict[str, Link], chosen: Collection[str] = ()
+) -> Iterator[Case]:
+    runtime(folder, target)
+    image = fatpack.ImageFile(SPIRV, triple="spirv64-unknown-unknown", offload="sycl")
+    given = folder / "sycl.bin"
+    fatpack.pack([image], given, options=fatpack.OffloadBinaryOptions(version=int(version) - 21), overwrite=True)
+    text = _sycl_wrapper(folder, given) if version == "22" else _wrapper(folder, given, target, "sycl", version)
+    unit = Unit(folder, target, version)
+    for kind, edit in _REGISTERING.items():
+        if not chosen or kind in (WHOLE, *chosen):
+            unit.compile(edit(text))
+            for form, path in linked(folder, links):
+                if form != "object" or kind != "constructor dropped":
+                    yield Case(name, kind, form, path)
+    if not chosen:
+        unit.compile(text)
+        for kind, form, path in patched(folder, links, "sycl"):
+            yield Case(name, kind, form, path)
+
+
+def _sycl_wrapper(folder: Path, given: Path) -> str:
+    """Return the IR that clang-linker-wrapper of LLVM 22 makes of a container."""
+    (folder / "empty.c").write_text("int nothing;")
+    embed = ["-c", "empty.c", "-Xclang", f"-fembed-offload-object={given}", "-o", "embedded.o"]
+    reference.run("clang", *embed, cwd=folder)
+    wrapper = [f"--host-triple={LINUX}", "--print-wrapped-module", "--override-image=sycl=embedded.o"]
+    done = reference.run(
+        "clang-linker-wrapper", *wrapper, "--linker-path=/bin/true", "embedded.o", "-o", "nothing", cwd=folder
+    )
+    return done.stderr.decode()  # it prints where messages go
+
+
+# Linkers: what the tables of a program look like depends on them, for the same objects.
+
+_RELR = {"bfd": "-zpack-relative-relocs", "mold": "--pack-dyn-relocs=relr"}
+
+
+def _linker(name: str) -> Callable[[Path], Iterator[Case]]:
+    linker = {"bfd": "ld.bfd", "gold": "ld.gold", "mold": "mold"}[name]
+    begin = [linker, "--eh-frame-hdr", "unit.o"]
+    links: dict[str, Link] = {
+        "library": [*begin, "-shared", "-o", "program"],
+        "program": [
+            *begin,
+            "-pie",
+            *_packed(name),
+            "-e",
+            "start",
+            "--dynamic-linker=/ld.so",
+            "rest.o",
+            "rt.so",
+            "-o",
+            "program",
+        ],
+        "static program": [*begin, "-static", "-e", "start", "rt.o", "-o", "program"],
+    }
+
+    def made(folder: Path) -> Iterator[Case]:
+        runtime(folder, LINUX)
+        reference.run(linker, "-shared", "rt.o", "-soname", "rt.so", "-o", "rt.so", cwd=folder)
+        for model, level, version in (("cuda", "-O2", "22"), ("hip", "-O0", "23")):
+            yield from of_clang(folder, name, model, LINUX, level, links, version=version, chosen=_OF_LINKERS)
+        yield from _of_wrapper(folder, name, "hip", "23", links, _OF_LINKERS)
+        yield from _of_openmp(folder, name, LINUX, "23", links, _OF_LINKERS)
+        yield from _of_sycl(folder, name, LINUX, "22", links, _OF_LINKERS)
+        yield from _of_sycl(folder, name, LINUX, "23", links, _OF_LINKERS)
+
+    return made
+
+
+def _packed(linker: str) -> list[str]:
+    """Return the option of a linker that packs relative relocations: gold has none."""
+    return [_RELR[linker]] if linker in _RELR else []
+
+
+#: the ways to break a program whose evidence lies in what a linker makes: tables of constructors, entries, pointers
+_OF_LINKERS = (
+    "constructor dropped",
+    "call that registers the images dropped",
+    "one call of RegisterFunction dropped",
+    "wrong name of a kernel",
+    "device variable lost",
+    "record's pointer null",
+    "all entries lost",
+)
+
+
 def quick(folder: Path) -> Iterator[Case]:
     """Yield a small part."""
-    yield from of_clang(folder, "clang, HIP", "hip", LINUX, "-O2", {"library": ELF_LINKS["library"]}, is_short=True)
+    links = {"library": ELF_LINKS["library"]}
+    yield from of_clang(folder, "clang, HIP", "hip", LINUX, "-O2", links, chosen=list(KINDS)[:3])
 
 
 TOOLCHAINS: dict[str, Callable[[Path], Iterator[Case]]] = {
@@ -660,6 +810,10 @@ TOOLCHAINS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "linker wrapper": linker_wrapper,
     "`fatpack wrap`": fatpack_wrap,
     "OpenMP": openmp,
+    "SYCL": sycl,
+    "clang 23": clang_23,
+    "linker wrapper 23": lambda folder: linker_wrapper(folder, "linker wrapper 23", "23"),
+    **{name: _linker(name) for name in ("bfd", "gold", "mold")},
 }
 
 

@@ -101,7 +101,7 @@ class HostMemory:
         *,
         is_windows: bool,
     ) -> None:
-        self.view, self.machine, self.word = view, machine, word
+        self.view, self.machine, self.word, self.is_windows = view, machine, word, is_windows
         self.sections = sorted(sections, key=lambda section: section.address)
         self._starts = [section.address for section in self.sections]
         self._own_symbols = symbols

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 AGREES, FINDINGS, NOT_JUDGED, NO_VERDICT = "agrees", "findings", "not judged", "nothing registers"
 
+#: SYCL's runtime finds the kernel of a launch by its name, and the host code has no table of these
+UNCHECKED = "the kernels that SYCL code launches, because no table in it names them"
+
 #: prefix of the codes of findings about registration and launches
 CODES = "FP30"
 
@@ -57,6 +60,7 @@ class RegisteringFile(Record):
     ``kernels``: the names in its images, None if they were not read.
     ``findings``: those that the scan has not reported already.
     ``why_not``: the reason in words if no agreement can be stated.
+    ``unchecked``: a part of the registrations, in words, that no file shows.
     ``is_judged``: true if there was anything to judge.
     """
 
@@ -70,6 +74,7 @@ class RegisteringFile(Record):
     findings: tuple[Finding, ...] = ()
     why_not: str = ""
     is_judged: bool = False
+    unchecked: str = ""
 
 
 class ScannedContainers:
@@ -92,12 +97,14 @@ class ScannedContainers:
 class RegistrationVerdict(Record):
     """All findings about the registrations of a file, notes included, and the reasons that some were not judged.
 
-    ``judged`` is the number of objects and programs in it whose registrations were read.
+    ``judged`` is the number of objects and programs in it whose registrations were read, ``unchecked`` a part of their
+    registrations, in words, that no file shows.
     """
 
     findings: tuple[Finding, ...] = ()
     why_not: str = ""
     judged: int = 0
+    unchecked: str = ""
 
     @property
     def word(self) -> str:
@@ -123,12 +130,13 @@ def judge_file(view: View, scanned: ScannedContainers | None = None) -> Registra
 def make_verdict(reported: Iterable[Finding], found: Iterable[RegisteringFile]) -> RegistrationVerdict:
     """Return the verdict that follows from the findings of a scan and the parts of a file."""
     findings = [item for item in reported if item.code.startswith(CODES)]
-    why_not, judged = "", 0
+    why_not, judged, unchecked = "", 0, ""
     for part in found:
         findings += part.findings
         why_not = why_not or part.why_not
         judged += part.is_judged
-    return RegistrationVerdict(tuple(dict.fromkeys(findings)), why_not, judged)
+        unchecked = unchecked or part.unchecked
+    return RegistrationVerdict(tuple(dict.fromkeys(findings)), why_not, judged, unchecked)
 
 
 def read_registering_files(view: View, scanned: ScannedContainers) -> Iterator[RegisteringFile]:
@@ -180,7 +188,8 @@ def _part(
             return None
         why_not = _unread(host, way) if found and host != "raw" else ""
         return RegisteringFile(member, numbers, view, host, way, None, why_not=why_not)
-    if not (evidence.called or evidence.wrappers or evidence.tables or evidence.stubs or evidence.binaries):
+    has_records = evidence.wrappers or evidence.tables or evidence.descriptors or evidence.offload_binaries
+    if not (evidence.called or has_records or evidence.stubs or evidence.binaries):
         # Nothing has to register images among the data of a library: its own code loads them, as Triton's tools do.
         if not evidence.is_linked or all(_is_in_data(each) for each in found):
             return None
@@ -199,8 +208,11 @@ def _part(
         why_not = unknown
     if is_own and not why_not and not evidence.memory.has_variables and not findings:
         why_not = _unknown_variables(unregistered_variables(evidence, defined_variables(found, IMAGES)))
+    is_judged = is_own and not why_not
+    models = {each.model for each in evidence.binaries} | {each.model for each in evidence.descriptors}
+    unchecked = UNCHECKED if is_judged and "sycl" in models else ""
     return RegisteringFile(
-        member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_own and not why_not
+        member, numbers, view, host, way, evidence, kernels, tuple(findings), why_not, is_judged, unchecked
     )
 
 

@@ -23,6 +23,7 @@ from fatpack.commands.check.policy import Policy, all_presets, parse_requirement
 from fatpack.commands.check.request import check_policy
 from fatpack.commands.check.text import check_headline
 from fatpack.limits import Budget, current_budget
+from fatpack.main import main
 from fatpack.text.schemas import schema_text
 
 SCHEMA = json.loads(schema_text("check"))
@@ -433,3 +434,21 @@ def test_names_that_are_no_text_stand_in_sarif(folder: Path) -> None:
     name = b"\xff.so".decode("utf-8", "surrogateescape")
     Path(name).write_bytes(library("80"))
     assert "%FF.so" in json.dumps(sarif_document(checked(name, "sm_90")))
+
+
+def test_what_no_rule_can_check_of_sycl_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Host code of SYCL has no table of the kernels that it launches, and SPIR-V is for no device."""
+    path = tmp_path / "wrapper.o"
+    fatpack.wrap([FIXTURES / "kernels" / "add_one.llvm22.spv"], path, kind="sycl", host_triple="x86_64-linux-gnu")
+    made = fatpack.check(path, registered=True, uniform=True)
+    assert made.verdict == "passed"
+    (library,) = made.libraries
+    assert [text.partition(",")[0] for text in library.unchecked] == [
+        "kernels of each architecture",
+        "the kernels that SYCL code launches",
+    ]
+    assert main(["check", "--registered", str(path)]) == 0
+    assert "; not checked: the kernels that SYCL code launches" in capsys.readouterr().out
+    assert main(["inspect", "--runtime", str(path)]) == 0
+    assert "verdict: agrees; not checked: the kernels that SYCL" in capsys.readouterr().out
+    assert any("SYCL code launches" in item.why for item in fatpack.doctor(path).not_verified)

@@ -201,7 +201,9 @@ def test_linked_programs_of_openmp(tmp_path: Path, target: str) -> None:
                 has_no_names = link == "static" and is_stripped and wrapper
                 if name == "not called" and not has_no_names:
                     found = [code for code in found if code != "FP3049"]  # by its names nothing registers them
-                assert found == ([] if has_no_names else expected), (name, link, is_stripped)
+                # Without names the descriptor is registered if code refers to it that constructors reach.
+                nameless = ["FP3053"] if name == "no constructor" else []
+                assert found == (nameless if has_no_names else expected), (name, link, is_stripped)
                 if wrapper:
                     assert len(evidence_of(tmp_path / "program").descriptors) == 1, (name, link, is_stripped)
 

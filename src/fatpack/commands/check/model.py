@@ -81,7 +81,8 @@ class CheckedLibrary(Record):
     A unit is what a runtime chooses one image from: a registered fat binary, a bundle, all images of an OpenMP or SYCL
     program, images that lie loose in a folder. ``archs`` are spelled ``sm_90a``, and ``compute_90`` for PTX.
     ``vendors`` are those whose devices it has code for: ``nvidia``, ``amd``, ``intel``; ``is_asked`` tells whether a
-    rule was held against it: that an NVIDIA device is served is not asked of a library for AMD's alone.
+    rule was held against it: that an NVIDIA device is served is not asked of a library for AMD's alone. ``unchecked``
+    says, in words, what no rule could check in it.
     """
 
     path: str
@@ -90,6 +91,7 @@ class CheckedLibrary(Record):
     archs: tuple[str, ...]
     vendors: tuple[str, ...] = ()
     is_asked: bool = True
+    unchecked: tuple[str, ...] = ()
 
 
 class CompiledDevice(Record):

@@ -71,7 +71,7 @@ def check_policy(
     return CheckResult(
         rules.measure_paths(work),
         policy.rules,
-        tuple(_library(item, policy) for item in work.found if item.units),
+        tuple(_library(item, work) for item in work.found if item.units),
         tuple(violations),
         sum(item.last.host is not None and item.last.host not in PACKAGES for item in work.found),
         counts.passed,
@@ -81,11 +81,13 @@ def check_policy(
     )
 
 
-def _library(item: FileImageSets, policy: Policy) -> CheckedLibrary:
+def _library(item: FileImageSets, work: RuleContext) -> CheckedLibrary:
     archs = dict.fromkeys(arch for unit in item.units for arch in unit.archs)
     vendors = tuple(dict.fromkeys(unit.vendor for unit in item.units))
     size = item.last.file_size or 0
-    return CheckedLibrary(item.last.path, size, len(item.units), tuple(archs), vendors, policy.asks(vendors))
+    path, is_asked = item.last.path, work.policy.asks(vendors)
+    unchecked = tuple(work.unchecked.get(path, ()))
+    return CheckedLibrary(path, size, len(item.units), tuple(archs), vendors, is_asked, unchecked)
 
 
 __all__ = ["CheckResult", "check"]

@@ -184,7 +184,7 @@ def map_package_files(
 KERNEL_ROW_OPTIONS = RowOptions(each_kernel=True)
 
 #: Forms whose readers name every kernel
-FORMS_WITH_KERNEL_NAMES = ("cubin", "ptx", "code-object")
+FORMS_WITH_KERNEL_NAMES = ("cubin", "ptx", "code-object", "spirv")
 
 #: file, position and member of an image
 _Key: TypeAlias = "tuple[str, str | None, str | None]"
@@ -461,6 +461,7 @@ class RuleContext:
 
     ``missed`` says of paths what could not be read of them; ``told`` are those of which that was said already.
     ``compiled`` are the devices that some units serve only after compiling, with the number of these and of all units.
+    ``unchecked`` says of libraries what no rule could check in them, though one was asked to.
     """
 
     def __init__(self, names: Sequence[str], policy: Policy, budget: Budget) -> None:
@@ -470,6 +471,7 @@ class RuleContext:
         self.told: set[str] = set()
         self.missed: dict[str, Incomplete] = {}
         self.compiled: dict[str, tuple[int, int]] = {}
+        self.unchecked: dict[str, list[str]] = {}
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""

@@ -199,6 +199,13 @@ def find_uncompared(units: Sequence[ImageSetRows], found: ImageKernels) -> list[
     ]
 
 
+def serve_any_device(units: Sequence[ImageSetRows], found: ImageKernels) -> bool:
+    """Return whether a library has kernels, and all are in images for no device and no PTX, such as SPIR-V."""
+    own = [(unit, _holders(unit, found)) for unit in units]
+    rows = [row for _, holders in own for each in holders.values() for row in each]
+    return bool(rows) and not _devices(own) and not any(row.form == "ptx" for row in rows)
+
+
 def _holders(unit: ImageSetRows, found: ImageKernels) -> dict[str, list[ImageRow]]:
     """Return the images of a unit that have each kernel, in stored order."""
     holders: dict[str, list[ImageRow]] = {}
@@ -349,36 +356,36 @@ _SEVERITIES = {"error": "error", "warning": "error", "note": "note"}
 _HOSTS = ("elf", "pe", "coff", "archive", "macho", "bitcode", "wasm")
 
 
-def registration_violations(
-    found: Iterable[FileImageSets], budget: Budget, *, deep: bool, strict: bool
-) -> Iterator[Violation]:
-    """Yield what is wrong with the registration of files, and what of it was not judged: errors if that is ``strict``.
+def registration_violations(given: RuleContext) -> Iterator[Violation]:
+    """Yield what is wrong with the registration of files, and what of it was not judged: errors if that is strict.
 
     Device code that programs load by themselves is registered by none; if there is nothing else, nothing was judged.
     """
     hosts: list[str] = []
     loose: list[str] = []
-    for item in found:
+    for item in given.found:
         last = item.last
         if last.host in _HOSTS and last.error is None:
             hosts.append(last.path)
         elif item.units:
             loose.append(last.path)
-    severity = "error" if strict else "note"
-    packed = map_package_files(hosts, _of_leaf, budget, deep=deep)
+    severity = "error" if given.policy.strict else "note"
+    packed = map_package_files(hosts, _of_leaf, given.budget, deep=given.policy.deep)
     is_any = False
     for path in hosts:
         verdicts = packed.get(path)
-        registers, made = _file_registration_violations(path, budget) if verdicts is None else verdicts
+        registers, made, unchecked = _file_registration_violations(path, given.budget) if verdicts is None else verdicts
         is_any = is_any or registers
+        if unchecked:
+            given.unchecked.setdefault(path, []).append(unchecked)
         yield from (each.replace(severity=severity) if each.code == UNJUDGED else each for each in made)
     for path in () if is_any else loose:
         text = f"{NOT_JUDGED}: nothing in it registers its device code: it is no program, library or object"
         yield Violation(UNJUDGED, severity, path, "registration", text, "name the program that registers it")
 
 
-def _of_leaf(leaf: InputFile) -> tuple[bool, list[Violation]] | None:
-    """Return whether a file in a package has to do with a runtime, and the verdict on it.
+def _of_leaf(leaf: InputFile) -> tuple[bool, list[Violation], str] | None:
+    """Return whether a file in a package has to do with a runtime, the verdict on it, and what that leaves out.
 
     None for one that has to be opened to say what is wrong with it.
     """
@@ -388,15 +395,16 @@ def _of_leaf(leaf: InputFile) -> tuple[bool, list[Violation]] | None:
         return None
 
 
-def _file_registration_violations(path: str, budget: Budget) -> tuple[bool, list[Violation]]:
+def _file_registration_violations(path: str, budget: Budget) -> tuple[bool, list[Violation], str]:
     try:
         with reopen(path, budget) as source:
             return _judged(source.view(), path)
     except (FatpackError, OSError) as error:
-        return True, [Violation("FP3301", "error", path, "registration", error_message(error), unread=exit_code(error))]
+        made = Violation("FP3301", "error", path, "registration", error_message(error), unread=exit_code(error))
+        return True, [made], ""
 
 
-def _judged(view: View, path: str) -> tuple[bool, list[Violation]]:
+def _judged(view: View, path: str) -> tuple[bool, list[Violation], str]:
     verdict = judge_file(view)
     seen: dict[tuple[str, str], Violation] = {}
     for item in verdict.findings:
@@ -404,7 +412,7 @@ def _judged(view: View, path: str) -> tuple[bool, list[Violation]]:
         seen.setdefault((item.code, item.message), made)
     if verdict.word == NOT_JUDGED:
         seen[UNJUDGED, ""] = Violation(UNJUDGED, "note", path, "registration", verdict.text)
-    return verdict.word != NO_VERDICT, list(seen.values())
+    return verdict.word != NO_VERDICT, list(seen.values()), verdict.unchecked
 
 
 def requirement_violations(given: RuleContext) -> Iterator[Violation]:
@@ -544,7 +552,7 @@ def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violat
 
         yield from metadata.metadata_violations(given.found, given.names, given.budget)
     if policy.registered:
-        yield from registration_violations(given.found, given.budget, deep=policy.deep, strict=policy.strict)
+        yield from registration_violations(given)
     yield from unread_kernel_violations(given)
     if policy.verify:
         yield from checksum_violations(given.names, policy, given.told, opener)
@@ -599,6 +607,8 @@ def _grown(given: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violati
 
 # Every kernel is there for every architecture of its library: ``--uniform``.
 
+NOT_UNIFORM = "kernels of each architecture, because no image with kernels is for one architecture alone"
+
 
 def uniform_violations(given: RuleContext) -> Iterator[Violation]:
     """Yield what kernels lack, library by library."""
@@ -609,6 +619,8 @@ def uniform_violations(given: RuleContext) -> Iterator[Violation]:
         for path in dict.fromkeys(row.path for unit in item.units for row in unit.images):
             found.merge(given.kernels[path])
         missed = find_uncompared(item.units, found)
+        if serve_any_device(item.units, found):
+            given.unchecked.setdefault(item.last.path, []).append(NOT_UNIFORM)
         if missed:
             forms = ", ".join(dict.fromkeys(row.form or "unknown" for unit in missed for row in unit.images))
             text = f"{pluralize(len(missed), 'unit')} cannot be compared: {forms} shows no kernels"

@@ -88,12 +88,19 @@ def vendor_words(library: CheckedLibrary) -> str:
 
 
 def unchecked_words(checked: CheckResult) -> list[str]:
-    """Return one item in words: the number of libraries that no rule applies to; none if there are none."""
+    """Return in words the number of libraries that no rule applies to, and what no rule could check in libraries."""
     counts: dict[str, int] = {}
+    parts: dict[str, int] = {}
     for item in checked.libraries:
         if not item.is_asked:
             counts[vendor_words(item)] = counts.get(vendor_words(item), 0) + 1
-    return [f"not checked: {', '.join(f'{number} for {whose}' for whose, number in counts.items())}"] if counts else []
+        for part in item.unchecked:
+            parts[part] = parts.get(part, 0) + 1
+    found = [f"not checked: {', '.join(f'{number} for {whose}' for whose, number in counts.items())}"] if counts else []
+    total = len(checked.libraries)
+    for part, number in parts.items():
+        found.append(f"not checked{f' in {number} of {total}' if total > 1 else ''}: {part}")
+    return found
 
 
 def _subject(item: Violation) -> str:

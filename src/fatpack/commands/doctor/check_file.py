@@ -379,6 +379,8 @@ class _Examination:
         notes.count("registrations", max(verdict.judged, notes.wrong.get("registrations", 0)))
         if verdict.why_not:
             notes.skip(UNJUDGED, verdict.why_not)
+        elif verdict.unchecked:
+            notes.skip("files of SYCL", f"not checked: {verdict.unchecked}")
 
     def _map(self) -> None:
         try:

@@ -385,5 +385,6 @@ class RuntimeRecord(TypedDict):
     findings: list[FindingRecord]
     verdict: NotRequired[str]
     why_not: NotRequired[str]
+    not_checked: NotRequired[str]
     unlisted_findings: NotRequired[list[UnlistedRecord]]
     error: NotRequired[FailureRecord]

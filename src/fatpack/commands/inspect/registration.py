@@ -68,6 +68,7 @@ def registration_record(view: View) -> RuntimeRecord:
         "size": len(view),
         "verdict": verdict.word,
         "why_not": verdict.why_not if verdict.word == judgement.NOT_JUDGED else "",
+        "not_checked": verdict.unchecked if verdict.word == judgement.AGREES else "",
         "units": [unit for part in found if (unit := _unit_record(part, scanned)) is not None],
         "findings": [finding_record(item) for item in findings.kept],
     }
@@ -264,6 +265,7 @@ def render_registration(record: RuntimeRecord) -> Iterator[str]:
             yield printable(f"  probably registered: {count}, whose names are in the program's data{shown}")
     if record.get("verdict") in ("agrees", "not judged"):
         why = f": {record['why_not']}" if record["why_not"] else ""
+        why += f"; not checked: {record['not_checked']}" if record["not_checked"] else ""
         yield printable(f"  verdict: {record['verdict']}{why}")
     unlisted = record.get("unlisted_findings", ())
     yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=1)

@@ -7,7 +7,9 @@ from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.symbols import STRINGS, symbol_table_strings
 from fatpack.errors import FormatError, pluralize
 from fatpack.registration.analysis.model import (
+    DESCRIBED,
     HIP_IMAGE,
+    MODELS,
     NAME_HINTS,
     NAME_PREFIXES,
     POP,
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 #: e_machine of the processors whose code is read; objects for i386 may have entries
 _ELF, _ENTRIES = (62, 183), 3
-
-_WITH_DESCRIPTORS = ("openmp", "sycl")
 
 #: kinds of hosts
 _OBJECT, _PROGRAM, _OTHER, NOT_READ, LTO, DAMAGED = "object", "program", "other", "not read", "lto", "damaged"
@@ -146,6 +146,7 @@ def has_own_kernels(evidence: RegistrationEvidence) -> bool:
         or evidence.stubs
         or evidence.registered
         or evidence.descriptors
+        or evidence.offload_binaries
         or evidence.launches
         or not POP.keys().isdisjoint(evidence.called)
     )
@@ -174,14 +175,19 @@ def _unfollowed_program(evidence: RegistrationEvidence) -> str:
     is_followed = {each.model for each in evidence.wrappers} <= registering
     if evidence.wrappers and not (is_complete and is_followed):
         return "the code that registers its kernels could not be followed"
-    models = {each.model for each in evidence.descriptors} | {each.kind for each in evidence.entries}
+    kinds = {each.kind for each in evidence.entries}
+    models = {each.model for each in evidence.descriptors} | kinds
+    if evidence.offload_binaries:
+        models.add("sycl")
     if _registers_no_regions(evidence):
         models.discard("openmp")
-    if not models.intersection(_WITH_DESCRIPTORS) <= registering:
+    if not models.intersection(DESCRIBED) <= registering:
         return "the code that registers its images could not be followed"
     nameless = "the functions of the runtime in it have no names"
-    if evidence.is_by_shape and not registering.isdisjoint(each.kind for each in evidence.entries):
+    if evidence.is_by_shape and registering.intersection(MODELS, kinds):
         return f"{nameless}, and the loop over its offload entries could not be recognized"
+    if evidence.is_by_shape and "openmp" in registering - kinds:
+        return f"{nameless}, and without offload entries the code that launches regions cannot be recognized"
     if evidence.is_by_shape and evidence.registered and not evidence.launches:
         return f"{nameless}, and the code that launches kernels could not be recognized"
     return ""
@@ -270,11 +276,12 @@ def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
     """Return evidence with the descriptors of OpenMP and SYCL, which are read if a call registers one."""
     models = {each.model for each in evidence.binaries} | {each.kind for each in evidence.entries}
     has_images = any(section.name.startswith(".llvm.offloading") for section in evidence.memory.sections)
-    if not has_images and models.isdisjoint(_WITH_DESCRIPTORS):
+    if not has_images and models.isdisjoint(DESCRIBED):
         return evidence
-    from fatpack.registration.analysis.descriptors import find_descriptors
+    from fatpack.registration.analysis.descriptors import find_descriptors, find_sycl_binaries
 
-    return evidence.replace(descriptors=find_descriptors(evidence.memory, evidence.tables))
+    found = find_descriptors(evidence.memory, evidence.tables)
+    return evidence.replace(descriptors=found, offload_binaries=find_sycl_binaries(evidence.memory))
 
 
 def likely_registered(view: View, host: str, kernels: Collection[str]) -> list[str]:

@@ -8,6 +8,7 @@ binary to the runtime. (llvm/lib/Frontend/Offloading/OffloadWrapper.cpp, LLVM 14
 
 from __future__ import annotations
 
+from fatpack import magic_numbers
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: LIMIT: descriptors that are read, and images of all of them. Programs have one descriptor, and an image per target.
 _MOST, _MOST_IMAGES = 64, 1 << 12
+
+#: bytes of the magic numbers of all forms of images
+_BEGIN = 16
 
 #: LIMIT: bytes of data that are searched for the bounds of entries in place
 _SEARCHED = 1 << 26
@@ -37,6 +41,10 @@ WITH_MANIFEST = {1: True, 2: True, 3: False}
 
 #: kinds of offloading that mean SYCL: LLVM has a bit for each, DPC++ counts them
 _SYCL_KINDS = (4, 8)
+
+#: bytes of an offload binary's header, the places of its size and of its first entry, and of the kind in an entry
+#: (:mod:`fatpack.formats.offload_binary.layout`)
+_HEADER, _SIZE_AT, _ENTRY_AT, _KIND_AT = 32, 8, 16, 2
 
 #: prefix of the symbols that bound a table of entries
 _BOUNDS = "__start_"
@@ -71,6 +79,41 @@ def find_descriptors(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> t
     return tuple(found.values())[:_MOST]
 
 
+def find_sycl_binaries(file: HostMemory) -> tuple[int, ...]:
+    """Return the addresses of the offload binaries for SYCL in loaded sections: LLVM 23 registers these whole."""
+    found: list[int] = []
+    for section in file.sections:
+        # Sections of inputs for the linker wrapper, which are not loaded, have the same name in COFF objects.
+        if not holds_images(section) or (file.is_windows and not file.is_linked):
+            continue
+        content, at = file.content(section), 0
+        while len(found) < _MOST and (at := content.find(magic_numbers.OFFLOAD_BINARY, at)) >= 0:
+            size, entry = (
+                int.from_bytes(content[at + where : at + where + 8], "little") for where in (_SIZE_AT, _ENTRY_AT)
+            )
+            if size < _HEADER or size > len(content) - at:
+                at += len(magic_numbers.OFFLOAD_BINARY)
+                continue
+            kind = int.from_bytes(content[at + entry + _KIND_AT : at + entry + _KIND_AT + 2], "little")
+            if kind in _SYCL_KINDS:
+                found.append(section.address + at)
+            at += size
+    return tuple(found)
+
+
+def lacks_binary(file: HostMemory, address: int) -> bool:
+    """Return whether an address is in a loaded section of images, and no offload binary is there."""
+    section = file.section_at(address)
+    magic = magic_numbers.OFFLOAD_BINARY
+    return section is not None and holds_images(section) and file.bytes_at(address, len(magic)) != magic
+
+
+def starts_empty(file: HostMemory, image: DeviceImageRecord) -> bool:
+    """Return whether an image begins with zeros: no form of device code does."""
+    begin = file.bytes_at(image.begin, min(image.end - image.begin, _BEGIN)) if image.end > image.begin else b""
+    return bool(begin) and not any(begin)
+
+
 def device_images_at(file: HostMemory, place: int) -> list[DeviceImageRecord]:
     """Return the images in the section that starts at a place in the view, in the order of their bytes.
 
@@ -79,7 +122,7 @@ def device_images_at(file: HostMemory, place: int) -> list[DeviceImageRecord]:
     """
     word, found = file.word, dict[int, DeviceImageRecord]()
     for section in file.sections:
-        if section.data.start - file.view.start != place or not _holds_images(section):
+        if section.data.start - file.view.start != place or not holds_images(section):
             continue
         for at, begin in _into(file, section):
             end = file.pointer_at(at + word) or 0
@@ -98,7 +141,7 @@ def _openmp(file: HostMemory, tables: Sequence[OffloadEntryTable]) -> Iterator[D
     word, left, looks = file.word, _MOST_IMAGES, _MOST_LOOKS
     begins = {table.section.address for table in tables}
     begins |= {each.address for each in file.symbols if each.name.startswith(_BOUNDS) and "entries" in each.name}
-    for place in sorted(_places_of(file, begins)):
+    for place in sorted(places_of(file, begins)):
         at = place - 2 * word
         images, begin, end = (file.pointer_at(place + step * word) or 0 for step in (-1, 0, 1))
         head = file.bytes_at(at, word)
@@ -127,7 +170,7 @@ def _is_like(file: HostMemory, images: int, count: int, bounds: tuple[int, int])
     return True
 
 
-def _places_of(file: HostMemory, values: set[int]) -> set[int]:
+def places_of(file: HostMemory, values: set[int]) -> set[int]:
     """Return the addresses of the words that hold some values: by relocation, or in place in linked programs."""
     if not values:
         return set()
@@ -163,10 +206,10 @@ def _words(content: bytes, word: int) -> memoryview:
 
 def _sycl(file: HostMemory) -> Iterator[DescriptorRecord]:
     """Yield the descriptors of SYCL: pointers to records of images, with a version and a count before them."""
-    images = {each.at: each for section in file.sections if _holds_images(section) for each in _records(file, section)}
+    images = {each.at: each for section in file.sections if holds_images(section) for each in _records(file, section)}
     if not images:
         return
-    for place in sorted(_places_of(file, set(images))):
+    for place in sorted(places_of(file, set(images))):
         at, row = place - 8, file.pointer_at(place) or 0
         head = file.bytes_at(at, 8)
         if len(head) != 8 or int.from_bytes(head[:2], "little") != 1 or any(head[4:]):
@@ -180,7 +223,8 @@ def _sycl(file: HostMemory) -> Iterator[DescriptorRecord]:
             yield DescriptorRecord("sycl", at, tuple(records), (0, 0))
 
 
-def _holds_images(section: MemorySection) -> bool:
+def holds_images(section: MemorySection) -> bool:
+    """Return whether a section has images that host code registers, by its name."""
     return not section.is_code and bool(len(section.data)) and section.name.startswith(_IMAGES)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fatpack.errors import cli_or_api, pluralize
 from fatpack.findings import finding
 from fatpack.registration.analysis.counts import registers_entries
+from fatpack.registration.analysis.descriptors import lacks_binary, starts_empty
 from fatpack.registration.analysis.elf_program import count_entry_kinds
 from fatpack.registration.analysis.entries import NEW
 from fatpack.registration.analysis.model import (
@@ -355,24 +356,54 @@ def _registered(evidence: RegistrationEvidence, model: str) -> Iterator[Finding]
     register = next(name for name, its in REGISTER_BINARY.items() if its == model)
     calls = [each for each in evidence.binaries if each.model == model]
     descriptors = [each for each in evidence.descriptors if each.model == model]
+    wholes = evidence.offload_binaries if model == "sycl" else ()
+    places = {each.at for each in descriptors}.union(wholes)
     if not calls and register not in evidence.called:
         entries = [entry for entry in evidence.entries if entry.kind == model]
         if evidence.memory.is_linked and entries and not descriptors:
             text = f"{pluralize(len(entries), 'offload entry')} of {title}, and nothing registers them"
             text += ": there is no descriptor of their images"
             yield make_finding(evidence, "FP3049", entries[0].at, text, CERTAIN, LINK_STEP)
-        elif descriptors and (evidence.called or not evidence.memory.is_linked) and reached is not None:
-            text = f"{pluralize(len(descriptors), 'descriptor')} of {title} images, and nothing registers them"
-            text += f": {register} is not called"
+        elif places and _is_unregistered(evidence, places) and reached is not None:
+            what = f"{pluralize(len(descriptors), 'descriptor')} of {title} images"
+            if not descriptors:
+                what = f"{pluralize(len(wholes), 'offload binary')} of {title}"
+            text = f"{what}, and nothing registers {'it' if len(places) == 1 else 'them'}: {register} is not called"
             sure = LIKELY if evidence.memory.is_linked else CERTAIN
             hint = "likely step: a change to the object that the linker wrapper made; link again"
-            yield make_finding(evidence, "FP3053", descriptors[0].at, text, sure, hint)
+            yield make_finding(evidence, "FP3053", min(places), text, sure, hint)
     elif reached is not None:
         yield from (
             never_run_finding(evidence, each)
             for each in calls
             if each.caller not in reached and lies_in_file(evidence, each.wrapper)
         )
+        yield from _of_images(evidence, model, places, calls)
+
+
+def _is_unregistered(evidence: RegistrationEvidence, places: set[int]) -> bool:
+    """Return whether descriptors are not registered: no code refers to them, or all runtime functions have names."""
+    is_seen = evidence.mentioned is None or bool(places & evidence.mentioned)
+    return not evidence.memory.is_linked or bool(evidence.called) or not is_seen
+
+
+def _of_images(
+    evidence: RegistrationEvidence, model: str, places: set[int], calls: Iterable[BinaryCall]
+) -> Iterator[Finding]:
+    """Yield findings about addresses in registering calls, and in descriptors, at which there is no device code."""
+    memory, title = evidence.memory, TITLES[model]
+    hint = "likely step: a change to the file after its link; link again"
+    for call in calls:
+        address = call.wrapper
+        if address and address not in places and lacks_binary(memory, address):
+            text = f"{function_title(evidence, call.caller)} registers {title} device code at {address:#x}, where "
+            text += "neither a descriptor nor an offload binary is"
+            yield make_finding(evidence, "FP3057", address, text, confidence(evidence), hint)
+    images = [each for item in evidence.descriptors if item.model == model for each in item.images]
+    empty = [each for each in images if starts_empty(memory, each)] if evidence.is_linked else []
+    if empty:
+        text = f"{pluralize(len(empty), 'image')} of {len(images)} in the descriptors of {title} begin with zeros"
+        yield make_finding(evidence, "FP3057", empty[0].begin, text, CERTAIN, hint)
 
 
 # Comparison of the names that host code registers with the kernels of the images, and of calls with entries.

@@ -32,6 +32,8 @@ REGISTER_BINARY = {
     "__tgt_register_lib": "openmp",
     "__sycl_register_lib": "sycl",
 }
+#: models whose images a descriptor counts, or whose offload binaries are registered whole
+DESCRIBED = ("openmp", "sycl")
 #: takes a handle, argument 1, and the device's name for it, argument 3
 REGISTER_FUNCTION = {"__cudaRegisterFunction": "cuda", "__hipRegisterFunction": "hip"}
 #: the same for variables
@@ -180,6 +182,9 @@ class RegistrationEvidence(Record):
     ``walked``: addresses of the tables of entries in the loops with ``unread`` calls, None if unknown.
     ``nulls``: addresses of calls that launch the kernel at address 0, as nvcc compiles a template without device code.
     ``skipped``: calls that register kernels in loops over tables without entries, which are never executed.
+    ``offload_binaries``: addresses of loaded offload binaries for SYCL, which LLVM 23 registers without a descriptor.
+    ``mentioned``: addresses of descriptors and offload binaries that code refers to which constructors reach, None if
+    unknown.
     """
 
     memory: HostMemory
@@ -201,6 +206,8 @@ class RegistrationEvidence(Record):
     walked: frozenset[int] | None = None
     nulls: tuple[int, ...] = ()
     skipped: int = 0
+    offload_binaries: tuple[int, ...] = ()
+    mentioned: frozenset[int] | None = None
 
     @property
     def entries(self) -> list[OffloadEntry]:

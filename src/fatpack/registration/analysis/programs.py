@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack.registration.analysis import entries, model, references
+from fatpack.registration.analysis import descriptors, entries, model, references
 from fatpack.registration.analysis.calls import ProgramCalls
 from fatpack.registration.analysis.model import (
+    DESCRIBED,
     LAUNCH,
     LAUNCH_ADDRESS,
     LINKED_BINARY,
@@ -24,7 +25,7 @@ from fatpack.registration.analysis.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping, Set
 
     from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram
 
@@ -46,10 +47,18 @@ _FUNCTIONS, _BYTES = 512, 4 << 20
 _VOTES = 2
 
 
-def identify_functions(program: LinkedProgram) -> bool:
-    """Name the runtime functions by the shape of their calls; return whether any was found."""
+def identify_functions(program: LinkedProgram, described: Mapping[str, Set[int]]) -> bool:
+    """Name the runtime functions by the shape of their calls; return whether any was found.
+
+    ``described`` are the addresses of descriptors and offload binaries by model.
+    """
     known = {each for each in program.imports.values() if each in REGISTER_BINARY}
     found = False
+    for runtime, addresses in described.items():
+        registers = next(each for each, its in REGISTER_BINARY.items() if its == runtime)
+        if addresses and registers not in known:
+            shapes = _FunctionShapes(program, runtime)
+            found = (shapes.can_follow() and shapes.described(addresses, registers)) or found
     for runtime in MODELS:
         registers = next(each for each, its in REGISTER_BINARY.items() if its == runtime)
         places = {each.at for each in find_wrappers(program) if each.model == runtime}
@@ -93,6 +102,20 @@ class _FunctionShapes:
         handles = self._name_functions(callers)
         self._name_launch(handles)
         return True
+
+    def described(self, places: Set[int], registers: str) -> bool:
+        """Name the function to which a constructor passes the address of a descriptor; return whether there is one.
+
+        The function that a destructor passes it to is another.
+        """
+        program = self._program
+        constructors = {each.function for each in program.constructors()}
+        for start in sorted({program.start_of(at) for at, _ in references.find_code_references(program, places)}):
+            for call in self._of(start) if start in constructors else ():
+                if call.target is not None and call.arguments[0] in places and self._is_code(call.target):
+                    program.imports[call.target] = registers
+                    return True
+        return False
 
     def _name_functions(self, callers: set[int]) -> set[int]:
         """Name the functions that register kernels and variables; return the handles of the kernels.
@@ -206,6 +229,17 @@ _COUNTED = frozenset((*PUSH, *POP))
 _CONSTRUCTORS = 1 << 22
 
 
+def _described(program: LinkedProgram) -> dict[str, set[int]]:
+    """Return the addresses of the descriptors and offload binaries of OpenMP and SYCL, by model."""
+    if not any(descriptors.holds_images(section) for section in program.sections):
+        return {}
+    found: dict[str, set[int]] = {name: set() for name in DESCRIBED}
+    for each in descriptors.find_descriptors(program, tuple(entries.find_entry_tables(program))):
+        found[each.model].add(each.at)
+    found["sycl"].update(descriptors.find_sycl_binaries(program))
+    return found
+
+
 def program_evidence(program: LinkedProgram) -> tuple[RegistrationEvidence, bool]:
     """Return the evidence in a program, and whether its functions can be followed (for x86-64: with capstone)."""
     return _EvidenceReader(program).evidence(), ProgramCalls(program).can_follow()
@@ -223,7 +257,8 @@ class _EvidenceReader:
 
     def evidence(self) -> RegistrationEvidence:
         program = self._program
-        is_by_shape = identify_functions(program)
+        described = _described(program)
+        is_by_shape = identify_functions(program, described)
         imports = program.imports
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
         sites = ProgramCalls(program).sites()
@@ -265,7 +300,19 @@ class _EvidenceReader:
             walked=self._walked({table.section.address for table in tables}) if self._loops and tables else None,
             nulls=tuple(self._nulls),
             skipped=sites.skipped,
+            mentioned=self._mentioned(set().union(*described.values()), {each.function for each in constructors}),
         )
+
+    def _mentioned(self, places: set[int], roots: set[int]) -> frozenset[int] | None:
+        """Return the descriptors that code refers to which constructors reach; None if data refers to one, too."""
+        program = self._program
+        if not places or descriptors.places_of(program, places):
+            return None
+        by: dict[int, set[int]] = {}
+        for at, place in references.find_code_references(program, places):
+            by.setdefault(program.start_of(at), set()).add(place)
+        reached = self._reached(set(by), roots)
+        return frozenset().union(*(found for start, found in by.items() if start in reached or not start))
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
         """Record one call."""

@@ -38,7 +38,6 @@ class LinkedProgram(HostMemory):
         self, view: View, machine: str, word: int, sections: Sequence[MemorySection], *, is_windows: bool
     ) -> None:
         super().__init__(view, machine, word, sections, (), is_windows=is_windows)
-        self.is_windows = is_windows
         self.imports: dict[int, str] = {}
         self.slots: set[int] = set()
         self.jumped: set[int] = set()
