@@ -19,12 +19,22 @@ class ProvedLibrary(Record):
     verdict: ProofResult
 
 
+class ProvedLayer(Record):
+    """A layer of a container image: its number in it, digests of its file, sizes and diff IDs, before and after."""
+
+    number: int
+    digests: tuple[str, str]
+    sizes: tuple[int, int]
+    diff_ids: tuple[str, str]
+
+
 class PackageProofResult(Record):
-    """The result of a proof of a package, whose ``kind`` is ``wheel`` or ``conda``.
+    """The result of a proof of a package, whose ``kind`` is ``wheel``, ``conda`` or ``image``.
 
     ``is_proved`` is true if there is no forbidden difference; ``differences`` are the first of these, and
     ``difference_count`` is their number. ``same_count`` files have the same content, ``libraries`` are the changed
-    libraries, and ``described`` the changed files that describe the package.
+    libraries, and ``described`` the changed files that describe the package. Of an image ``layers`` are its layers, and
+    ``dropped`` is what vouched for the old digests and is missing.
     """
 
     kind: str
@@ -38,6 +48,8 @@ class PackageProofResult(Record):
     described: tuple[str, ...]
     compared: tuple[str, ...]
     not_compared: tuple[str, ...]
+    layers: tuple[ProvedLayer, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 def proved_file(view: View) -> ProvedFile:
