@@ -180,7 +180,24 @@ def package_certificate_record(verdict: PackageProofResult, version: str) -> dic
             {"what": item.what, "expected": item.expected, "found": item.found} for item in verdict.differences
         ],
         "difference_count": verdict.difference_count,
+        **(_image_parts(verdict) if verdict.kind == "image" else {}),
     }
+
+
+def _image_parts(verdict: PackageProofResult) -> dict[str, Any]:
+    layers = [
+        {
+            "number": layer.number,
+            **{
+                when: {"sha256": digest, "size": size, "diff_id": diff_id}
+                for when, digest, size, diff_id in zip(
+                    ("before", "after"), layer.digests, layer.sizes, layer.diff_ids, strict=True
+                )
+            },
+        }
+        for layer in verdict.layers
+    ]
+    return {"layers": layers, "dropped": list(verdict.dropped)}
 
 
 def render_package_certificate(verdict: PackageProofResult) -> Iterator[str]:
@@ -200,6 +217,7 @@ def render_package_certificate(verdict: PackageProofResult) -> Iterator[str]:
             yield printable(f"  {item.what}: {', '.join(facts) or 'differs'}")
         if verdict.difference_count > _MAX_PACKAGE_DIFFERENCES_SHOWN:
             yield f"  and {verdict.difference_count - _MAX_PACKAGE_DIFFERENCES_SHOWN} more"
+    yield from (printable(f"missing, as it was about the old digests: {what}") for what in verdict.dropped)
     kept, dropped = (
         (
             sum(len(images) for images in found)

@@ -117,6 +117,12 @@ if TYPE_CHECKING:
 @click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
 @click.option("--verify", is_flag=True, help="Compare BEFORE AFTER: only device code may be missing.")
 @click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
+@click.option(
+    "--keep-layers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Leave the N lowest layers of a container image as they are: its base.",
+)
 @click.option("--deflated", is_flag=True, help="Also print the compressed size in a wheel.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
@@ -125,7 +131,8 @@ if TYPE_CHECKING:
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Remove GPU code for architectures you do not need.
 
-    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder.
+    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, a container
+    image (of docker save, or an OCI layout), or a folder.
     --for keeps the images that the named devices would load, and the newest PTX for later devices; --drop removes
     architectures. `fatpack remove` removes images by any property, in objects and containers. A library in which a
     container would become empty stays as it is (--allow-empty overrides). The exit code is 1 if a library stays for
@@ -173,6 +180,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         backup=options["backup"],
         find_links=options["find_links"],
         requirements=options["requirements"],
+        keep_layers=options["keep_layers"] or 0,
     )
     request.check()
     outcomes = slim_all(request)

@@ -25,6 +25,15 @@ def is_package(view: View, path: str) -> bool:
     return path.endswith((".whl", ".conda")) or bool(detect_package(view))
 
 
+def is_container_image(view: View, path: str) -> bool:
+    """Return whether a file is the archive of a container image, which keeps its name and is slimmed layer by layer."""
+    if path.endswith((".whl", ".conda", ".tar.bz2")) or detect_package(view) != "tar":
+        return False
+    from fatpack.commands.slim.image_files import is_image_archive
+
+    return is_image_archive(view)
+
+
 def slim_package(
     view: View, path: str, slimming: Slimming, naming: NameChange, stack: ExitStack
 ) -> SlimmedWheel | SlimmedConda | None:
@@ -80,9 +89,8 @@ def refuse_device_code(view: View, path: str) -> None:
                     hint = "unpack it and slim the folder, or slim the wheels and conda packages that are made of it"
                     if _is_of_image(path, inside):
                         hint = (
-                            "it is a container image, or a layer of one: slim the libraries in the build step that "
-                            "installs them, before the layer is written (RUN pip install … && fatpack slim DIR "
-                            "--for DEVICE --in-place)"
+                            "it is a layer, or a part of a container image: slim the whole image, in an archive "
+                            "with its manifest or in the folder with oci-layout and index.json"
                         )
                     raise Unsupported(
                         f"it has device code in {inside}, and such packages are not written", hint=hint, chain=(path,)

@@ -360,6 +360,7 @@ class SlimRequest(Record):
     how a package that changes is called, ``sbom`` is the file that lists what device code it holds. ``environment`` is
     the folder of an environment, in the place of files, and ``backup`` the one that its originals go to. ``find_links``
     is a folder of wheels, in the place of files, and ``requirements`` are the locks that choose from them.
+    ``keep_layers`` is the number of lowest layers of a container image that stay as they are.
     """
 
     files: tuple[str, ...]
@@ -378,6 +379,7 @@ class SlimRequest(Record):
     backup: str | None = None
     find_links: str | None = None
     requirements: tuple[str, ...] = ()
+    keep_layers: int = 0
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""
@@ -409,7 +411,8 @@ class SlimRequest(Record):
         else:
             hints = [_INTO_FOLDER] if self.files[0].endswith((".whl", ".conda", ".tar.bz2")) else []
             check_output(self.files[0], self.to, *hints)
-        if self.certificate is not None and several:
+        is_layout = len(self.files) == 1 and os.path.isfile(os.path.join(self.files[0], "oci-layout"))
+        if self.certificate is not None and several and not is_layout:
             raise UsageError("a certificate is about one file", hint="slim one file at a time")
         if self.certificate is not None and self.to.output == "-":
             raise UsageError("a certificate is about two files", hint="write a copy with -o or -d")

@@ -18,7 +18,7 @@ from fatpack.commands.slim.options import (
     refuse_unmatched_patterns,
     try_to_slim,
 )
-from fatpack.commands.slim.packages import is_package
+from fatpack.commands.slim.packages import is_container_image, is_package
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.result import plan_with_digests, verifier_for
 from fatpack.edit import editor
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 class ProofOutcome:
     """The proof about two files: the certificate as plain data, and the lines for users."""
 
-    def __init__(self, before: View, after: View) -> None:
-        """Prove it. Raises Unsupported for files of which nothing is proved, and FormatError."""
+    def __init__(self, before: str | View, after: str | View) -> None:
+        """Prove it; folders are given by paths. Raises Unsupported where nothing is proved, and FormatError."""
         self.document: dict[str, Any]
         self.lines: Iterable[str]
-        if detect_package(before) and detect_package(after):
+        if isinstance(before, str) or isinstance(after, str) or (detect_package(before) and detect_package(after)):
             from fatpack.proof import packages
 
             package = packages.prove_package(before, after)
@@ -95,11 +95,12 @@ def verify_files(
         raise UsageError("--verify takes two files", hint="fatpack slim --verify BEFORE AFTER")
     if output is not None:
         raise UsageError("--verify writes no file but --certificate FILE")
-    with open_source(files[0]) as before, open_source(files[1]) as after:
-        views = [before.view(), after.view()]
+    with ExitStack() as stack:
+        both = [file if os.path.isdir(file) else stack.enter_context(open_source(file)).view() for file in files]
+        views = [one for one in both if not isinstance(one, str)]
         if target is not None:
             check_target(target, force, views)
-        proved = ProofOutcome(*views)
+        proved = ProofOutcome(*both)
         if target is not None:  # before anything is printed: what fails is the only document of what asked for JSON
             write_file(target, proved.text(), force=force, inputs=views)
         if as_json:
@@ -432,7 +433,7 @@ def slim_all(request: SlimRequest) -> list[SlimOutcome]:
             if request.environment is not None:
                 found += slim_environment(request, file)
             else:
-                found += slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
+                found += _slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
         except BrokenPipeError:
             raise
         except (FatpackError, OSError) as error:
@@ -471,9 +472,33 @@ def _refuse_other_programs(request: SlimRequest) -> None:
         refuse_unused(outcomes, request.options.use)
 
 
+def _slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
+    from fatpack.commands.slim.image_files import is_image_folder
+
+    if is_image_folder(path):
+        return _slim_image(request, path)
+    _refuse_image_options(request, path)
+    return slim_folder(request, path)
+
+
+def _refuse_image_options(request: SlimRequest, path: str) -> None:
+    if request.keep_layers:
+        hint = "give the archive that docker save writes, or the folder with oci-layout"
+        raise UsageError(f"--keep-layers is about container images, and {path} is none", hint=hint)
+
+
+def _slim_image(request: SlimRequest, image: str | View) -> list[SlimOutcome]:
+    from fatpack.commands.slim.image_run import slim_container_image
+
+    return slim_container_image(request, image, _slimming(request), ProofOutcome)
+
+
 def _slim_file(request: SlimRequest, file: str) -> list[SlimOutcome]:
     address = parse_address(file)
     with open_source(address.path) as source:
+        if not address.inside and is_container_image(source.view(), address.path):
+            return _slim_image(request, source.view())
+        _refuse_image_options(request, address.path)
         if not address.inside and is_package(source.view(), address.path):
             return slim_package(request, source.view(), address.path)[0]
     return [_file_outcome(request, file)]

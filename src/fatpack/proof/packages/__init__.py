@@ -1,4 +1,4 @@
-"""Proof that a wheel or conda package is another one with less device code, by Python's own readers of archives."""
+"""Proof that a wheel, conda package or image is another one with less device code, by Python's readers of archives."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     from fatpack.proof.packages.verdict import PackageProofResult
 
 
-def prove_package(before: View, after: View) -> PackageProofResult:
+def prove_package(before: View | str, after: View | str) -> PackageProofResult:
     """Return whether ``after`` is the package ``before`` with the same or less device code, and otherwise unchanged.
 
     Of two files with the same bytes nothing more is read. Others are decompressed completely, in windows; libraries go
-    to unnamed temporary files. Raises Unsupported unless both are wheels, or conda packages of one form, FormatError
-    for a damaged one, and the errors of proofs of libraries.
+    to unnamed temporary files. Container images may be folders, given by paths. Raises Unsupported unless both are
+    wheels, images, or conda packages of one form, FormatError for a damaged one, and the errors of proofs of libraries.
     """
+    if isinstance(before, str) or isinstance(after, str) or (_may_be_image(before) and _may_be_image(after)):
+        from fatpack.proof.packages import container_images
+
+        return container_images.prove_image(before, after)
     form, other = _form(before), _form(after)
     if form != other:
         raise Unsupported("one of them is a .conda, and the other a .tar.bz2", chain=after.chain)
@@ -38,6 +42,12 @@ def prove_package(before: View, after: View) -> PackageProofResult:
     return conda.prove_conda(before, after)
 
 
+def _may_be_image(view: View) -> bool:
+    """Return whether bytes are a tar archive, or compressed as archives of images are."""
+    head = view.head(0, magic_numbers.TAR_AT + len(magic_numbers.TAR))
+    return head.startswith((magic_numbers.GZIP, magic_numbers.ZSTD)) or head.endswith(magic_numbers.TAR)
+
+
 def _form(view: View) -> str:
     head = view.head(0, 4)
     if head.startswith(magic_numbers.BZIP2):
@@ -45,5 +55,6 @@ def _form(view: View) -> str:
     if head.startswith((magic_numbers.ZIP, magic_numbers.ZIP_END)):
         return "zip"
     raise Unsupported(
-        "of packages only wheels and conda packages are proved", hint="unpack both, and prove the libraries in them"
+        "of packages only wheels, conda packages and container images are proved",
+        hint="unpack both, and prove the libraries in them",
     )
