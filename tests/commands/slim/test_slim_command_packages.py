@@ -409,14 +409,17 @@ def test_layers_of_container_images_are_not_passed_over(tmp_path: Path, capsys: 
     blob = tmp_path / "image" / "blobs" / "sha256" / "0123"
     blob.parent.mkdir(parents=True)
     blob.write_bytes(layer.getvalue())
-    (tmp_path / "image" / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    # Without its documents it is no image, and a folder with a layer in it is one like any other.
     assert main(["slim", str(tmp_path / "image"), "--for", "sm_90", "-d", str(tmp_path / "out")]) == 4
     shown = capsys.readouterr().out
     assert "blobs/sha256/0123: stays as it is" in shown
     assert "it has device code in usr/lib/a.fatbin, and such packages are not written" in shown
-    assert "hint: it is a container image, or a layer of one: slim the libraries in the build step" in shown
+    assert "hint: it is a layer, or a part of a container image: slim the whole image" in shown
     saved = tmp_path / "image.tar"
     with tarfile.open(saved, "w") as archive:
         archive.add(tmp_path / "image", arcname=".")
     assert main(["slim", str(saved), "--for", "sm_90", "-d", str(tmp_path / "other")]) == 4
     assert "image.tar: it has device code in blobs/sha256/0123!usr/lib/a.fatbin" in capsys.readouterr().err
+    (tmp_path / "image" / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    assert main(["slim", str(tmp_path / "image"), "--for", "sm_90", "-d", str(tmp_path / "third")]) == 4
+    assert "it names no image; skopeo copy writes images as" in capsys.readouterr().err

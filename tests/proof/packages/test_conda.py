@@ -206,7 +206,7 @@ def test_what_is_damaged_or_another_form_is_refused(suffix: str, monkeypatch: py
     other = package(".conda" if suffix == ".tar.bz2" else ".tar.bz2", info() | FILES)
     with pytest.raises(Unsupported, match=r"other a \.tar\.bz2"):
         proof_of(data, other)
-    with pytest.raises(Unsupported, match="only wheels and conda packages"):
+    with pytest.raises(Unsupported, match="only wheels, conda packages and container images"):
         proof_of(data, b"\x1f\x8b\x08")
     with pytest.raises(BadValue):
         proof_of(data, data[: len(data) // 2])

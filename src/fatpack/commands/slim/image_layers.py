@@ -21,7 +21,7 @@ from fatpack.commands.slim.image_files import plain_name, resized_headers
 from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.concurrency import system
 from fatpack.edit.selection import is_linked_program
-from fatpack.errors import BadValue, FatpackError, LimitExceeded, Truncated, Unsupported
+from fatpack.errors import BadValue, FatpackError, LimitExceeded, Truncated, Unsupported, pluralize
 from fatpack.io.file import FileSource
 from fatpack.io.source import View, piece_parts
 from fatpack.packages.members import LazyInflatedMember
@@ -217,6 +217,7 @@ class LayerReader:
         self._libraries: list[PackageLibrary] = []
         self._unlinked = [0, 0]
         self._packed = [0, 0]
+        self._sparse = [0, 0]
         self._left: dict[str, list[int]] = {}
         self._table: MemberChange | None = None
 
@@ -280,12 +281,14 @@ class LayerReader:
         from fatpack.printable import format_size
 
         for reason, (count, size) in self._left.items():
-            yield f"{count} files with device code stay ({format_size(size)}): {reason}"
-        if self._unlinked[0]:
-            count, total = self._unlinked
-            yield f"objects, archives and containers with device code stay: {count} files, {format_size(total)}"
-        if self._packed[0]:
-            yield f"packages in the layer are not opened: {self._packed[0]} files, {format_size(self._packed[1])}"
+            yield f"{pluralize(count, 'file')} with device code, {format_size(size)}, not changed: {reason}"
+        for words, (count, size) in (
+            ("objects, archives and containers with device code stay", self._unlinked),
+            ("packages in the layer are not opened", self._packed),
+            ("files with holes are not looked at", self._sparse),
+        ):
+            if count:
+                yield f"{words}: {pluralize(count, 'file')}, {format_size(size)}"
 
     def _member(self, header: TarInfo) -> None:
         path = plain_name(header.name)
@@ -312,23 +315,19 @@ class LayerReader:
         place = MemberChange(header.offset, header.offset_data, header.size, None)
         if path == TABLE_OF_CONTENTS:
             self._table = place
-        if not header.size or header.sparse is not None or not self._changes:
-            if header.sparse is not None:
-                self._leave("they are stored with holes", header.size)
+        if not header.size or not self._changes:
+            return None
+        if header.sparse is not None:
+            self._sparse = [self._sparse[0] + 1, self._sparse[1] + header.size]
             return None
         if self._is_database(path):
-            if header.size > _DATABASE:
-                return None
-            return LayerDatabase(path, place.replace(content=self._spool.add(self._content(header))))
+            is_small = header.size <= _DATABASE
+            return (
+                LayerDatabase(path, place.replace(content=self._spool.add(self._content(header)))) if is_small else None
+            )
         if path.endswith(_PACKAGES):
             self._packed = [self._packed[0] + 1, self._packed[1] + header.size]
-        if not may_hold_device_code(path):
-            return None
-        self._forward.skip_to(header.offset_data)
-        head = self._forward.read(min(8, header.size))
-        if not head.startswith((*_LINKED, *_UNLINKED)):
-            return None
-        return self._library(header, path, place, head)
+        return self._library(header, path, place) if may_hold_device_code(path) else None
 
     def _content(self, header: TarInfo, head: bytes = b"") -> Iterator[bytes | memoryview]:
         if not head:
@@ -352,7 +351,11 @@ class LayerReader:
         found[0] += 1
         found[1] += size
 
-    def _library(self, header: TarInfo, path: str, place: MemberChange, head: bytes) -> LayerLibrary | None:
+    def _library(self, header: TarInfo, path: str, place: MemberChange) -> LayerLibrary | None:
+        self._forward.skip_to(header.offset_data)
+        head = self._forward.read(min(8, header.size))
+        if not head.startswith((*_LINKED, *_UNLINKED)):
+            return None
         source = LazyInflatedMember(
             lambda: self._content(header, head), header.size, path, present=header.size, budget=self._view.source.budget
         )
@@ -380,9 +383,9 @@ class LayerReader:
         records: Mapping[str, Any] = header.pax_headers
         reason = ""
         if _SIGNED in records:
-            reason = "they are signed for the kernel (security.ima)"
+            reason = "signed for the kernel (security.ima)"
         elif path.startswith(_NAMED_BY_CONTENT):
-            reason = "their folder is named by a digest of its content"
+            reason = "in a folder that is named by a digest of its content"
         if reason:
             self._leave(reason, size)
             return None

@@ -50,7 +50,7 @@ DOC = FormatInfo(
     ),
     writes=(
         "copies of plain archives in which the content of some files is another one; packages of conda are compressed "
-        "with zstd or bzip2 again"
+        "with zstd or bzip2 again; layers of container images with gzip or zstd, as they were"
     ),
     limitations=(
         "A compressed archive is inflated up to the last file that is read, and files are read in order.",

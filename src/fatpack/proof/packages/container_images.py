@@ -291,8 +291,12 @@ class _ImageComparison:
         entries = self._list(self._new, new, "manifests")
         left = list(entries)
         missing: list[Document] = []
-        for entry in self._list(self._old, old, "manifests"):
-            if left and _bare(entry) == _bare(left[0]):
+        before = self._list(self._old, old, "manifests")
+        known = {str(entry.get("digest")) for entry in before}
+        for entry in before:
+            # One that did not change has its digest; one that did has a digest that is not among the old ones.
+            is_new = bool(left) and str(left[0].get("digest")) not in known
+            if left and (entry == left[0] or (is_new and _bare(entry) == _bare(left[0]))):
                 self._entry(entry, left.pop(0), depth)
             else:
                 missing.append(entry)
@@ -375,7 +379,8 @@ class _ImageComparison:
             both = [{**one, "digest": 0, "size": 0, "data": 0} for one in configs if one is not None]
             self.ledger.same(f"{title}: config", *both)
             self._config(self._blob(self._old, configs[0]), self._blob(self._new, configs[1]), names)
-            self._stated(configs[1], self._blob(self._new, configs[1]))
+            if self._blob(self._old, configs[0]) in self._old.files:
+                self._stated(configs[1], self._blob(self._new, configs[1]))
         else:
             self.ledger.same(f"{title}: config", *configs)
 
@@ -539,9 +544,10 @@ class _ImageComparison:
 
     def _other_files(self) -> None:
         renamed = dict(self._pairs)
+        compared = {_INDEX, _SAVED, *(first for first, _ in self._compared)}
         for name, view in self._old.files.items():
             if name in renamed:
-                if renamed[name] == name and name not in (_INDEX, _SAVED) and name in self._new.files:
+                if renamed[name] == name and name not in compared and name in self._new.files:
                     compare_views(name, view, self._new.files[name], self.ledger)
             elif name not in self._lost or name in self._new.files:
                 renamed[name] = name
