@@ -52,19 +52,31 @@ class ContainerMove(Record):
     new_size: int
 
 
+class ReplacedBytes(Record):
+    """The new bytes of a loaded range that keeps its place and its size: from position ``start`` to ``end``.
+
+    Positions are those in the file's view. What the pieces do not fill becomes zeros.
+    """
+
+    start: int
+    end: int
+    pieces: Sequence[Piece]
+
+
 class ShrinkRequest(Record):
     """The change of a linked file.
 
     ``contents``: the sections with other bytes. ``moves``: the containers in them with another address or size.
-    ``pointers``: address of each changed pointer → its new value. Pointers are in the sections of records, never in
-    device code. ``drop_signature``: remove the certificates of a signed PE image, which any edit makes invalid; without
-    it such an image is refused.
+    ``replaced``: ranges of other sections with other bytes, of ELF files. ``pointers``: address of each changed pointer
+    → its new value. Pointers are in the sections of records, never in device code. ``drop_signature``: remove the
+    certificates of a signed PE image, which any edit makes invalid; without it such an image is refused.
     """
 
     contents: Sequence[NewSectionContent]
     moves: Sequence[ContainerMove]
     pointers: Mapping[int, int]
     drop_signature: bool = False
+    replaced: Sequence[ReplacedBytes] = ()
 
 
 class ShrinkResult(Record):

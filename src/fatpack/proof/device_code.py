@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from fatpack import magic_numbers
 from fatpack.errors import LimitExceeded, format_hex
 from fatpack.proof import containers
+from fatpack.proof.containers.fatbin import HEADER_SIZE, fatbin_size, has_known_kind
 from fatpack.proof.ledger import ChangedRange, ProvedContainer, ProvedImage, find_range, merge_ranges, subtract_ranges
 from fatpack.proof.records import changed_containers, check_dangling_pointers, check_dangling_words, find_records
 from fatpack.record import Record
@@ -170,11 +172,44 @@ class _ContainerReader:
         return found
 
 
-def compare_device_code(pair: ProgramPair, sections: Sequence[Range], moved: Sequence[Range]) -> DeviceCodeComparison:
+def _changed_in_data(before: ProgramMemory, after: ProgramMemory, excluded: Sequence[Range]) -> dict[int, MovedPair]:
+    """Return the fat binaries in a program's own data that have another header now, by address: before and after.
+
+    ``excluded`` are code, and device code that is compared apart. Each is at the address where it was, and of a known
+    kind; any other is data, which must be unchanged. What lies in a fat binary with the same header is no container:
+    its bytes must be unchanged, too.
+    """
+    found: dict[int, MovedPair] = {}
+    for loaded in before.loaded_ranges:
+        for start, end in subtract_ranges([(loaded.start, loaded.filled)], excluded):
+            part = before.view.slice(loaded.at + start - loaded.start, end - start)
+            at = part.find(magic_numbers.FATBIN)
+            while at >= 0:
+                address, stop = start + at, start + at + max(fatbin_size(part.head(at, HEADER_SIZE)), 4)
+                is_place = address % _ALIGN == 0 and HEADER_SIZE <= stop - address <= end - address
+                if is_place and before.read(address, HEADER_SIZE) != after.read(address, HEADER_SIZE):
+                    old = containers.read_container(before, address, stop)
+                    new = containers.read_container(after, address, stop)
+                    if old is not None and new is not None and all(map(has_known_kind, old.images)):
+                        found[address] = old, new
+                if len(found) > _MAX_UNREGISTERED:
+                    raise LimitExceeded(
+                        f"more than {_MAX_UNREGISTERED} containers in data changed",
+                        expected=f"at most {_MAX_UNREGISTERED}",
+                        chain=before.view.chain,
+                    )
+                at = part.find(magic_numbers.FATBIN, stop - start if is_place else at + 4)
+    return found
+
+
+def compare_device_code(
+    pair: ProgramPair, sections: Sequence[Range], moved: Sequence[Range], code: Sequence[Range] = ()
+) -> DeviceCodeComparison:
     """Compare the device code of two files.
 
     ``sections`` are the ranges of the first file's sections of device code, ``moved`` the ranges in them that the
-    second file uses for moved tables. Raises LimitExceeded if device code exceeds the limits on decompression.
+    second file uses for moved tables, and ``code`` those of its instructions. Raises LimitExceeded if device code
+    exceeds the limits on decompression.
     """
     before, after, resolve, leading, ledger = pair.before, pair.after, pair.resolve, pair.find_pointers, pair.ledger
     old_pointers = find_records(before, sections, resolve)
@@ -191,7 +226,11 @@ def compare_device_code(pair: ProgramPair, sections: Sequence[Range], moved: Seq
     check_dangling_words(
         before, ranges, [*matched.values(), *(pairs.values() if before.is_fixed else ())], registered.keys(), ledger
     )
-    pairs |= matched
+    in_data = _changed_in_data(before, after, merge_ranges([*ranges, *code]))
+    ranges = merge_ranges([*ranges, *((old_one.start, old_one.end) for old_one, _ in in_data.values())])
+    if before.is_fixed:
+        check_dangling_words(before, ranges, [*in_data.values()], registered.keys(), ledger)
+    pairs |= matched | in_data
     gone = changed_containers(pairs.values())
     check_dangling_pointers(before, gone, registered.keys(), ranges, leading, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
@@ -202,7 +241,7 @@ def compare_device_code(pair: ProgramPair, sections: Sequence[Range], moved: Seq
         facts.append(fact)
         kept += kept_images
         dropped += dropped_images
-        if new_container is not None:
+        if new_container is not None and start not in in_data:
             moves[start] = (container.end - start, new_container.start, new_container.end - new_container.start)
     _check_outside_containers(before, after, ranges, pairs, moved, ledger)
     words = _changed_words(before, after, registered, old_pointers, new_pointers, ledger)

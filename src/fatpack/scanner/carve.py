@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Container
 
+#: LIMIT: containers without images in the data of a file. Of the 24,000 in cuFFT 4,200 lose their images for a device.
+_EMPTY = 1 << 16
+
+#: bytes of an empty fat binary, and what follows its magic: version and size of its header
+_EMPTY_SIZE, _EMPTY_HEAD = 16, b"\1\0\x10\0"
+
 #: LIMIT: false hits per file. Compilers and drivers have a few dozen.
 _FALSE_HITS = 1000
 
@@ -305,7 +311,7 @@ def carve(
     read, it is a finding itself. Yields a finding if the search ends at a limit. ``passed`` gets the positions of other
     magics between the containers.
     """
-    hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
+    hits_left, bytes_left, empty_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES, _EMPTY
     for start, end in ranges:
         if end - start < _LEAST:
             continue
@@ -329,6 +335,10 @@ def carve(
             if left is not None:
                 yield left, region.slice(at, left.span.size)
                 at = magics.after(resume_position(region, left))
+                continue
+            if size and empty_left and _is_empty(name, region, at, size):
+                empty_left -= 1
+                at = magics.after(at + size)
                 continue
             hits_left -= 1
             bytes_left -= size if size <= len(region) - at else 0
@@ -358,6 +368,11 @@ def _genuine(name: str, region: View, at: int) -> Container | None:
         return None
     is_damaged = any(item.severity == "error" for item in container.findings)
     return container if container.images and not is_damaged and container.span.size else None
+
+
+def _is_empty(name: str, region: View, at: int, size: int) -> bool:
+    """Return whether a container is what ``slim`` leaves of one in data: the header of a fat binary alone."""
+    return name == "cuda-fatbin" and size == _EMPTY_SIZE and region.head(at + 4, 4) == _EMPTY_HEAD
 
 
 def _cut(name: str, region: View, at: int) -> Container | Finding | None:

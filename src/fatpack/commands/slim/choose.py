@@ -226,13 +226,15 @@ def choose_images(
     same_archs: Collection[int] = (),
     untouched: Collection[int] = (),
     removed_ids: Collection[int] = (),
+    in_data: Collection[int] = (),
 ) -> ImageSelection:
     """Return the images to keep and to drop. Reads no image, except kernel names of containers that are refused.
 
     ``all_minors`` keeps all that fits an NVIDIA device, for libraries that ask for kernels by name. The containers of
-    ``same_archs`` keep the same architectures; those of ``untouched`` keep all images. The images of ``removed_ids``
-    are dropped, like the images that ``options.drop`` matches. All three are sets of ``id()``, like the keys of
-    ``ImageChanges``.
+    ``same_archs`` keep the same architectures; those of ``untouched`` keep all images. A program's own code chooses
+    from the containers of ``in_data``: they keep all that fits a device, and PTX for later ones. The images of
+    ``removed_ids`` are dropped, like the images that ``options.drop`` matches. All four are sets of ``id()``, like the
+    keys of ``ImageChanges``.
     """
     containers = [
         (number, found) for number, found in enumerate(item for item in items if isinstance(item, FoundContainer))
@@ -251,7 +253,15 @@ def choose_images(
             notes.take(f"a {found.format} is not changed: compile it for fewer targets", number)
     device_images: list[ImageForDevice] = []
     for image_set in group_into_image_sets([row for row in rows if id(row.image) not in kept_ids]):
-        kept_ids |= _kept_ids_of_set(image_set, options, notes, device_images, removed_ids, all_minors=all_minors)
+        is_in_data = id(image_set[0].found) in in_data
+        # The newest PTX of one container says nothing about those from which the program's code chooses.
+        own = options.replace(keep_ptx="all") if is_in_data and options.ptx == "newest" else options
+        kept_ids |= _kept_ids_of_set(
+            image_set, own, _Notes() if is_in_data else notes, device_images, removed_ids,
+            all_minors=all_minors or is_in_data,
+        )  # fmt: skip
+        if is_in_data:
+            kept_ids |= {id(row.image) for row in image_set if parse_nvidia(row.image.target.arch) is None}
     linked = [row for row in rows if id(row.found) in same_archs]
     archs = {arch_label(row.image) for row in linked if id(row.image) in kept_ids}
     kept_ids |= {id(row.image) for row in linked if arch_label(row.image) in archs}
@@ -264,7 +274,8 @@ def choose_images(
     loaded = [one.first.image.target for one in device_images if one.rows and id(one.first.found) not in inputs]
     serving = {*_served_vendors(untouched_sets, options.devices), *map(keep_for_device.target_vendor, loaded)}
     idle_sets = find_idle_image_sets(device_images, serving)
-    movable = [row for row in rows if id(row.found) not in same_archs and id(row.found) not in untouched]
+    asis = {*same_archs, *untouched, *in_data}
+    movable = [row for row in rows if id(row.found) not in asis]
     kept_ids -= {id(row.image) for row in find_removable_images(movable, kept_ids, idle_sets, options)}
     vacated = _vacated_containers(rows, kept_ids, idle_sets)
     if vacated:
@@ -278,7 +289,8 @@ def choose_images(
         tuple(find_emptied_containers(rows, kept_ids, device_images, idle_sets)),
         tuple(find_containers_losing_devices(device_images, kept_ids)),
     )
-    useless = tuple(find_useless_containers(rows, kept_ids, device_images, options, idle_sets))
+    registered = [row for row in rows if id(row.found) not in in_data]
+    useless = tuple(find_useless_containers(registered, kept_ids, device_images, options, idle_sets))
     vendors = frozenset(keep_for_device.target_vendor(row.image.target) for row in rows if not is_host(row.image))
     unserved = tuple(_unsupported_devices([row for row in rows if id(row.found) not in inputs], vendors, options))
     return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)

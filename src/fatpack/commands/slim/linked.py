@@ -11,7 +11,7 @@ from bisect import bisect_left
 
 from fatpack import binary
 from fatpack.binary.pointers import HOSTS, open_pointers
-from fatpack.binary.shrink import ContainerMove, NewSectionContent, ShrinkRequest
+from fatpack.binary.shrink import ContainerMove, NewSectionContent, ReplacedBytes, ShrinkRequest
 from fatpack.edit import write_containers
 from fatpack.errors import FormatError, HostError, pluralize
 from fatpack.io.source import is_in_file
@@ -360,6 +360,68 @@ def plan_shrink(
                 notes.append(f"{end - start} bytes at {place} belong to no container, and stay")
     relay = ShrinkRequest(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
     return LinkedChange(relay, tuple(notes), frozenset(unchanged))
+
+
+# Containers in a program's own data, which its code loads by itself: cuBLASLt has 299 in a section of its own, with the
+# addresses of start and end of each in a table; cuFFT has 24,000 among its variables, and its code computes their
+# addresses. Nothing says which of them the code takes for a device. So one keeps its place, its header, and each image
+# that a device of the list could load by any rule; what no driver loads there is zeros then. A driver refuses such a
+# container before and after: it has no image for the device.
+
+#: flag of sections of ELF with code (gABI, "Sections")
+_EXECUTABLE = 4
+
+
+def containers_in_data(file: LinkedProgramFile) -> list[FoundContainer]:
+    """Return the containers outside the sections of device code that can lose images at their places.
+
+    These are plain fat binaries of ELF programs, in which nothing but their first byte is referred to by a relocation,
+    a word or a visible symbol.
+    """
+    if file.host != "elf":
+        return []
+    by_section: dict[int, list[FoundContainer]] = {}
+    for found in file.elsewhere:
+        is_plain = found.format == "cuda-fatbin" and "compression" not in found.container.attrs
+        if is_plain and found.index is not None and found.view.source is file.view.source and len(found.images):
+            by_section.setdefault(found.index, []).append(found)
+    return [found for index, inside in by_section.items() for found in _unreferenced_inside(file, index, inside)]
+
+
+def _unreferenced_inside(
+    file: LinkedProgramFile, index: int, inside: Sequence[FoundContainer]
+) -> Iterator[FoundContainer]:
+    """Yield the containers of a section into whose middle nothing leads."""
+    from fatpack.binary.elf.file import ElfFile
+
+    if ElfFile(file.view).section(index).flags & _EXECUTABLE:
+        return
+    address = open_pointers(file.view, file.host).address(index)
+    ranges = {number: (start, end) for start, end, _, number in binary.sections(file.host, file.view)}
+    if not address or index not in ranges:
+        return
+    shift = address - file.view.start - ranges[index][0]
+    low, high = min(found.view.start for found in inside) + shift, max(found.view.end for found in inside) + shift
+    references = stripped_programs.unrelated_words(file.view, file.host, low, high, ())
+    if references is None:
+        return
+    reached = sorted(references.words | references.symbols)
+    for found in inside:
+        if not _is_any_within(reached, found.view.start + shift + 1, found.view.end + shift):
+            yield found
+
+
+def replaced_in_data(inside: Sequence[FoundContainer], file_start: int, changes: ImageChanges) -> list[ReplacedBytes]:
+    """Return the new bytes of containers in data that lose an image: each is as long as before, with zeros at its end.
+
+    ``file_start`` is where the file's view begins.
+    """
+    changed = [found for found in inside if any(id(image) in changes for image in found.images)]
+    replaced = []
+    for found, content in zip(changed, write_containers.changed_containers(changed, changes), strict=True):
+        pieces: Sequence[Piece] = write_containers.empty_container(found) if content is None else content
+        replaced.append(ReplacedBytes(found.view.start - file_start, found.view.end - file_start, pieces))
+    return replaced
 
 
 def _pointers(file: LinkedProgramFile, moves: Sequence[ContainerMove]) -> Iterator[tuple[int, int]]:

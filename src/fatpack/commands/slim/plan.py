@@ -9,6 +9,7 @@ from fatpack.edit.selection import all_items, is_linked_program, rewrite, scan_t
 from fatpack.edit.verify import content_findings
 from fatpack.errors import FormatError, HostError, cli_or_api, pluralize
 from fatpack.model import Finding
+from fatpack.printable import format_size
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.scanner.context import detect_package
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Literal, TypeAlias
 
-    from fatpack.binary.shrink import ShrinkResult
+    from fatpack.binary.shrink import ReplacedBytes, ShrinkResult
     from fatpack.commands.slim.keep_for_device import ImageSelection, SlimImage
     from fatpack.commands.slim.linked import LinkedProgramFile
     from fatpack.commands.slim.options import SlimOptions
@@ -312,8 +313,12 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     host = detect_host(view)
     file = linked.take_apart(view, host, items)
     erasable = linked.zeroable_images(view, host, file.elsewhere)
+    in_data = linked.containers_in_data(file) if options.devices else []
+    editable = set(map(id, in_data))
     fixed = [
-        item for item in file.elsewhere if len(item.images) and not any(id(image) in erasable for image in item.images)
+        item
+        for item in file.elsewhere
+        if len(item.images) and id(item) not in editable and not any(id(image) in erasable for image in item.images)
     ]
     removed_ids = _removed_ids(view, items, options)
     _refuse_fixed(fixed, removed_ids, view)
@@ -324,6 +329,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
         same_archs=file.same_arch_ids,
         untouched=frozenset(map(id, fixed)),
         removed_ids=removed_ids,
+        in_data=editable,
     )
     _refuse_linked_together([row for row in selection.kept if id(row.image) in removed_ids], view)
     refuse_losses(selection, options, view)
@@ -331,7 +337,9 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     notes = [*selection.notes, *_fixed_notes(fixed)]
     elsewhere = set(map(id, file.elsewhere))
     staying = {
-        id(row.image) for row in selection.dropped if id(row.found) in elsewhere and id(row.image) not in erasable
+        id(row.image)
+        for row in selection.dropped
+        if id(row.found) in elsewhere and id(row.found) not in editable and id(row.image) not in erasable
     }
     if staying:
         selection = selection.kept_too(staying)
@@ -356,12 +364,15 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
         use = use.with_kept({row.number for row in back})
     notes += _use_notes(use)
     contents = (*change.relay.contents, *linked.zero_patches(view, host, zeroed))
-    if not contents:
+    replaced = linked.replaced_in_data(in_data, view.start, changes)
+    if not contents and not replaced:
         return _unchanged(view, selection, notes, seen, damaged).replace(use=use)
-    new = change.relay.replace(contents=contents, drop_signature=options.drop_signature)
+    new = change.relay.replace(contents=contents, drop_signature=options.drop_signature, replaced=replaced)
     relayed = shrinker.shrink(view, new, mode=options.mode)
     if zeroed:
         notes.append(f"{pluralize(len(zeroed), 'image')} of OpenMP or SYCL: filled with zeros")
+    if replaced:
+        notes.append(_replaced_note(replaced, selection, editable))
     if relayed.why and change.relay.contents:
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
@@ -423,6 +434,16 @@ def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
         yield f"{pluralize(measured, 'container')} not slimmed: {words}"
     if len(fixed) > measured:
         yield f"{pluralize(len(fixed) - measured, 'container')} among the program's own data: not slimmed"
+
+
+def _replaced_note(replaced: Sequence[ReplacedBytes], selection: ImageSelection, editable: set[int]) -> str:
+    """Return what is said of containers in data that lost images at their places."""
+    freed = sum(each.end - each.start - sum(map(len, each.pieces)) for each in replaced)
+    sections = ", ".join(
+        dict.fromkeys(row.found.section or "" for row in selection.dropped if id(row.found) in editable)
+    )
+    number = pluralize(len(replaced), "container")
+    return f"{number} in {sections} that the program's own code loads: {format_size(freed)} that no device takes zeroed"
 
 
 def _unchanged(

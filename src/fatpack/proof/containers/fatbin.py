@@ -79,6 +79,23 @@ def read_fatbin(memory: ProgramMemory, address: int, end: int) -> ProofContainer
     return ProofContainer("cuda-fatbin", address, stop, tuple(images), kept, inner=tuple(inner))
 
 
+#: bytes of a header
+HEADER_SIZE = _READ_HEADER.size
+
+
+def fatbin_size(data: bytes) -> int:
+    """Return the size that the header of a fat binary states, 0 if it is none."""
+    if len(data) < HEADER_SIZE:
+        return 0
+    _, version, size, entries_size = _READ_HEADER.unpack(data)
+    return int(size + entries_size) if version == 1 and size >= HEADER_SIZE else 0
+
+
+def has_known_kind(image: ProofImage) -> bool:
+    """Return whether an image is of a kind that is known here."""
+    return image.title.startswith(tuple(_KINDS.values()))
+
+
 def _image(memory: ProgramMemory, at: int, stop: int) -> tuple[ProofImage, int] | None:
     """Return the image of the entry at an address, and the end of the entry."""
     data = memory.read(at, _READ_ENTRY.size) if at + _READ_ENTRY.size <= stop else None

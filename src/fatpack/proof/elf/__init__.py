@@ -36,6 +36,7 @@ COMPARED = (
     "the pointers of registration records: the word in place, and addends of the relocations on it",
     "all other words that the loader relocates, and dynamic symbols: none leads to the old place of a container",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
+    "fat binaries in the program's own data: each is at its address, every image is equal or gone, and zeros follow",
     "images that records of OpenMP and SYCL describe: each is equal, or zeros from its first byte to its last",
     "the section table, sections that are not loaded, and bytes outside sections and segments",
 )
@@ -62,7 +63,7 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
         return pointers_to_device_code(old if memory is old.memory else new, low, high)
 
     pair = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
-    device = compare_device_code(pair, sections, moved)
+    device = compare_device_code(pair, sections, moved, _code(old))
     check_tables(loader_tables(old), device.gone, ledger)
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, (_FOR_TOOLS,)))
     device = device.with_described(compare_described(pair, images, tables) if images else ZeroedImages())
@@ -74,6 +75,19 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     changed += [ChangedRange(each.old, each.old + each.size, "moved out of the table's way") for each in headers.moved]
     changed += [ChangedRange(*each, "address of a table of dynamic symbols") for each in headers.words]
     return device, (*device.changed, *changed)
+
+
+#: SHF_ALLOC with SHF_EXECINSTR: a loaded section of instructions
+_CODE = 2 | 4
+
+
+def _code(elf: ProofElfFile) -> list[Range]:
+    """Return the addresses of instructions: sections of code, or segments of it in a file without sections."""
+    if not elf.sections:
+        return [(each.start, each.end) for each in elf.memory.loaded_ranges if "x" in each.flags]
+    return [
+        (each.address, each.address + each.size) for each in elf.sections if each.flags & _CODE == _CODE and each.size
+    ]
 
 
 def _ranges(elf: ProofElfFile, names: tuple[str, ...]) -> list[Range]:

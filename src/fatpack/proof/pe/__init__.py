@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Sections of device code: names in objects, and as linkers cut them.
 _SECTIONS = (b".nv_fatbin", b".nv_fatb", b"__nv_relfatbin", b"__nv_rel", b".hip_fatbin", b".hip_fat")
 
+#: IMAGE_SCN_MEM_EXECUTE: a section of instructions
+_EXECUTED = 0x20000000
+
 #: Sections whose images records describe one by one, also with the names that linkers truncate, and a table for tools.
 _IMAGES = (b".llvm.offloading", b".llvm.of", b".llvm", b"__CLANG_", b"OFFLOAD_")
 _FOR_TOOLS = (b".tgtimg",)
@@ -33,6 +36,7 @@ COMPARED = (
     "the pointers of registration records",
     "all other words that the loader relocates, and exports: none leads to the old place of a container",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
+    "fat binaries in the program's own data: each is at its address, every image is equal or gone, and zeros follow",
     "images that records of OpenMP and SYCL describe: each is equal, or zeros from its first byte to its last",
     "COFF symbols, padding and an overlay",
 )
@@ -51,7 +55,8 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     leading = PointersToDeviceCode(old)
     named = merge_ranges(_ranges(old, _SECTIONS))
     pair = ProgramPair(old.memory, new.memory, _pointers, leading, ledger)
-    device = compare_device_code(pair, named, [])
+    code = [(each.address, each.address + each.virtual_size) for each in old.sections if each.flags & _EXECUTED]
+    device = compare_device_code(pair, named, [], merge_ranges(code))
     check_tables(loader_tables(old), device.gone, ledger)
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, _FOR_TOOLS))
     device = device.with_described(compare_described(pair, images, tables) if images else ZeroedImages())

@@ -222,6 +222,22 @@ def _check_outside(
             raise elf.refusal(f"{problem}: its contents depend on where it is loaded", _AGAIN)
 
 
+def check_not_relocated(elf: LinkedElfFile, ranges: Sequence[tuple[int, int]]) -> None:
+    """Raise HostError if the loader changes a word in one of some ranges: address and size of each."""
+    if not ranges:
+        return
+    ordered = sorted((start, start + size) for start, size in ranges)
+    for table in _tables(elf, {}):
+        for block in section_relocations(elf, table):
+            if not block.overlaps(ordered[0][0], ordered[-1][1] - 1):
+                continue
+            for place in block.places:
+                number = bisect_right(ordered, (place, elf.layouts.largest)) - 1
+                if number >= 0 and place < ordered[number][1]:
+                    problem = f"{elf.title(table)} relocates device code at address {place:#x}"
+                    raise elf.refusal(f"{problem}: its contents depend on where it is loaded", _AGAIN)
+
+
 # Symbols of containers that move or lose bytes, and of sections that move to free space for program headers
 
 

@@ -181,14 +181,18 @@ class ShrinkPlan(Record):
 
 
 def assemble(
-    elf: LinkedElfFile, changed: Sequence[ChangedElfSection], patches: Mapping[int, bytes], plan: ShrinkPlan | None
+    elf: LinkedElfFile,
+    changed: Sequence[ChangedElfSection],
+    patches: Mapping[int, bytes],
+    plan: ShrinkPlan | None,
+    ranges: Iterable[Replacement] = (),
 ) -> list[Piece]:
     """Return the new file. ``patches`` are position in the old file → bytes. Without a plan nothing moves.
 
-    Raises HostError if two changes overlap.
+    ``ranges`` get other bytes at their places. Raises HostError if two changes overlap.
     """
     cut_of = {cut.changed.section.index: cut for cut in plan.cuts} if plan else {}
-    replaced: list[Replacement] = []
+    replaced: list[Replacement] = list(ranges)
     edits = _Edits(elf, patches)
     for each in changed:
         section, cut = each.section, cut_of.get(each.section.index)
@@ -398,9 +402,21 @@ def shrink_elf(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) ->
         **pointers.symbol_patches(elf, changed, found, change.moves, reduced),
         **pointers.pointer_patches(elf, changed, change.moves, change.pointers),
     }
-    pieces = assemble(elf, changed, patches, plan)
+    pieces = assemble(elf, changed, patches, plan, _filled_ranges(elf, change))
     gone = [(cut.start, cut.size) for cut in plan.cuts] if plan else []
     return ShrinkResult(pieces, SHRINK if plan else ZERO, gone, why)
+
+
+def _filled_ranges(elf: LinkedElfFile, change: ShrinkRequest) -> list[Replacement]:
+    """Return the replaced ranges, each with zeros up to its end. Raises HostError for bytes that a loader changes."""
+    ranges: list[Replacement] = []
+    for each in change.replaced:
+        size = total_size(each.pieces)
+        if not 0 <= each.start <= each.end <= len(elf.view) or size > each.end - each.start:
+            raise UsageError(f"{size} bytes do not fit between positions {each.start} and {each.end}")
+        ranges.append((each.start, each.end, [*each.pieces, *zero_pieces(each.end - each.start - size)]))
+    pointers.check_not_relocated(elf, [(elf.address_of(start), end - start) for start, end, _ in ranges])
+    return ranges
 
 
 def _planned(
