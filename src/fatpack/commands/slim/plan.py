@@ -19,7 +19,7 @@ from fatpack.selectors.select import select_images as selected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import Literal, TypeAlias
 
     from fatpack.binary.shrink import ReplacedBytes, ShrinkResult
@@ -336,14 +336,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     selection, use = _by_use(view, selection, options, file)
     notes = [*selection.notes, *_fixed_notes(fixed)]
     elsewhere = set(map(id, file.elsewhere))
-    staying = {
-        id(row.image)
-        for row in selection.dropped
-        if id(row.found) in elsewhere and id(row.found) not in editable and id(row.image) not in erasable
-    }
-    if staying:
-        selection = selection.kept_too(staying)
-        notes.append(f"{pluralize(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
+    selection = _keep_unrecorded(selection, elsewhere - editable, erasable, notes)
     in_sections = [row for row in selection.kept if id(row.found) not in elsewhere]
     anew = recompress_images(in_sections, options)
     notes += not_recompressible(in_sections, anew, options)
@@ -358,10 +351,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
         raise HostError(problem, hint=hint, chain=view.chain)
     change = linked.plan_shrink(file, changes, container_updater(options))
     notes += change.notes
-    back = [row for row in selection.dropped if id(row.found) in change.unchanged]
-    selection = selection.kept_too({id(row.image) for row in back})
-    if use is not None:
-        use = use.with_kept({row.number for row in back})
+    selection, use = _keep_unchanged(selection, use, change.unchanged)
     notes += _use_notes(use)
     contents = (*change.relay.contents, *linked.zero_patches(view, host, zeroed))
     replaced = linked.replaced_in_data(in_data, view.start, changes)
@@ -395,6 +385,25 @@ def _by_use(
 
 def _use_notes(use: UseReport | None) -> Sequence[str]:
     return () if use is None else use.words
+
+
+def _keep_unrecorded(
+    selection: ImageSelection, fixed: Collection[int], erasable: Collection[int], notes: list[str]
+) -> ImageSelection:
+    """Return a selection that keeps images of ``fixed`` containers, except those in whose place zeros may be."""
+    staying = {id(row.image) for row in selection.dropped if id(row.found) in fixed and id(row.image) not in erasable}
+    if staying:
+        notes.append(f"{pluralize(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
+    return selection.kept_too(staying)
+
+
+def _keep_unchanged(
+    selection: ImageSelection, use: UseReport | None, unchanged: Collection[int]
+) -> tuple[ImageSelection, UseReport | None]:
+    """Return what is selected and used if some containers stay as they are: the ``id()`` of each."""
+    back = [row for row in selection.dropped if id(row.found) in unchanged]
+    selection = selection.kept_too({id(row.image) for row in back})
+    return selection, use if use is None else use.with_kept({row.number for row in back})
 
 
 def _refuse_fixed(fixed: Sequence[FoundContainer], removed_ids: frozenset[int], view: View) -> None:
