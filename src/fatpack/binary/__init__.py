@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Literal, Protocol, TypeAlias
 
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
     from fatpack.io.source import Piece, View
     from fatpack.layout import FormatInfo
@@ -252,7 +252,7 @@ def divided_sections(name: str, view: View, places: Iterator[CodeSection | Findi
     """
     if name in MODULES and MODULES[name].divides_sections:
         return _get_section_reader(name).divided_sections(view, places)
-    from fatpack.binary.known_sections import split_sections
+    from fatpack.binary.host_sections import split_sections
 
     return split_sections(sections(name, view))
 

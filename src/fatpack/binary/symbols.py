@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 
 from fatpack import magic_numbers
-from fatpack.binary.coff.layout import BIG_HEADER, BIG_SYMBOL, FORMAT, HEADER, SECTION, SYMBOL
+from fatpack.binary.coff.layout import BIG_HEADER, BIG_SYMBOL, FORMAT, HEADER, SECTION, SYMBOL, pe_header_offset
 from fatpack.binary.coff.tables import symbol_name_offset, symbol_rows
 from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.quick_header import read_quick_header
@@ -128,8 +128,8 @@ def coff_symbols(view: View, head: bytes) -> Iterator[bytes] | None:
             return _big(view)
         return None if head[12:28] == _INTERMEDIATE else _import(view)
     if head.startswith(magic_numbers.DOS):
-        at = int.from_bytes(view.head(0x3C, 4), "little")
-        return _classic(view, at + 4) if len(head) == 64 and view.head(at, 4) == magic_numbers.PE else None
+        at = pe_header_offset(view)
+        return None if at is None else _classic(view, at)
     if head[:2] in _MACHINES and not head.startswith(_RESOURCE):
         return _classic(view, 0)
     return None

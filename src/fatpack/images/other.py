@@ -103,7 +103,7 @@ def identify_host_object(view: View, head: bytes) -> ImageInfo | None:
     if _is_universal(head):
         return ImageInfo("object", detail="universal Mach-O")
     if magic[:2] == magic_numbers.DOS:
-        return _portable_executable(view, head)
+        return _portable_executable(view)
     return _coff(view, head)
 
 
@@ -114,11 +114,14 @@ def _is_universal(head: bytes) -> bool:
     return head.startswith(magic_numbers.UNIVERSAL_MACH_O_64) and count > 0
 
 
-def _portable_executable(view: View, head: bytes) -> ImageInfo | None:
-    header = view.head(int.from_bytes(head[60:64], "little"), 6) if len(head) == 64 else b""
-    if not header.startswith(magic_numbers.PE) or len(header) < 6:
+def _portable_executable(view: View) -> ImageInfo | None:
+    from fatpack.binary.coff.layout import pe_header_offset
+
+    at = pe_header_offset(view)
+    stored = b"" if at is None else view.head(at, 2)
+    if len(stored) < 2:
         return None
-    machine = _COFF_MACHINES.get(int.from_bytes(header[4:6], "little"), "")
+    machine = _COFF_MACHINES.get(int.from_bytes(stored, "little"), "")
     return ImageInfo("object", triple=machine, detail=f"PE{machine and ', ' + machine}")
 
 

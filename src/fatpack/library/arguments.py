@@ -231,7 +231,7 @@ def issue_warnings(texts: Iterable[str]) -> None:
         warn(text, stacklevel=3)
 
 
-def write_packed(
+def write_packed_to(
     output: Output, packed: PackedContainers, *, overwrite: bool, inputs: Sequence[View], budget: Budget
 ) -> int:
     """Write a container, or the copy of a host that it went into, and return the size in bytes.

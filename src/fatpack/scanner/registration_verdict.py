@@ -14,7 +14,7 @@ are registered whose images do not show their names.
 from __future__ import annotations
 
 from fatpack import binary, limits
-from fatpack.binary.known_sections import is_host_data_section, section_name_stem
+from fatpack.binary.host_sections import is_host_data_section, section_name_stem
 from fatpack.errors import FormatError, HostError, Unsupported, pluralize
 from fatpack.model import Finding
 from fatpack.record import Record

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.io.source import Span, View
     from fatpack.layout import ByteOrder
     from fatpack.model import Container

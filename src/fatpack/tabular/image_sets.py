@@ -11,7 +11,7 @@ All of them are one set.
 
 from __future__ import annotations
 
-from fatpack.binary.known_sections import is_host_data_section, section_name_stem
+from fatpack.binary.host_sections import is_host_data_section, section_name_stem
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
 from fatpack.model import arch_name
 from fatpack.record import Record

@@ -70,14 +70,27 @@ def machine_name(number: int) -> str:
     return named_number(MACHINES, number)
 
 
+#: Size of the DOS header of a PE image. Its last four bytes, e_lfanew, are the offset of the signature.
+DOS_HEADER_SIZE = 64
+
+
+def pe_header_offset(view: View) -> int | None:
+    """Return the offset of the file header of a PE image, which follows the signature; None for any other file."""
+    head = view.head(0, DOS_HEADER_SIZE)
+    if len(head) < DOS_HEADER_SIZE or not head.startswith(magic_numbers.DOS):
+        return None
+    at = int.from_bytes(head[-4:], "little")
+    return at + len(magic_numbers.PE) if view.head(at, len(magic_numbers.PE)) == magic_numbers.PE else None
+
+
 def read_machine(view: View, host: str) -> int:
     """Return the machine of a COFF object, classic or big, or of a PE image (``pe``); 0 if the bytes end before it."""
-    at = 0
+    at: int | None = 0
     if host == "pe":
-        at = int.from_bytes(view.head(0x3C, 4), "little") + len(magic_numbers.PE)
+        at = pe_header_offset(view)
     elif view.head(0, 4) == magic_numbers.ANONYMOUS_COFF:
         at = 6  # after the version
-    return int.from_bytes(view.head(at, 2), "little")
+    return 0 if at is None else int.from_bytes(view.head(at, 2), "little")
 
 
 def section_flag_words(flags: int) -> str:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from fatpack.binary.elf.device_sections import DeviceSections
     from fatpack.binary.elf.editor.append import NewSection
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.binary.shrink import ShrinkMode, ShrinkRequest, ShrinkResult
     from fatpack.io.source import Piece, View
     from fatpack.model import Label

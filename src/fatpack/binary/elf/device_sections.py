@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from fatpack.binary import SectionContent
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -45,7 +45,7 @@ _NAMES_SIZE = 64 << 20
 
 _WITHOUT_BYTES = (layout.NULL, layout.NOBITS)
 
-#: First bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.binary.known_sections`).
+#: First bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.binary.host_sections`).
 _MANY = {
     b".text.": ".text",
     b".data.": ".data",
@@ -81,55 +81,45 @@ def split_elf_sections(view: View, elf: ElfFile | None) -> SectionSplit:
     Bytes after the ELF image are one of the others: AppImages and installers have a file system there. ``elf`` is
     the parsed file, if it could be parsed. Of a damaged file, returns the readable sections.
     """
-    from fatpack.binary.known_sections import SectionSplit, is_host_data_section, may_hold_anything
+    from fatpack.binary.host_sections import split_by_stem
 
-    unusual: list[tuple[int, int]] = []
-    opened: dict[str, tuple[int, int]] = {}
-    data: dict[str, list[tuple[int, int]]] = {}
+    return split_by_stem(_sections_with_stems(view, elf))
+
+
+def _sections_with_stems(view: View, elf: ElfFile | None) -> Iterator[tuple[int, int, str, str]]:
     try:
         elf = elf or ElfFile(view)
         reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(view)
         names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
-        for kind, type, start, size in zip(_kinds(elf, names_at), types, starts, sizes, strict=True):
+        for stem, type, start, size in zip(_stems(elf, names_at), types, starts, sizes, strict=True):
             end = start + size
             if not size or type in _WITHOUT_BYTES or end > present:
                 continue
             reached = max(reached, end)
-            if not kind:
-                unusual.append((start, end))
-            elif may_hold_anything(kind):
-                count, total = opened.get(kind, (0, 0))
-                opened[kind] = count + 1, total + size
-                if is_host_data_section(kind):
-                    data.setdefault(kind, []).append((start, end))
+            yield start, end, stem, stem
         if reached < present:
-            unusual.append((reached, present))
+            yield reached, present, "", ""
     except FormatError:
         pass  # locate() reports it
-    return SectionSplit(unusual, opened, data)
 
 
 #: section names with their offsets → their stems
-_KINDS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
+_STEMS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
 
 
-def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
+def _stems(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
     """Return the stems of all section names, "" for unknown ones. Raises BadValue if there are no names."""
     key = section_names_key(elf, names_at)
-    found = _KINDS.get(key) if key else None
+    found = _STEMS.get(key) if key else None
     if found is None:
+        from fatpack.binary.host_sections import known_stem
+
         names = elf.names_table()
         table = names.head(0, _NAMES_SIZE)
-        found = [_MANY.get(table[at : at + 6]) or _kind(elf.string(names, at)) for at in names_at]
+        found = [_MANY.get(table[at : at + 6]) or known_stem(elf.string(names, at)) for at in names_at]
         if key:
-            remember(_KINDS, key, found)
+            remember(_STEMS, key, found)
     return found
-
-
-def _kind(name: str) -> str:
-    from fatpack.binary.known_sections import is_known_section, section_name_stem
-
-    return section_name_stem(name) if is_known_section(name) else ""
 
 
 #: The section of LLVM's offload binaries, and its name after ``clang -r --offload-link``.
@@ -165,19 +155,10 @@ SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 RAW_IMAGE_PREFIX = ".llvm.offloading."
 
 #: Every name above contains one of these; they are searched in the name table, instead of decoding 70,000 names.
+_PREFIXES = (OFFLOADING_NAMES[0], "__CLANG_OFFLOAD_BUNDLE_")
 _NEEDLES = (
-    b".llvm.offloading",
-    b"__CLANG_OFFLOAD_BUNDLE_",
-    b".hip_fatbin\0",
-    b".nv_fatbin\0",
-    b"__nv_relfatbin\0",
-    b"OFFLOAD_DEVICE_CODE\0",
-    b".hipFatBinSegment\0",
-    b".nvFatBinSegment\0",
-    b".nvFatBinSegmentAlt\0",
-    b"__nv_module_id\0",
-    b".tgt",
-    b".rocm_kpack_ref\0",
+    *(prefix.encode() for prefix in _PREFIXES),
+    *(f"{name}\0".encode() for name in (*DEVICE_SECTION_NAMES, *TABLES) if not name.startswith(_PREFIXES)),
 )
 _LONGEST = max(map(len, _NEEDLES))
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.binary import SectionContent
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -152,7 +152,7 @@ def divided_sections(view: View, _places: object = None) -> SectionSplit:
 
     Bytes after everything that load commands refer to are one of the others: installers have their contents there.
     """
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.binary.macho.reader import list_ranges
 
     unusual: list[tuple[int, int]] = []

@@ -29,8 +29,8 @@ tested with long names.
 
 from __future__ import annotations
 
-from fatpack import magic_numbers
-from fatpack.binary.pe.reader import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, PeFile, divided_sections, locate, sections
+from fatpack.binary.coff.layout import pe_header_offset
+from fatpack.binary.pe.reader import FORMAT, LAYOUTS, PeFile, divided_sections, locate, sections
 from fatpack.errors import FormatError, HostError
 from fatpack.layout import FormatInfo
 
@@ -80,10 +80,7 @@ DOC = FormatInfo(
 
 def detect(view: View) -> bool:
     """Return whether the bytes start like DOS programs and lead to a PE signature."""
-    head = view.head(0, DOS_HEADER.size)
-    if not head.startswith(magic_numbers.DOS) or len(head) < DOS_HEADER.size:
-        return False
-    return view.head(int.from_bytes(head[60:64], "little"), len(SIGNATURE)) == SIGNATURE
+    return pe_header_offset(view) is not None
 
 
 def labels(view: View) -> Iterator[Label]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.binary import SectionContent
-    from fatpack.binary.known_sections import SectionSplit
+    from fatpack.binary.host_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -304,7 +304,7 @@ def divided_sections(view: View, _places: object = None) -> SectionSplit:
 
     Bytes after the last section are one of the others: installers have their contents there.
     """
-    from fatpack.binary.known_sections import split_sections
+    from fatpack.binary.host_sections import split_sections
 
     rows = sections(view)
     division = split_sections(rows)

@@ -172,7 +172,7 @@ def convert(
 
 def _convert(images: Images, output: Output, options: Options, budget: Budget, *, lossy: bool, overwrite: bool) -> int:
     from fatpack.commands.convert.convert import LossyConversion
-    from fatpack.library.arguments import issue_warnings, write_packed
+    from fatpack.library.arguments import issue_warnings, write_packed_to
     from fatpack.selectors.no_match import refuse_empty
 
     file = images.file
@@ -187,7 +187,7 @@ def _convert(images: Images, output: Output, options: Options, budget: Budget, *
         raise LossyConversion(conversion.losses)
     conversion, size = request.write(
         conversion,
-        lambda packed: write_packed(output, packed, overwrite=overwrite, inputs=[file.view], budget=budget),
+        lambda packed: write_packed_to(output, packed, overwrite=overwrite, inputs=[file.view], budget=budget),
         may_repeat=isinstance(output, (str, os.PathLike)),
     )
     issue_warnings(finding.text for finding in (*request.damage, *(item.finding for item in conversion.unreadable)))

@@ -54,7 +54,7 @@ def pack_file(
     opened: list[Source] = []
     try:
         open_host = None if host is None else partial(_open_host, host, opened)
-        to_pack = PackRequest(_open_images(options, opened), chosen.options, open_host).read()
+        to_pack = PackRequest(_open_option_files(options, opened), chosen.options, open_host).read()
         lines = [f"note: {note}" for note in to_pack.notes] + [f"warning: {text}" for text in to_pack.mistakes]
         for text in lines:
             print_stderr(f"fatpack: {text}", quiet=quiet)
@@ -94,7 +94,7 @@ def _resolve_files(option: ImageOption) -> ImageOption:
     return option.replace(files=tuple(map(resolve_url, option.files)), text=redact_message(option.text))
 
 
-def _open_images(options: Sequence[ImageOption], opened: list[Source]) -> Iterator[tuple[ImageOption, Source]]:
+def _open_option_files(options: Sequence[ImageOption], opened: list[Source]) -> Iterator[tuple[ImageOption, Source]]:
     """Yield each file of the options, opened, with its option; it is added to ``opened`` to be closed.
 
     Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.

@@ -162,7 +162,7 @@ def pack(
         make_budget,
         open_input,
         write_edited,
-        write_packed,
+        write_packed_to,
     )
     from fatpack.selectors.address import Location
 
@@ -177,7 +177,7 @@ def pack(
         return view, Location(view, opened[-1].name)
 
     try:
-        stated = _open_images(_check_images(images), name_for(options), opened, budget)
+        stated = _open_image_files(_check_images(images), name_for(options), opened, budget)
         request = PackRequest(stated, options, None if host is None else lambda: open_host(host))
         to_pack = request.read()
         issue_warnings((*to_pack.notes, *to_pack.mistakes))
@@ -186,7 +186,7 @@ def pack(
         packed, edited = to_pack.embed(packed)
         views = [image.data for image in to_pack.images]
         if edited is None:
-            return write_packed(output, packed, overwrite=overwrite, inputs=views, budget=budget)
+            return write_packed_to(output, packed, overwrite=overwrite, inputs=views, budget=budget)
         return write_edited(edited, packed.pieces, output, overwrite=overwrite, inputs=views)
     finally:
         for source in opened:
@@ -233,7 +233,7 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
     return found
 
 
-def _open_images(
+def _open_image_files(
     images: Iterable[ImageFile], format: str, opened: list[Source], budget: Budget
 ) -> Iterator[tuple[ImageOption, Source]]:
     """Yield images with what is stated about them, each file opened, and added to ``opened`` to be closed."""

@@ -312,7 +312,7 @@ def wrap(
     FormatError and ``OSError``.
     """
     from fatpack.commands.pack.request import ImageFile
-    from fatpack.library.arguments import check_bools, check_type, issue_warnings, make_budget, write_packed
+    from fatpack.library.arguments import check_bools, check_type, issue_warnings, make_budget, write_packed_to
 
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images must be several files in a list, got {type(images).__name__}")
@@ -326,7 +326,7 @@ def wrap(
         packed = wrap_files(WrapRequest(kind, given, host_triple, emit, llvm, relocatable)).packed
         issue_warnings(item.text for item in packed.findings if item.severity != "note")
         inputs = [item.view for item in given]
-        return write_packed(output, packed, overwrite=overwrite, inputs=inputs, budget=budget)
+        return write_packed_to(output, packed, overwrite=overwrite, inputs=inputs, budget=budget)
     finally:
         for source in opened:
             source.close()

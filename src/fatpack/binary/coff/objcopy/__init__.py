@@ -16,7 +16,7 @@ from __future__ import annotations
 from fatpack import magic_numbers
 from fatpack.binary.coff.objcopy.writer import CoffModel, PeImage, write_model
 from fatpack.binary.coff.reader import CoffObject
-from fatpack.binary.known_sections import encode_section_name
+from fatpack.binary.host_sections import encode_section_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

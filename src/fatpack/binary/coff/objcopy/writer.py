@@ -15,6 +15,7 @@ from fatpack import magic_numbers
 from fatpack.binary.coff.layout import (
     BIG_HEADER,
     BIG_SYMBOL,
+    DOS_HEADER_SIZE,
     HEADER,
     MAX_SECTIONS,
     OVERFLOWED_RELOCATIONS,
@@ -23,6 +24,7 @@ from fatpack.binary.coff.layout import (
     SECTION,
     SYMBOL,
     name_reference,
+    pe_header_offset,
 )
 from fatpack.binary.coff.objcopy import sections
 from fatpack.binary.coff.objcopy.sections import (
@@ -51,8 +53,6 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
 
-_DOS_SIZE, _NEW_HEADER_AT = 64, 60
-
 #: Magic of the optional header → its size without data directories, whose number is its last word
 _OPTIONAL_SIZES = {0x10B: 96, 0x20B: 112}
 #: Offsets in the optional header that are the same for 32 and 64 bits
@@ -72,13 +72,12 @@ class PeImage(CoffObject):
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self._stub = view.read(0, _DOS_SIZE)
-        at = int.from_bytes(self._stub[_NEW_HEADER_AT:], "little")
-        if self._stub[:2] != magic_numbers.DOS or view.head(at, len(magic_numbers.PE)) != magic_numbers.PE:
+        at = pe_header_offset(view)
+        if at is None:
             raise coff_error(self, "not a PE image", 0, "magic")
         # A header inside the DOS header moves after it.
-        self._stub += view.read(_DOS_SIZE, max(at - _DOS_SIZE, 0))
-        self.header_at = at + len(magic_numbers.PE)
+        self._stub = view.read(0, max(at - len(magic_numbers.PE), DOS_HEADER_SIZE))
+        self.header_at = at
         header = HEADER.named(view, self.header_at)
         self.is_big = False
         self.machine, self.section_count = header["machine"], header["section_count"]
@@ -105,13 +104,7 @@ class PeImage(CoffObject):
     def headers_size(self, section_count: int) -> int:
         """Return the position of the first section in a file with that many sections."""
         optional = len(self._optional) + len(self._directories)
-        size = (
-            max(len(self._stub), _DOS_SIZE)
-            + len(magic_numbers.PE)
-            + HEADER.size
-            + optional
-            + section_count * SECTION.size
-        )
+        size = len(self._stub) + len(magic_numbers.PE) + HEADER.size + optional + section_count * SECTION.size
         return align_up(size, self.file_align)
 
     def headers(self, parts: Sequence[MutableCoffSection], symbol_offset: int, symbol_count: int) -> bytes:
@@ -138,7 +131,7 @@ class PeImage(CoffObject):
             len(optional) + len(directories),
             old["flags"],
         )
-        stub = self._stub[:_NEW_HEADER_AT] + len(self._stub).to_bytes(4, "little") + self._stub[_DOS_SIZE:]
+        stub = self._stub[: DOS_HEADER_SIZE - 4] + len(self._stub).to_bytes(4, "little") + self._stub[DOS_HEADER_SIZE:]
         return b"".join((stub, magic_numbers.PE, header, optional, directories))
 
     def debug_directory(self, parts: Sequence[MutableCoffSection]) -> tuple[MutableCoffSection, int, bytes] | None:

@@ -36,7 +36,7 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for a file that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
-    from fatpack.binary.known_sections import encode_section_name
+    from fatpack.binary.host_sections import encode_section_name
 
     named = [(encode_section_name(name), content) for name, content in additions]
     model = ElfModel(ElfFile(view))

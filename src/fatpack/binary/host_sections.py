@@ -103,18 +103,28 @@ class SectionSplit(Record):
 
 def split_sections(rows: Iterable[tuple[int, int, str, int]]) -> SectionSplit:
     """Split sections that are given as (start, end, name, number)."""
-    unusual: list[tuple[int, int]] = []
-    opened: dict[str, tuple[int, int]] = {}
+    return split_by_stem((start, end, stem := known_stem(name), stem) for start, end, name, _ in rows)
+
+
+def known_stem(name: str) -> str:
+    """Return the stem of a known section's name, "" for any other section."""
+    return section_name_stem(name) if is_known_section(name) else ""
+
+
+def split_by_stem(rows: Iterable[tuple[int, int, str, str]]) -> SectionSplit:
+    """Split sections that are given as (start, end, stem, title); the stem of an unknown section is ""."""
+    searched: list[tuple[int, int]] = []
+    skipped: dict[str, tuple[int, int]] = {}
     data: dict[str, list[tuple[int, int]]] = {}
-    for start, end, name, _ in rows:
-        if not is_known_section(name):
-            unusual.append((start, end))
-        elif may_hold_anything(kind := section_name_stem(name)):
-            count, size = opened.get(kind, (0, 0))
-            opened[kind] = count + 1, size + end - start
-            if is_host_data_section(kind):
-                data.setdefault(kind, []).append((start, end))
-    return SectionSplit(unusual, opened, data)
+    for start, end, stem, title in rows:
+        if not stem:
+            searched.append((start, end))
+        elif may_hold_anything(stem):
+            count, size = skipped.get(title, (0, 0))
+            skipped[title] = count + 1, size + end - start
+            if is_host_data_section(stem):
+                data.setdefault(title, []).append((start, end))
+    return SectionSplit(searched, skipped, data)
 
 
 # Names of sections as stored in objects

@@ -6,7 +6,7 @@ import pytest
 from tests.builders import coff, elf, pe
 
 from fatpack import binary
-from fatpack.binary.known_sections import is_known_section, may_hold_anything, section_name_stem, split_sections
+from fatpack.binary.host_sections import is_known_section, may_hold_anything, section_name_stem, split_sections
 from fatpack.io.source import BytesSource
 
 
