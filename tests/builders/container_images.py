@@ -38,6 +38,12 @@ def link(name: str, target: str, *, is_hard: bool = False) -> tuple[tarfile.TarI
     return info, b""
 
 
+def folder(name: str) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.type, info.mode = tarfile.DIRTYPE, 0o755
+    return info, b""
+
+
 def layer(*members: tuple[tarfile.TarInfo, bytes], is_cut: bool = False) -> bytes:
     """Return a tar archive; one that ``is_cut`` ends after the last byte of the last file, as umoci's do."""
     into = io.BytesIO()

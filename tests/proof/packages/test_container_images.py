@@ -1,0 +1,310 @@
+"""The proof of container images: what slimming makes is proved, and whatever else is changed is found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.builders import container_images as build
+from tests.builders.packages import view_of
+from tests.laws.rooms import FIXTURES
+
+from fatpack.errors import FormatError, Unsupported
+from fatpack.main import main
+from fatpack.proof.packages.container_images import ImageContents, prove_image
+from fatpack.proof.packages.verdict import PackageProofResult
+
+LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
+SUMS = f"{hashlib.md5(LIBRARY).hexdigest()}  usr/lib/libtwo.so\n{'0' * 32}  usr/bin/tool\n".encode()
+BASE = build.layer(build.file("etc/motd", b"welcome"), build.file("var/lib/dpkg/info/two.md5sums", SUMS))
+MIDDLE = build.layer(
+    build.file("usr/lib/libtwo.so", LIBRARY, mode=0o755),
+    build.file("usr/bin/tool", b"#!/bin/sh\n"),
+    build.link("usr/lib/libtwo.so.1", "libtwo.so"),
+)
+
+
+class Slimmed:
+    """An image before and after, whose parts a forger may change: all digests are made anew."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.old = build.Image([BASE, MIDDLE], "").layout()
+        before, after = tmp_path / "before.tar", tmp_path / "after.tar"
+        before.write_bytes(build.archive(self.old))
+        assert main(["slim", str(before), "--for", "sm_90", "-o", str(after), "-q"]) == 0
+        new = build.read_files(after)
+        self.index = json.loads(new["index.json"])
+        self.manifest = json.loads(self.blob(new, self.index["manifests"][0]))
+        self.config = json.loads(self.blob(new, self.manifest["config"]))
+        self.layers = [self.blob(new, one) for one in self.manifest["layers"]]
+        self.others: dict[str, bytes] = {"oci-layout": new["oci-layout"]}
+        self.is_honest = True
+
+    @staticmethod
+    def blob(files: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:
+        return files[f"blobs/sha256/{descriptor['digest'].removeprefix('sha256:')}"]
+
+    def member(self, layer: int, number: int, change: Callable[[tarfile.TarInfo, bytes], bytes]) -> None:
+        """Change a member of a layer."""
+        members = build.members(self.layers[layer])
+        info, data = members[number]
+        data = change(info, data)
+        info.size = len(data)
+        members[number] = (info, data)
+        self.layers[layer] = build.layer(*members)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the image with digests and sizes as they are then."""
+        blobs = dict(self.others)
+
+        def put(data: bytes, descriptor: dict[str, Any]) -> None:
+            descriptor["digest"], descriptor["size"] = f"sha256:{build.digest(data)}", len(data)
+            blobs[f"blobs/sha256/{build.digest(data)}"] = data
+
+        for layer, descriptor in zip(self.layers, self.manifest["layers"], strict=True):
+            put(layer, descriptor)
+        if self.is_honest:
+            self.config["rootfs"]["diff_ids"] = [f"sha256:{build.digest(layer)}" for layer in self.layers]
+        put(json.dumps(self.config).encode(), self.manifest["config"])
+        put(json.dumps(self.manifest).encode(), self.index["manifests"][0])
+        return {**blobs, "index.json": json.dumps(self.index).encode()}
+
+
+def proof_of(old: dict[str, bytes], new: dict[str, bytes]) -> PackageProofResult:
+    return prove_image(view_of(build.archive(old), "before"), view_of(build.archive(new), "after"))
+
+
+def in_folder(tmp_path: Path, forged: Slimmed) -> PackageProofResult:
+    before = build.write_folder(forged.old, tmp_path / "old")
+    after = build.write_folder(forged.files(), tmp_path / "new")
+    return prove_image(str(before), str(after))
+
+
+def test_what_slimming_makes_is_proved(tmp_path: Path) -> None:
+    verdict = in_folder(tmp_path, Slimmed(tmp_path))
+    assert verdict.differences == ()
+    assert verdict.is_proved
+    assert verdict.described == ("var/lib/dpkg/info/two.md5sums",)
+    assert [item.path for item in verdict.libraries] == ["layer 1: usr/lib/libtwo.so"]
+    assert [layer.number for layer in verdict.layers] == [0, 1]
+
+
+def other_content(forged: Slimmed) -> None:
+    forged.member(0, 0, lambda _info, data: data[:-1] + b"E")
+
+
+def other_mode(forged: Slimmed) -> None:
+    def change(info: tarfile.TarInfo, data: bytes) -> bytes:
+        info.mode = 0o4755
+        return data
+
+    forged.member(1, 1, change)
+
+
+def other_time(forged: Slimmed) -> None:
+    def change(info: tarfile.TarInfo, data: bytes) -> bytes:
+        info.mtime += 1
+        return data
+
+    forged.member(1, 0, change)
+
+
+def other_attribute(forged: Slimmed) -> None:
+    def change(info: tarfile.TarInfo, data: bytes) -> bytes:
+        info.pax_headers = {"SCHILY.xattr.security.capability": "all"}
+        return data
+
+    forged.member(1, 0, change)
+
+
+def other_target(forged: Slimmed) -> None:
+    def change(info: tarfile.TarInfo, data: bytes) -> bytes:
+        info.linkname = "elsewhere.so"
+        return data
+
+    forged.member(1, 2, change)
+
+
+def other_program(forged: Slimmed) -> None:
+    def change(_info: tarfile.TarInfo, data: bytes) -> bytes:
+        at = data.index(b"GCC: (")
+        return data[:at] + b"X" + data[at + 1 :]
+
+    forged.member(1, 0, change)
+
+
+def one_more_file(forged: Slimmed) -> None:
+    forged.layers[0] = build.layer(*build.members(forged.layers[0]), build.file("etc/cron.d/x", b"x"))
+
+
+def one_file_less(forged: Slimmed) -> None:
+    forged.layers[1] = build.layer(*build.members(forged.layers[1])[:-1])
+
+
+def bytes_behind_the_end(forged: Slimmed) -> None:
+    forged.layers[1] += b"x" * 512
+
+
+def bytes_in_the_padding(forged: Slimmed) -> None:
+    info, data = build.members(forged.layers[0])[0]
+    at = forged.layers[0].index(data) + len(data)
+    assert info.size % 512
+    forged.layers[0] = forged.layers[0][:at] + b"x" + forged.layers[0][at + 1 :]
+
+
+def stale_database(forged: Slimmed) -> None:
+    forged.layers[0] = BASE
+
+
+def other_row(forged: Slimmed) -> None:
+    forged.member(0, 1, lambda _info, data: data.replace(b"0" * 32, b"1" * 32))
+
+
+def wrong_digest_in_a_row(forged: Slimmed) -> None:
+    forged.member(0, 1, lambda _info, data: b"f" * 32 + data[32:])
+
+
+def one_row_less(forged: Slimmed) -> None:
+    forged.member(0, 1, lambda _info, data: data.splitlines(keepends=True)[0])
+
+
+def other_command(forged: Slimmed) -> None:
+    forged.config["config"]["Env"] = ["A=<2>"]
+
+
+def other_history(forged: Slimmed) -> None:
+    forged.config["history"][0]["created_by"] = "FROM scratch"
+
+
+def two_entries_of_history(forged: Slimmed) -> None:
+    forged.config["history"].append(forged.config["history"][-1])
+
+
+def history_that_counts(forged: Slimmed) -> None:
+    forged.config["history"][-1]["empty_layer"] = False
+
+
+def history_with_more(forged: Slimmed) -> None:
+    forged.config["history"][-1]["author"] = "somebody"
+
+
+def stale_diff_id(forged: Slimmed) -> None:
+    forged.config["rootfs"]["diff_ids"][1] = f"sha256:{build.digest(MIDDLE)}"
+    forged.is_honest = False
+
+
+def other_layer_type(forged: Slimmed) -> None:
+    forged.manifest["layers"][1]["mediaType"] += "+gzip"
+
+
+def other_platform(forged: Slimmed) -> None:
+    forged.index["manifests"][0]["platform"] = {"os": "plan9", "architecture": "mips"}
+
+
+def other_name(forged: Slimmed) -> None:
+    forged.index["manifests"][0]["annotations"] = {"org.opencontainers.image.ref.name": "other"}
+
+
+def one_layer_less(forged: Slimmed) -> None:
+    del forged.layers[1], forged.manifest["layers"][1]
+
+
+def annotated(forged: Slimmed) -> None:
+    forged.manifest["annotations"] = {"a": "b"}
+
+
+def one_file_more_in_the_layout(forged: Slimmed) -> None:
+    forged.others["blobs/sha256/" + "a" * 64] = b"payload"
+
+
+def other_layout(forged: Slimmed) -> None:
+    forged.others["oci-layout"] = b'{"imageLayoutVersion":"2.0.0"}'
+
+
+@pytest.mark.parametrize(
+    ("forge", "what"),
+    [
+        (other_content, "layer 0: etc/motd: content"),
+        (other_mode, "layer 1: usr/bin/tool: headers, without size and checksum"),
+        (other_time, "layer 1: usr/lib/libtwo.so: headers, without size and checksum"),
+        (other_attribute, "layer 1: usr/lib/libtwo.so: headers, without size and checksum"),
+        (other_target, "layer 1: usr/lib/libtwo.so.1: headers, without size and checksum"),
+        (other_program, "layer 1: usr/lib/libtwo.so: 1 differences"),
+        (one_more_file, "layer 0: files"),
+        (one_file_less, "layer 1: files"),
+        (bytes_behind_the_end, "layer 1: bytes after the end of the archive"),
+        (bytes_in_the_padding, "layer 0: etc/motd: padding"),
+        (stale_database, "package database: var/lib/dpkg/info/two.md5sums: usr/lib/libtwo.so"),
+        (other_row, "package database: var/lib/dpkg/info/two.md5sums: a row about no library that changed"),
+        (wrong_digest_in_a_row, "package database: var/lib/dpkg/info/two.md5sums: usr/lib/libtwo.so"),
+        (one_row_less, "package database: var/lib/dpkg/info/two.md5sums: rows"),
+        (other_command, "all but history and diff IDs"),
+        (other_history, ": history"),
+        (two_entries_of_history, ": history"),
+        (history_that_counts, ": new entry of the history"),
+        (history_with_more, ": new entry of the history"),
+        (stale_diff_id, "layer 1: diff ID"),
+        (other_layer_type, ": layer 1"),
+        (other_platform, "index.json: manifest"),
+        (other_name, "index.json: manifest"),
+        (one_layer_less, ": layers"),
+        (annotated, "all but config and layers"),
+        (one_file_more_in_the_layout, "a" * 64 + ": file"),
+        (other_layout, "oci-layout"),
+    ],
+)
+def test_whatever_else_is_changed_is_found(tmp_path: Path, forge: Callable[[Slimmed], None], what: str) -> None:
+    forged = Slimmed(tmp_path)
+    forge(forged)
+    verdict = in_folder(tmp_path, forged)
+    assert not verdict.is_proved
+    assert any(what in item.what for item in verdict.differences), verdict.differences
+
+
+def test_a_wrong_digest_of_a_layer_is_found(tmp_path: Path) -> None:
+    forged = Slimmed(tmp_path)
+    files = forged.files()
+    name = f"blobs/sha256/{build.digest(forged.layers[1])}"
+    files[name] += bytes(512)
+    after = build.write_folder(files, tmp_path / "new")
+    verdict = prove_image(str(build.write_folder(forged.old, tmp_path / "old")), str(after))
+    assert {f"{name}: size in its descriptor", f"{name}: digest"} <= {item.what for item in verdict.differences}
+
+
+def test_a_missing_attestation_is_allowed_only_about_what_changed(tmp_path: Path) -> None:
+    image = build.Image([BASE], "")
+    signature = json.dumps({"layers": []}).encode()
+    other = {"annotations": {"vnd.docker.reference.digest": f"sha256:{build.digest(image.manifest())}"}}
+    with_one, without = image.layout((signature, other)), image.layout()
+    verdict = proof_of(with_one, without)
+    assert not verdict.is_proved
+    assert "index.json: manifest" in [item.what for item in verdict.differences]
+
+
+def test_attributes_of_the_archive_are_compared(tmp_path: Path) -> None:
+    files = build.Image([BASE], "").saved()
+    members = [build.file(name, data) for name, data in files.items()]
+    members[0][0].mode = 0o600
+    verdict = prove_image(view_of(build.archive(files)), view_of(build.layer(*members)))
+    assert [item.what for item in verdict.differences] == ["attributes of files in the archive"]
+
+
+def test_what_is_no_image_or_damaged_is_refused(tmp_path: Path) -> None:
+    image = build.Image([BASE], "").layout()
+    whole = build.archive(image)
+    with pytest.raises(Unsupported, match="no container image"):
+        proof_of(image, {"a": b"b"})
+    with pytest.raises(FormatError):
+        prove_image(view_of(whole), view_of(build.archive({**image, "index.json": b"{"})))
+    cut = build.Image([BASE[:700]], "").layout()
+    assert not proof_of(image, cut).is_proved
+    with pytest.raises(FormatError):
+        proof_of(cut, image)
+    with ExitStack() as stack:
+        assert ImageContents(view_of(whole), stack).files.keys() == image.keys()
