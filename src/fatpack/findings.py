@@ -401,11 +401,16 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3313": ("error", "The declarations of packages should be checked, but no package declares anything."),
     "FP3314": ("error", "An image contradicts the form or the target that its container states."),
     "FP3315": ("error", "A file of a wheel differs from its line in RECORD, or only one of the two exists."),
-    "FP3316": ("note", "Images that should be read completely cannot be read, so their metadata was not verified."),
+    "FP3316": ("note", "Something of images was not verified, as bytes without a stored hash; the message says why."),
     "FP3317": (
         "note",
         "A file has a name of device code and an unsupported format: the policy was not checked for it.",
     ),
+    "FP3318": (
+        "note",
+        "A compiler reads the file, and no driver: a library of device functions, such as libdevice.10.bc.",
+    ),
+    "FP3319": ("note", "A declaration in the metadata of a package, which its contents were compared with."),
     "FP3601": ("warning", "A container that is read and written again differs from the original bytes."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so its structure is in doubt."),
     "FP3603": (

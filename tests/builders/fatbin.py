@@ -122,16 +122,18 @@ def cubin(
     compat: bytes = b"",
     bits: int = 64,
     accelerated: bool = False,
+    kernels: Sequence[bytes] = (),
 ) -> bytes:
     """Return the least that is a cubin: its header and sections; with ``compat`` one that can be finalized.
 
-    ``accelerated`` is what the header of 12.x says of a variant ``a``.
+    ``accelerated`` is what the header of 12.x says of a variant ``a``, ``kernels`` are the names of its entries.
     """
     sections = [(1, code), *([(COMPAT, compat)] if compat else [])]
     if is_old:
         return device_elf(190, sm, osabi=0x33, abi_version=7, sections=sections, bits=bits)
     flags = sm << 8 | (2 if compat else 0) | (8 if accelerated else 0) | 0x06000000
-    return device_elf(190, flags, osabi=0x41, abi_version=8, sections=sections, bits=bits)
+    symbols = [(name, 0x12, 0x10, 1) for name in kernels]
+    return device_elf(190, flags, osabi=0x41, abi_version=8, sections=sections, symbols=symbols, bits=bits)
 
 
 def ptx(text: str = "", version: str = "9.0", target: str = "sm_80") -> bytes:

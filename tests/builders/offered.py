@@ -38,10 +38,10 @@ _PROCESSORS = {
 _AMD, _NVIDIA = "amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"
 
 
-def cuda(words: str) -> bytes:
+def cuda(words: str, kernels: Sequence[bytes] = (b"k",)) -> bytes:
     """Return a fat binary: ``90a`` is a cubin, ``p80`` PTX 8.0, ``p80@9.1`` PTX 9.1, ``L80`` LTO-IR.
 
-    With ``zstd`` or ``lz4`` among the words the whole container is compressed so.
+    With ``zstd`` or ``lz4`` among the words the whole container is compressed so. ``kernels`` are those of its cubins.
     """
     images = []
     mode = {"zstd": "size", "lz4": "speed"}
@@ -52,7 +52,7 @@ def cuda(words: str) -> bytes:
             continue
         kind, arch, version = re.fullmatch(r"([pL]?)(\d+[af]?)@?([\d.]*)", word).groups()  # type: ignore[union-attr]
         data = {
-            "": cubin(int(arch.rstrip("af")), code=bytes(4000), accelerated=arch.endswith("a")),
+            "": cubin(int(arch.rstrip("af")), code=bytes(4000), accelerated=arch.endswith("a"), kernels=kernels),
             "p": ptx(".visible .entry k() { ret; }\n" + "// more\n" * 500, version or "8.0", f"sm_{arch}"),
             "L": LTO_IR + bytes(60),
         }[kind]

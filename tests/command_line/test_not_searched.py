@@ -59,9 +59,13 @@ def test_a_file_without_device_code_was_searched_to_its_last_byte(folder: Path, 
 def test_what_is_not_read_is_no_success(folder: Path, fatpack: Fatpack) -> None:
     (folder / "layer.tar").write_bytes(bytes(257) + b"ustar\x0000" + bytes(256))
     ran = fatpack("inspect", "layer.tar")
-    assert ran.code == 1
+    assert ran.code == 3
     assert "no device code found" not in ran.out
-    assert "FP1006 at 0x0: a tar archive: not read, only searched for containers; tar -xf unpacks it" in ran.out
+    assert "error FP1701 at 0x0: a tar archive, whose first header does not add up to its checksum" in ran.out
+    (folder / "layer.cpio").write_bytes(b"070701" + bytes(256))
+    ran = fatpack("inspect", "layer.cpio")
+    assert ran.code == 4
+    assert "FP1006 at 0x0: a cpio archive: not read, only searched for containers; cpio -id unpacks it" in ran.out
 
 
 def test_containers_beyond_a_limit_are_an_error(

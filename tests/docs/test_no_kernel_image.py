@@ -17,7 +17,7 @@ COMMANDS = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE, re.MULTILINE | 
 
 def fill(folder: Path) -> None:
     """Write the files that the page is about."""
-    (folder / "libk.fatbin").write_bytes(offered.cuda("80 100a p90@8.8"))
+    (folder / "libk.fatbin").write_bytes(offered.cuda("80 100a p90@8.8", kernels=()))
     (folder / "new.fatbin").write_bytes(offered.cuda("70 75 80 86 zstd"))
     (folder / "libk.hipfb").write_bytes(offered.hip("gfx1030 gfx90a:xnack- gfx1100"))
 

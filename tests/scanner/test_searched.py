@@ -174,7 +174,6 @@ def view_of(data: bytes) -> View:
 
 
 FOREIGN = {
-    "a tar archive": bytes(257) + b"ustar\x0000" + bytes(400),
     "a WebAssembly module": b"\0asm\x0d\0\1\0" + bytes(64),
     "a cpio archive": b"070701" + b"0" * 104,
     "an RPM package": b"\xed\xab\xee\xdb\3\0" + bytes(90),
@@ -199,7 +198,15 @@ def test_what_no_room_reads_is_named(kind: str, deep: bool) -> None:
     assert refusal.message.startswith(f"{kind}: ")
 
 
-@pytest.mark.parametrize("kind", ["a tar archive", "a cpio archive", "a qcow2 disk image", "a disk image of macOS"])
+def test_a_tar_archive_whose_first_header_does_not_add_up_is_damaged_and_searched_all_the_same() -> None:
+    data = bytes(257) + b"ustar\x0000" + bytes(336) + FATBIN + bytes(99)
+    _, sections, (refusal,) = scanned(data)
+    assert sections == [None]
+    assert (refusal.code, refusal.severity) == ("FP1701", "error")
+    assert refusal.message.startswith("a tar archive, whose first header does not add up to its checksum")
+
+
+@pytest.mark.parametrize("kind", ["a cpio archive", "a qcow2 disk image", "a disk image of macOS"])
 def test_what_lies_open_in_them_is_found_and_they_are_named_all_the_same(kind: str) -> None:
     data = FOREIGN[kind][:600] + FATBIN + FOREIGN[kind][600:]
     _, sections, (refusal,) = scanned(data)

@@ -98,7 +98,7 @@ def test_one_question_says_what_was_not_read(row: ImageRow, unread: bool) -> Non
 def test_what_an_image_says_counts_for_its_file_alone() -> None:
     end = CompletenessCheck()
     assert end.missed(ImageRow("image", "x", findings=("FP1006",))) is None
-    missed = end.missed(ImageRow("file", "x", exit_code=1))
+    missed = end.missed(ImageRow("file", "x", exit_code=4))
     assert missed is not None
     assert (missed.exit_code, "FP1006" in missed.problem) == (4, True)
     assert end.missed(ImageRow("file", "y", exit_code=1)) is None

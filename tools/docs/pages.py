@@ -118,6 +118,16 @@ EXIT_CODES = [
 ]
 
 
+READING = [
+    "A code is about what a command read. `doctor` and `check --verify` read every byte. `inspect`, `explain`,",
+    "`survey` and `check` read headers, and images only as far as their targets and kernels need; `report` inflates",
+    "all images, and `extract` reads those that it writes. So damage in the middle of an image, or a stored file of a",
+    "zip archive with another checksum, may be 3 for one and 0 for another. What both read gives both the same code.",
+    "`extract` exits 0 if everything that was asked for is written; warnings about the rest of the file are on stderr.",
+    "",
+]
+
+
 #: shell → the file for its completions, below ``share``
 COMPLETIONS = {
     "bash": "bash-completion/completions/fatpack",
@@ -141,7 +151,7 @@ def cli_page() -> str:
     """Return the command reference, from each command's own help."""
     lines = ["# Command line", "", GENERATED]
     lines += ["Results go to stdout, messages to stderr. `-` is stdin or stdout. `@FILE` holds more arguments.", ""]
-    lines += ["## Exit codes", "", *table(["code", "meaning"], EXIT_CODES)]
+    lines += ["## Exit codes", "", *table(["code", "meaning"], EXIT_CODES), *READING]
     lines += [
         "`fatpack tool NAME` has the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
         "",

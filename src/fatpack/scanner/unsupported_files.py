@@ -37,9 +37,11 @@ _COMPRESSED = {
     magic_numbers.SQUASHFS: ("a SquashFS image", "unsquashfs unpacks it"),
 }
 
+_TAR = "a tar archive"
+
 #: offset of a magic number, the magic number, the format, and the advice
 _OTHERS = (
-    (magic_numbers.TAR_AT, magic_numbers.TAR, "a tar archive", "tar -xf unpacks it"),
+    (magic_numbers.TAR_AT, magic_numbers.TAR, _TAR, "tar -xf unpacks it"),
     (0, magic_numbers.CPIO, "a cpio archive", "cpio -id unpacks it"),
     (0, magic_numbers.WASM, "a WebAssembly module", ""),
     (0, magic_numbers.GOFF, "a GOFF object", ""),
@@ -171,6 +173,9 @@ def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
         return finding(
             "FP1006", view.span(), text, cli_or_api("name it alone, or a folder around it", "fatpack.files opens them")
         )
+    if kind == _TAR:  # one that adds up is a package
+        text = f"{kind}, whose first header does not add up to its checksum: the files in it are not listed"
+        return finding("FP1701", view.span(), text, "get the file again", field="header")
     if is_compressed(view):
         return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
     if is_searched:

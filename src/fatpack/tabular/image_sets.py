@@ -19,7 +19,6 @@ from fatpack.tabular import DEVICE_LINK_SECTIONS
 from fatpack.targets.selection.cuda import LINKED
 from fatpack.targets.selection.model import CandidateImage, image_vendor
 from fatpack.targets.selection.select_image import CandidateSet
-from fatpack.targets.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +41,18 @@ _LOADED = ("cubin", "ptx", "code-object", "spirv")
 #: forms of files for the host, which may have metadata of an AMD device by mistake
 _FOR_HOSTS = ("object", "archive")
 
-#: forms of image files for a linker
-_FOR_LINKERS = ("ltoir", "bitcode")
+#: the form of image files for a linker
+_FOR_LINKERS = ("ltoir",)
+
+#: forms of files outside containers that a compiler reads, and no driver: libraries of device functions, such as
+#: NVIDIA's libdevice.10.bc and AMD's ocml.bc, and output of earlier stages
+_FOR_COMPILERS = ("bitcode", "llvm-ir", "assembly", "preprocessed")
+
+#: what is said of files of these forms
+COMPILER_INPUT = "input of a compiler, which no driver loads"
+
+#: what is said of an image whose bytes no format claims
+UNKNOWN_FORM = "the bytes are of no known form"
 
 #: Least size of a cubin with a kernel: its header, a dozen sections, the constants of the parameters (352 bytes) and
 #: one group of instructions. nvcc's device link writes a smaller one if there was nothing to link.
@@ -130,9 +139,12 @@ def _is_chosen_from(row: ImageRow) -> bool:
         return False  # containers inside an image take the place of it
     if row.container is not None or row.form in _LOADED:
         return True
-    return row.form == "ltoir" or (
-        row.form == "bitcode" and (is_nvptx(row.triple or "") or is_amdgpu(row.triple or ""))
-    )
+    return row.form in _FOR_LINKERS
+
+
+def is_compiler_input(row: ImageRow) -> bool:
+    """Return whether an image is a file that a compiler reads: no driver loads it, whatever device it is for."""
+    return row.container is None and row.form in _FOR_COMPILERS
 
 
 def _key(row: ImageRow) -> tuple[object, ...]:
@@ -209,6 +221,20 @@ def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
         len({(row.position or "").rpartition(".")[0] for row in rows}) if is_host_data(first) else 0,
         tuple(rows),
     )
+
+
+def device_vendor(offload: str, triple: str, arch: str, form: str) -> str:
+    """Return whose devices an image is for: nvidia, amd, intel (all that SYCL compiles for), "" for the host's."""
+    if offload == "host" or form == "empty":
+        return ""
+    vendor = image_vendor(triple, arch)
+    return vendor if vendor != "intel" or triple.startswith("spir") or form == "spirv" or offload == "sycl" else ""
+
+
+def unknown_form_text(triple: str, arch: str, stored_form: str = "") -> str:
+    """Return the sentence about an image that is stored for a device, and whose bytes are nothing that is known."""
+    known = " or ".join(filter(None, (arch, stored_form, triple))) or "a device"
+    return f"stored for {known}, but {UNKNOWN_FORM}"
 
 
 def needs_device_link(row: ImageRow) -> bool:

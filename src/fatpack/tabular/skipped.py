@@ -6,7 +6,7 @@ Every result has both, because a result about files is only as good as its input
 from __future__ import annotations
 
 from fatpack.errors import pluralize
-from fatpack.exit_codes import FINDINGS, MALFORMED, UNSUPPORTED
+from fatpack.exit_codes import FINDINGS, MALFORMED
 from fatpack.findings import CODES
 from fatpack.record import Record
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 #: Findings of device code that was not read: nesting and other limits, a skipped part, formats that this version does
 #: not read. Bytes between containers may have been a container.
 NOT_READ = ("FP1002", "FP1004", "FP1005", "FP1006", "FP1008")
-
-#: codes of features that this version does not support
-_UNSUPPORTED = ("FP1006", "FP1008")
 
 #: LIMIT: findings of one code in a file whose messages are listed; a row has three, and the number of the others
 _SHOWN = 4
@@ -142,7 +139,6 @@ class CompletenessCheck:
         if own <= FINDINGS and not skipped:
             return None
         wrong = [code for code in codes if code in skipped or CODES[code][0] == "error"]
-        if own <= FINDINGS:
-            own = UNSUPPORTED if all(code in _UNSUPPORTED for code in skipped) else MALFORMED
         words = [text for code in wrong for text in codes[code].told(code)]
-        return Incomplete(f"not all of it can be read: {'; '.join(words) or 'it is damaged'}", own)
+        said = "; ".join(words) or "it is damaged"
+        return Incomplete(f"not all of it can be read: {said}", max(own, FINDINGS))

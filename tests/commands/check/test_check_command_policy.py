@@ -73,6 +73,8 @@ def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
         "  error FP3311: y.whl: variant.json declares 120_real: no image fits compute capability 12.0 [C2]",
         "  note FP3312: y.whl: has sm_90, which variant.json does not declare",
         "  error FP3313: x.whl: its metadata does not declare architectures",
+        "  y.whl",
+        "    note FP3319: y-1.dist-info/variant.json: variant.json declares 80_real, 120_real",
         "  what to do: build for sm_120, or remove it from the metadata",
         "              declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of "
         "Debian's packages",

@@ -21,8 +21,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(name: str) -> list[tuple[str, str, str]]:
-    """Return code, path and subject of what a check of the metadata says."""
-    return [(item.code, item.path, item.subject) for item in fatpack.check(name, metadata=True).violations]
+    """Return code, path and subject of what a check of the metadata says, but for the declarations that it read."""
+    made = fatpack.check(name, metadata=True).violations
+    return [(item.code, item.path, item.subject) for item in made if item.code != "FP3319"]
 
 
 def installed(name: str, code: str, files: Mapping[str, bytes] | None = None, *, into: str = "site") -> Path:

@@ -251,3 +251,15 @@ def stored(ids: tuple[str, ...]) -> bytes:
     for number, spelling in enumerate(encoded):
         header += struct.pack("<QQQ", at + number, 1, len(spelling)) + spelling
     return header + b"i" * len(ids)
+
+
+def test_several_containers_are_not_written_one_after_the_other_without_a_word(folder: Path, fatpack: Fatpack) -> None:
+    library_file = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"
+    ran = fatpack("convert", library_file, "--format", "fatbin", "-o", "two.fatbin")
+    assert ran.code == 0
+    assert "the output has 2 fat binaries, one after the other" in ran.err
+    assert "--container N converts one" in ran.err
+    with library.open(folder / "two.fatbin") as file:
+        assert len(file.containers) == 2
+    ran = fatpack("convert", library_file, "--container", "0", "--format", "fatbin", "-o", "one.fatbin")
+    assert (ran.code, "one after the other" in ran.err) == (0, False)

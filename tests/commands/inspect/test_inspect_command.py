@@ -221,7 +221,7 @@ def test_the_first_line_says_what_a_file_is_that_is_not_read(
     (folder / "x").write_bytes(data)
     title, *findings = fatpack("inspect", "x").out.splitlines()
     assert title == f"x: {kind}, {len(data)} B"
-    assert f"{kind}: " in findings[0]
+    assert kind in findings[0]
     document = json.loads(fatpack("inspect", "--json", "x").out)
     jsonschema.validate(document, json.loads(fatpack("inspect", "--schema").out))
     assert document["files"][0]["kind"] == kind

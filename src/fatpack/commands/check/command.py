@@ -74,7 +74,7 @@ policy_options = option_group(
     click.option(
         "--strict",
         is_flag=True,
-        help="With --registered: what could not be judged fails, as if code could not be read.",
+        help="With --registered or --verify: what could not be judged fails.",
     ),
     click.option(
         "--metadata",

@@ -520,7 +520,10 @@ _HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of c
 
 
 def metadata_violations(found: Sequence[FileImageSets], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
-    """Yield where declarations and contents of packages differ, and what nothing declares, named or in a package."""
+    """Yield where declarations and contents of packages differ, and what nothing declares, named or in a package.
+
+    A note names each declaration, and the file that it is in.
+    """
     met = [
         place for item in found if item.last.error is None for place in declaring_files_in_package(item.last, budget)
     ]
@@ -542,6 +545,12 @@ def metadata_violations(found: Sequence[FileImageSets], names: Sequence[str], bu
         for each in place.declarations:
             yield from _compared(place, each, units)
     yield from _undeclared(found, names, tuple(scopes))
+    for place in met:
+        for each in place.declarations:
+            claims = list(dict.fromkeys(claim.text for claim in each.claims))
+            rest = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
+            text = f"{each.source} declares {', '.join(claims[:_NAMED])}{rest}"
+            yield _violation("FP3319", place.path, "metadata", text)
 
 
 def _violation(code: str, path: str, subject: str, text: str, hint: str = "") -> Violation:

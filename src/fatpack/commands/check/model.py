@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, worst_exit_code
 from fatpack.findings import CODES
@@ -149,7 +150,8 @@ class CheckResult(Result):
     @property
     def verdict(self) -> str:
         """``passed``, ``not judged``, ``failed`` or ``unreadable``."""
-        passed = "not judged" if any(item.code == UNJUDGED for item in self.violations) else "passed"
+        unjudged = any(item.code == UNJUDGED or item.subject == NO_IMAGE_READ for item in self.violations)
+        passed = "not judged" if unjudged else "passed"
         return {FINE: passed, FINDINGS: "failed"}.get(self.exit_code, "unreadable")
 
     def lines(self) -> Sequence[str]:

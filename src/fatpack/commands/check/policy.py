@@ -473,7 +473,7 @@ class Policy(Record):
         found += ["every kernel on every architecture of its library"] if self.uniform else []
         found += [REGISTERED] if self.registered else []
         found += [METADATA_RULE] if self.metadata else []
-        found += ["every file is intact"] if self.verify else []
+        found += ["no file is damaged"] if self.verify else []
         return tuple(found)
 
     @property
@@ -520,7 +520,7 @@ def make_policy(
     if "per" in arguments and not values.get("require"):
         per, require = cli_or_api("--per", "per"), cli_or_api("--require", "require")
         raise UsageError(f"{per} goes with {require}")
-    if values.get("strict") and not values.get("registered"):
+    if values.get("strict") and not (values.get("registered") or values.get("verify")):
         strict, registered = cli_or_api("--strict", "strict"), cli_or_api("--registered", "registered")
         both = cli_or_api("--registered --strict", "registered=True, strict=True")
         raise UsageError(f"{strict} goes with {registered}", hint=f"give both: {both}")

@@ -35,7 +35,6 @@ from fatpack.tabular.read_many import read_file_rows
 from fatpack.tabular.skipped import CompletenessCheck
 from fatpack.targets.devices import Device
 from fatpack.targets.nvidia import parse_nvidia
-from fatpack.targets.selection import model
 from fatpack.targets.selection.select_image import select_image
 from fatpack.targets.selection.settings import RuntimeSettings
 from fatpack.targets.vocabulary import load_vocabulary
@@ -335,10 +334,14 @@ class ImageSetRows(Record):
 
 
 class FileImageSets(Record):
-    """A file that was read: the row of the file, and its units."""
+    """A file that was read: the row of the file, and its units.
+
+    ``inputs`` are the images in it that a compiler reads, which are in no unit.
+    """
 
     last: AnyRow
     units: tuple[ImageSetRows, ...]
+    inputs: tuple[ImageRow, ...] = ()
 
 
 def row_arch_label(row: AnyRow) -> str:
@@ -370,12 +373,7 @@ def selection_key(rows: Iterable[ImageRow]) -> tuple[object, ...]:
 
 def row_vendor(row: AnyRow) -> str:
     """Return whose devices an image is for: nvidia, amd, intel (all that SYCL compiles for), "" for the host's."""
-    if row.offload == "host" or row.form == "empty":
-        return ""
-    triple = row.triple or ""
-    vendor = model.image_vendor(triple, row.arch or "")
-    is_sycl = triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl"
-    return vendor if vendor != "intel" or is_sycl else ""
+    return seen.device_vendor(row.offload or "", row.triple or "", row.arch or "", row.form or "")
 
 
 def group_by_file(rows: Iterable[AnyRow]) -> Iterable[FileImageSets]:
@@ -385,7 +383,8 @@ def group_by_file(rows: Iterable[AnyRow]) -> Iterable[FileImageSets]:
         if row.row != "file":
             waiting.append(row)  # type: ignore[arg-type]  # rows of images were asked for
             continue
-        yield FileImageSets(row, group_into_image_sets(waiting))
+        inputs = tuple(image for image in waiting if seen.is_compiler_input(image) and row_vendor(image))
+        yield FileImageSets(row, group_into_image_sets(waiting), inputs)
         waiting = []
 
 
@@ -396,7 +395,7 @@ def group_into_image_sets(rows: Sequence[ImageRow]) -> tuple[ImageSetRows, ...]:
     for row in rows:
         vendor = row_vendor(row)
         is_input = row.section in _LINKER_INPUT and has_linked
-        if vendor and not row.containers and not is_input:
+        if vendor and not row.containers and not is_input and not seen.is_compiler_input(row):
             offload = seen.choosing_runtime(row, vendor) if seen.is_host_data(row) else row.offload
             found.setdefault((_place(row), offload, vendor), []).append(row)
     owners = {key[-1] for key, images in found.items() if seen.is_host_data(images[0])}

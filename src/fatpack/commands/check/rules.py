@@ -17,10 +17,12 @@ from fatpack.commands.check.rule_context import (
     meets_requirement,
     reopen,
     row_arch_label,
+    row_vendor,
     selection_key,
     supports,
     supports_later_devices,
 )
+from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.commands.doctor.run import diagnose
 from fatpack.errors import FatpackError, TargetError, cli_or_api, pluralize
 from fatpack.exit_codes import INPUT_OUTPUT, error_message, exit_code
@@ -31,6 +33,7 @@ from fatpack.printable import format_size_exactly
 from fatpack.record import Record
 from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
+from fatpack.tabular.image_sets import COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.check.policy import Policy, Requirement
     from fatpack.commands.check.rule_context import DeviceSupport, FileImageSets, ImageSetRows, RuleContext
+    from fatpack.commands.doctor.model import DoctorResult
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.map_files import Opener
     from fatpack.io.source import View
@@ -106,9 +110,6 @@ MISMATCH_CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
 #: the finding of images that cannot be compared with their labels
 _OBFUSCATED = "FP1408"
 
-#: what is said of an image that is nothing, or cannot be read: one sentence for all of a file
-_UNKNOWN = "the bytes are of no known form"
-
 _HINT = "the file was put together wrongly, or is damaged: build it again, or get it again"
 
 
@@ -139,7 +140,7 @@ def _file_mismatches(path: str, rows: list[ImageRow]) -> Iterator[Violation]:
     alike: dict[str, list[ImageRow]] = {}
     for row in rows:
         text = _mismatch_words(row)
-        alike.setdefault(_UNKNOWN if text.endswith(_UNKNOWN) else text, []).append(row)
+        alike.setdefault(UNKNOWN_FORM if text.endswith(UNKNOWN_FORM) else text, []).append(row)
     for group in alike.values():
         text = _mismatch_words(group[0])
         place = f"image {group[0].position}" if group[0].position else "an image"
@@ -157,7 +158,7 @@ def _mismatch_words(row: ImageRow) -> str:
         return f"stored for {known}, but the image is for {row.claimed}"
     if row.form and row.form != row.stored_form:
         return f"stored for {known}, but the bytes are {row.form}"
-    return f"stored for {known}, but {_UNKNOWN}"
+    return unknown_form_text(row.triple or "", row.arch or "", row.stored_form or "")
 
 
 # Every kernel of a library exists for every architecture of the library.
@@ -316,9 +317,11 @@ def no_device_code(given: RuleContext) -> Iterator[Violation]:
     for name in given.names:
         if any(path == name or path.startswith(inside_prefixes(name)) for path in given.told):
             continue  # which has been said
-        if not any(row_vendor in vendors or not vendors for row_vendor in given.vendors(name)):
+        if not any(vendor in vendors or not vendors for vendor in given.vendors(name)):
             whose = " or ".join(VENDORS[vendor] for vendor in vendors)
             text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
+            if any(row_vendor(row) in (vendors or VENDORS) for item in given.of(name) for row in item.inputs):
+                text = f"what it has{f' for {whose} devices' if whose else ''} is {COMPILER_INPUT}: nothing was checked"
             yield make_violation("FP3302", name, "device code", text, "give one with device code, or leave this out")
     for vendor in vendors:
         has_any = any(unit.vendor == vendor for item in given.found for unit in item.units)
@@ -327,9 +330,14 @@ def no_device_code(given: RuleContext) -> Iterator[Violation]:
 
 
 def skipped(given: RuleContext) -> Iterator[Violation]:
-    """Yield a note for each file whose name says that its device code is in a format that is not read."""
+    """Yield a note for each file of which nothing was checked.
+
+    The name of one says that its device code is in a format that is not read, another is input of a compiler.
+    """
     for item in given.found:
         last = item.last
+        if item.inputs and last.path not in given.told:
+            yield Violation("FP3318", "note", last.path, "device code", f"not checked: {COMPILER_INPUT}")
         kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
         if kind and not item.units and last.host == "raw" and last.path not in given.told:
             yield make_violation("FP3317", last.path, last.path, f"not read: {kind}")
@@ -539,7 +547,8 @@ def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violat
 
     policy = given.policy
     yield from no_device_code(given)
-    yield from mismatch_violations(given.found)
+    mislabelled = list(mismatch_violations(given.found))
+    yield from mislabelled
     if not policy.verify:  # which reports unreadable images itself
         yield from unverified_images(given.found)
     yield from requirement_violations(given)
@@ -555,7 +564,8 @@ def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violat
         yield from registration_violations(given)
     yield from unread_kernel_violations(given)
     if policy.verify:
-        yield from checksum_violations(given.names, policy, given.told, opener)
+        labelled = {item.path for item in mislabelled}
+        yield from checksum_violations(given.names, policy, given.told, labelled, opener)
 
 
 # No path is larger than ``--max-size``, and none grew by more than ``--max-growth``.
@@ -651,14 +661,17 @@ def uniform_violations(given: RuleContext) -> Iterator[Violation]:
 #: what is wrong with a wheel as a package, not with its bytes
 _PACKAGES = ("FP3603", "FP3604")
 
-#: what of an answer's parts is only not verified
-_IMAGES = ("images", "images of unknown form")
+#: what of images is not verified, by how the words of it begin
+_IMAGES = ("images", "content of", "modules of CIR")
 
 
 def checksum_violations(
-    names: Sequence[str], policy: Policy, told: Collection[str], opener: Opener | None
+    names: Sequence[str], policy: Policy, told: Collection[str], labelled: Collection[str], opener: Opener | None
 ) -> Iterator[Violation]:
-    """Yield damaged and suspect files, and a note for unreadable images. Files in ``told`` are left out."""
+    """Yield damaged and suspect files, and a note for each thing that was not verified. Files in ``told`` are left out.
+
+    Of files in ``labelled`` it was said that their labels are wrong.
+    """
     # Everything is inflated a second time, so it has a budget of its own.
     budget = Budget(current_budget().inflated)
     found = diagnose(names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
@@ -684,7 +697,8 @@ def checksum_violations(
             if item.code in _PACKAGES:
                 yield Violation("FP3315", "error", patient.path, "RECORD", item.message, item.hint)
             elif item.code in MISMATCH_CODES:
-                yield Violation("FP3314", "error", patient.path, "label", item.message)
+                if patient.path not in labelled:
+                    yield Violation("FP3314", "error", patient.path, "label", item.message)
             elif item.severity == "warning" and not (policy.registered and item.code.startswith(REGISTRATION_CODES)):
                 yield Violation(item.code, "error", patient.path, "content", item.message, item.hint)
         if patient.state == "suspect" and not own:
@@ -694,10 +708,19 @@ def checksum_violations(
             yield Violation(
                 code, "error", patient.path, "content", text, f"run fatpack doctor {patient.path} for details"
             )
+    yield from _unverified(found, policy)
+
+
+def _unverified(found: DoctorResult, policy: Policy) -> Iterator[Violation]:
+    """Yield a note for each thing of images that was not verified; with ``strict`` an error, if no image could be."""
+    is_nothing = found.unjudged == NO_IMAGE_READ
     for skipped in found.not_verified:
-        if skipped.what in _IMAGES:
-            text = f"{skipped.count} {skipped.what} not verified: {skipped.why}"
-            yield Violation("FP3316", "note", skipped.path, "content", text)
+        if skipped.what.startswith(_IMAGES):
+            where = f" in {pluralize(skipped.files, 'file')}" if skipped.files > 1 else ""
+            text = f"not verified: {skipped.count:,} {skipped.what}{where}: {skipped.why}"
+            severity = "error" if policy.strict and is_nothing else "note"
+            path = "" if where else skipped.path
+            yield Violation("FP3316", severity, path, NO_IMAGE_READ if is_nothing else "content", text)
 
 
 def _checksum_words(item: Finding) -> str:

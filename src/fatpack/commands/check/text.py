@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.commands.check.model import UNJUDGED, VENDORS
 from fatpack.commands.check.policy import REGISTERED
+from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.errors import all_count_words, pluralize
 from fatpack.inputs.files import SEPARATOR
 from fatpack.printable import printable
@@ -48,7 +49,8 @@ def check_headline(checked: CheckResult) -> str:
         # The first rule is that the devices are served.
         words = served or [f"{pluralize(len(checked.libraries), 'library')}, {units}"]
         unknown = not_judged_words(checked)
-        rules = [rule for rule in checked.rules[len(served) > 0 :] if not unknown or rule != REGISTERED]
+        is_said = any(item.code == UNJUDGED for item in checked.violations)
+        rules = [rule for rule in checked.rules[len(served) > 0 :] if not is_said or rule != REGISTERED]
         words = [*unknown, *words]
         return printable(f"{checked.verdict}: {'; '.join([*words, *rules, *others])}")
     words = [_grouped(subject, items, checked) for subject, items in groups.items()]
@@ -57,7 +59,9 @@ def check_headline(checked: CheckResult) -> str:
 
 
 def not_judged_words(checked: CheckResult) -> list[str]:
-    """Return in words why the registration of something was not judged, as the only item; none if all of it was."""
+    """Return in words why registration, or every image, was not judged, as the only item; none if all was."""
+    if any(item.subject == NO_IMAGE_READ for item in checked.violations):
+        return [NO_IMAGE_READ]
     found = [item for item in checked.violations if item.code == UNJUDGED]
     if not found:
         return []

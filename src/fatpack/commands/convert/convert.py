@@ -332,7 +332,15 @@ def _as_bundles(chosen: Sequence[_SelectedImage], losses: list[str], options: Bu
         )
     pieces = tuple(piece for part in packed for piece in _aligned(part, options.align))
     findings = tuple(item for part in packed for item in part.findings)
-    return Conversion(PackedContainers(pieces, findings), len(chosen), tuple(losses))
+    notes = _several(len(packed), "bundles")
+    return Conversion(PackedContainers(pieces, findings, notes=notes), len(chosen), tuple(losses))
+
+
+def _several(count: int, noun: str) -> tuple[str, ...]:
+    """Return the note that an output has several containers, none for one."""
+    one = cli_or_api("--container N converts one", "Selector(container=…) selects one")
+    text = f"the output has {count} {noun}, one after the other, as linkers lay them: a loader reads the first; {one}"
+    return (text,) if count > 1 else ()
 
 
 def _rows(chosen: Sequence[_SelectedImage]) -> list[tuple[str, FoundContainer, FoundImage, View]]:
@@ -344,7 +352,9 @@ def _fatbins(chosen: Sequence[_SelectedImage], losses: list[str], options: Fatbi
     parts = [pack_as(group, options) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)
-    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    notes = tuple(
+        dict.fromkeys((*(note for part in parts for note in part.notes), *_several(len(parts), "fat binaries")))
+    )
     kept = sum(map(len, groups)) - sum(part.left_out for part in parts)
     return Conversion(PackedContainers(pieces, findings, notes=notes), kept, tuple(losses))
 

@@ -21,6 +21,7 @@ from fatpack.record import Record
 from fatpack.scanner import bytes_to_inflate, detect_host, inflate_image, registration_verdict, scan
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
 from fatpack.tabular.cir_launches import cir_launches, launch_problems
+from fatpack.tabular.image_sets import device_vendor, unknown_form_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -463,6 +464,10 @@ class _Examination:
 
     def _image(self, found: FoundImage, neighbours: Sequence[Image], *, is_hashed: bool) -> None:
         notes = self.notes
+        stored = found.as_stored.target
+        vendor = device_vendor(stored.offload, stored.triple, stored.arch, found.form)
+        notes.images += 1
+        notes.device_images += bool(vendor)
         read = self._inflated(found, neighbours)
         if read is None:
             return
@@ -477,6 +482,8 @@ class _Examination:
                 self._container(item)
         self._claims(read.info)
         form = read.info.form or image.form
+        if vendor and not form and image.size:
+            notes.add(finding("FP1105", image.span, unknown_form_text(stored.triple, stored.arch)))
         self._parse(image.data, form, image, is_hashed=is_hashed or image.compression == "zlib")
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage | None:
@@ -548,15 +555,20 @@ class _Examination:
         recognised = None if members else standalone_image(self._view)
         if recognised is not None:
             self.notes.extend(sidecar_record(self._view, recognised)[1])
-            self._claims(recognised)
-            self._parse(self._view, recognised.form)
+            self._bare(self._view, recognised)
         if self.host == "archive":
             for member in member_images(self._view, members):
                 if isinstance(member, Finding):
                     self.notes.add(member)
                 else:
-                    self._claims(member.info)
-                    self._parse(member.view, member.info.form)
+                    self._bare(member.view, member.info)
+
+    def _bare(self, view: View, recognised: ImageInfo) -> None:
+        """Examine a device image that is in no container."""
+        self.notes.images += 1
+        self.notes.device_images += bool(device_vendor("", recognised.triple, recognised.arch, recognised.form))
+        self._claims(recognised)
+        self._parse(view, recognised.form)
 
 
 def _damage(code: str, view: View, error: FormatError) -> Finding:

@@ -35,7 +35,7 @@ def command(
 
     FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a URL or a pattern in quotes. The first line is
     the verdict; findings follow, then everything that could not be verified, with the reason. The exit code is 0 if
-    nothing is wrong, 1 for warnings or if nothing was verified, 3 for damage, 4 for an unsupported file, 5 for a
+    nothing is wrong, 1 for warnings or if no device code was found, 3 for damage, 4 for an unsupported file, 5 for a
     missing one.
     """
     from fatpack.commands.doctor.text import check_list_lines, render_diagnosis

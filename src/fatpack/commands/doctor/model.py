@@ -115,6 +115,9 @@ CHECKS = (
     ),
 )
 
+#: why nothing is vouched for where every image is of a compression that is not inflated
+NO_IMAGE_READ = "this version inflates none of the images"
+
 #: what is not verified where code could not be followed: then nothing says that a file is healthy
 UNJUDGED = "registrations"
 
@@ -197,13 +200,15 @@ class FileReport(Record):
 class DoctorResult(Result):
     """The result of a diagnosis.
 
-    ``files`` and ``packages`` were looked into, of which ``patients`` have something wrong. ``inflated`` are bytes of
-    images after decompression. ``more`` counts findings of a code that are not listed, because there are many of them.
+    ``files`` and ``packages`` were looked into, of which ``patients`` have something wrong. ``images`` were verified,
+    of ``images_found``, which a listing counts. ``inflated`` are bytes of images after decompression. ``more`` counts
+    findings of a code that are not listed, because there are many of them.
     """
 
     files: int
     packages: int
     images: int
+    images_found: int
     inflated: int
     patients: tuple[FileReport, ...]
     verified: tuple[VerifiedCount, ...]
@@ -217,8 +222,8 @@ class DoctorResult(Result):
     @property
     def verdict(self) -> str:
         """``healthy``, ``suspect`` (warnings alone), ``damaged``, ``unread`` where some file could not be read, or
-        ``empty`` where nothing was verified: no file was there, or none in which anything can be. ``not judged`` where
-        nothing is wrong, and what some file registers could not be followed.
+        ``empty`` where no device code was found. ``not judged`` where nothing is wrong, and what some file registers
+        could not be followed, or none of the images could be inflated.
         """
         if self.exit_code == FINE:
             return "not judged" if self.unjudged else "healthy"
@@ -229,12 +234,14 @@ class DoctorResult(Result):
 
     @property
     def unjudged(self) -> str:
-        """Why what some file registers was not judged, "" if all of it was."""
-        return next((each.why for each in self.not_verified if each.what == UNJUDGED), "")
+        """Why nothing is vouched for: what some file registers was not judged, or no image was read; "" otherwise."""
+        found = next((each for each in self.not_verified if each.what == UNJUDGED), None)
+        return found.why if found is not None else "" if self.images or not self.images_found else NO_IMAGE_READ
 
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then what is wrong with files, the first few."""
-        counts = f"{pluralize(self.files, 'file')}, {pluralize(self.images, 'image')}"
+        of = f"{self.images:,} of " if self.images != self.images_found else ""
+        counts = f"{pluralize(self.files, 'file')}, {of}{pluralize(self.images_found, 'image')}"
         found = [f"{item.severity} {item.code}: {item.message}" for item in self.findings if item.severity != "note"]
         wrong = [*(each.error for each in self.patients if each.error is not None), *found]
         more = (
@@ -254,6 +261,7 @@ class DoctorResult(Result):
             "files": self.files,
             "packages": self.packages,
             "images": self.images,
+            "images_found": self.images_found,
             "inflated": self.inflated,
             "patients": [to_plain_data(each) for each in self.patients],
             "verified": [to_plain_data(each) for each in self.verified],
@@ -288,8 +296,9 @@ class DoctorNotes:
 
     ``counts`` are by the keys of :data:`VERIFIED`, ``skipped`` by what was not verified and why, ``facts`` by what is
     known of known bugs. ``archs`` are the bytes stored for each architecture, ``sections`` names and numbers of those
-    with containers, ``drawn`` is what the budget was charged for. LIMIT: of each code so many findings are kept as
-    ``limits.FINDINGS`` says.
+    with containers, ``drawn`` is what the budget was charged for. ``images`` are all images that were met, as a listing
+    counts them, ``device_images`` those of them for devices, and not for the host. LIMIT: of each code so many findings
+    are kept as ``limits.FINDINGS`` says.
     """
 
     def __init__(self) -> None:
@@ -302,7 +311,7 @@ class DoctorNotes:
         self.facts: dict[str, int] = {}
         self.archs: dict[str, int] = {}
         self.sections: set[tuple[str | None, int]] = set()
-        self.inflated = self.drawn = 0
+        self.inflated = self.drawn = self.images = self.device_images = 0
         self._tally = FindingTally(limits.FINDINGS)
 
     def count(self, what: str, number: int = 1) -> None:
@@ -354,6 +363,8 @@ class DoctorNotes:
         _add(self.archs, other.archs)
         self.sections |= other.sections
         self.inflated += other.inflated
+        self.images += other.images
+        self.device_images += other.device_images
 
     @property
     def state(self) -> str:

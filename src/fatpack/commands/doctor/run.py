@@ -312,12 +312,13 @@ class _DiagnosisBuilder:
         for number, what, why in make_skipped(counts).reasons():
             self._skipped[what, why] = number, "", 0
         notes = self._notes
-        if not any(count for what, count in notes.counts.items() if what in VERIFIED and what != "files"):
-            self._codes.add(FINDINGS)  # that nothing is wrong is not known
+        if not notes.device_images:
+            self._codes.add(FINDINGS)  # of what a healthy file has, nothing was there
         return DoctorResult(
             files=self._files,
             packages=self._packages,
             images=notes.counts.get("images", 0),
+            images_found=notes.images,
             inflated=notes.inflated,
             patients=tuple(self._patients),
             verified=tuple(

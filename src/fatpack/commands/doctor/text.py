@@ -46,15 +46,18 @@ def check_list_lines() -> Iterator[str]:
 
 def _verdict(found: DoctorResult) -> str:
     files, states = found.files, [each.state for each in found.patients]
-    read = f"{_many(found.images, 'image')}, {format_size(found.inflated)} inflated and parsed"
+    of = f"{found.images:,} of " if found.images != found.images_found else ""
+    images = f"{of}{_many(found.images_found, 'image')}"
+    read = f"{images}, {format_size(found.inflated)} inflated and parsed"
     if found.verdict == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
     if found.verdict == "not judged":
         rows = [each for each in found.not_verified if each.what == UNJUDGED]
-        where = "" if files == 1 else f", in {rows[0].path}"
-        return printable(f"not judged: {rows[0].why}{where}: {_many(files, 'file')}, {read}")
+        where = "" if files == 1 or not rows else f", in {rows[0].path}"
+        return printable(f"not judged: {found.unjudged}{where}: {_many(files, 'file')}, {read}")
     if found.verdict == "empty":
-        return f"nothing verified: {_many(files, 'file')} without device code" if files else _NOTHING
+        others = f", {images} for the host or for no known device" if found.images_found else ""
+        return f"no device code found: {_many(files, 'file')} read{others}" if files else _NOTHING
     if files == 1 and len(states) == 1:
         return f"{found.verdict}: 1 file, {read}"
     parts = [
@@ -157,6 +160,8 @@ def _not_verified(found: DoctorResult) -> Iterator[str]:
             what = what.replace("s ", " ", 1)
         rows.append([count, printable(f"{what}{files}: {each.why}")])
     yield from align_columns(rows, right=(0,), indent="  ")
+    if found.verdict == "not judged":
+        yield "what to do: fatpack check --verify --registered --strict FILE fails where something was not judged"
 
 
 def _many(number: int, word: str) -> str:

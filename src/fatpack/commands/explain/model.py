@@ -118,7 +118,8 @@ class DeviceAnswer(Record):
 
     ``device`` is its architecture, ``words`` as messages call it. ``verdict`` is one sentence. ``runs`` counts units
     that run, ``compiles`` those of them that compile code first; ``fails`` and ``unknown`` the others. ``units`` are
-    those that fail first. ``notes`` say what to know. Without ``is_complete`` not all could be read that may be for it.
+    those that fail first. ``without_kernels`` counts units of which no launch can fail, if there are no others.
+    ``notes`` say what to know. Without ``is_complete`` not all could be read that may be for it.
     """
 
     device: str
@@ -132,11 +133,12 @@ class DeviceAnswer(Record):
     units: tuple[ImageSetAnswer, ...]
     notes: tuple[str, ...] = ()
     is_complete: bool = True
+    without_kernels: int = 0
 
     @property
     def is_served(self) -> bool:
-        """True if the files have code for devices of its vendor, and all of it was read and runs."""
-        return self.is_complete and bool(self.runs) and not self.fails and not self.unknown
+        """True if the files have code for devices of its vendor, and all of it was read and runs, or has no kernels."""
+        return self.is_complete and bool(self.runs or self.without_kernels) and not self.fails and not self.unknown
 
 
 class UnreadInput(Record):
@@ -169,7 +171,7 @@ class ExplainResult(Result):
     @property
     def verdict(self) -> str:
         """``runs``, ``fails`` or ``unknown`` (nothing fails, and not all is known to run), or ``unreadable``."""
-        if self.exit_code > FINDINGS:
+        if self.exit_code > FINDINGS or self.unread:
             return "unreadable"
         if self.exit_code == FINE:
             return "runs"

@@ -20,7 +20,14 @@ from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.inputs.files import MemberPath
 from fatpack.limits import current_budget
 from fatpack.record import Record
-from fatpack.tabular.image_sets import ImageSet, ImageSetLocation, read_image_sets
+from fatpack.tabular.image_sets import (
+    COMPILER_INPUT,
+    ImageSet,
+    ImageSetLocation,
+    device_vendor,
+    is_compiler_input,
+    read_image_sets,
+)
 from fatpack.tabular.skipped import CompletenessCheck
 from fatpack.targets.name_based_libraries import find_name_based_library
 from fatpack.targets.selection import settings as rule_table
@@ -312,8 +319,14 @@ def _which(count: int, total: int, noun: str) -> str:
 
 def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
     vendor = _VENDORS[device.vendor]
+    if passed.get("no kernel"):
+        count = passed["no kernel"]
+        which = "the only container has" if count == 1 else f"{all_count_words(count, 'container')} have"
+        return f"{which} no kernel, so that no launch can fail"
     if kernel and passed:
         return f"the kernel is in no image for {vendor} devices that shows its kernels"
+    if passed.get("input"):
+        return f"what it has for {vendor} devices is {COMPILER_INPUT}"
     return f"nothing in it is for {vendor} devices"
 
 
@@ -358,6 +371,10 @@ def explain_rows(
     def watched() -> Iterator[ImageRow]:
         for row in rows:
             missed[:] = [end.missed(row)]
+            if row.row != "file" and is_compiler_input(row):
+                vendor = device_vendor(row.offload or "", row.triple or "", row.arch or "", row.form or "")
+                for one in asking:
+                    one.skip_input(vendor)
             yield row
 
     for item in read_image_sets(watched()):
@@ -466,8 +483,6 @@ class _DeviceExplainer:
         self._kernels = kernels
         self._question = question
         self._answers: dict[object, tuple[ImageSetAnswer, list[ImageSetLocation]]] = {}
-        #: places of units without kernels, with the list of their answer
-        self._without_kernels: list[tuple[list[ImageSetLocation], ImageSetLocation]] = []
         self._passed: dict[str, int] = {}
         self._libraries: dict[str, None] = {}
         #: the CUDA versions of which a driver must be for what runs, (0, 0) for any driver
@@ -479,6 +494,11 @@ class _DeviceExplainer:
         """Count a unit that is not asked about."""
         if image_set.vendor == self._device.vendor:
             self._passed[reason] = self._passed.get(reason, 0) + 1
+
+    def skip_input(self, vendor: str) -> None:
+        """Count a file that a compiler reads, and no driver loads."""
+        if vendor == self._device.vendor:
+            self._passed["input"] = self._passed.get("input", 0) + 1
 
     def take(self, image_set: ImageSet, cuda_runtime: int | None = None) -> None:
         """Add a unit, if it is for devices of this vendor and has the requested kernel."""
@@ -516,7 +536,6 @@ class _DeviceExplainer:
             and self._kernels.have_no_kernels(image_set)
         ):
             self.skip("no kernel", image_set)
-            self._without_kernels.append((places, image_set.place))
         else:
             places.append(image_set.place)
 
@@ -544,11 +563,6 @@ class _DeviceExplainer:
         ``unread`` are the names of files that could not be read to their end; ``is_read``: one could be; ``has_code``:
         one has device code, for whatever device.
         """
-        if self._without_kernels and not any(places for _, places in self._answers.values()):
-            # Of what has no kernel at all, it is said what a driver makes of it.
-            for places, place in self._without_kernels:
-                places.append(place)
-            del self._passed["no kernel"]
         units = [answer.replace(places=tuple(places)) for answer, places in self._answers.values() if places]
         for name in (name for one in units for name in (one.rule, *(image.rule for image in one.images))):
             self.names[name] = None
@@ -569,6 +583,7 @@ class _DeviceExplainer:
             tuple(units),
             tuple(self._notes(may_run=counts["fails"] < sum(counts.values()))),
             not unread,
+            0 if units else self._passed.get("no kernel", 0),
         )
 
     def _notes(self, *, may_run: bool) -> list[str]:
@@ -599,6 +614,9 @@ class _DeviceExplainer:
         if self._passed.get("no kernel"):
             count = pluralize(self._passed["no kernel"], "container")
             notes.append(f"{count} not counted: no kernel in it, so that no launch can fail")
+        if self._passed.get("input"):
+            count = pluralize(self._passed["input"], "file")
+            notes.append(f"{count} not counted: {COMPILER_INPUT}")
         if self._passed.get("unseen"):
             notes.append(f"{pluralize(self._passed['unseen'], 'container')} with code that shows no names of kernels")
         return [*notes, *self._libraries]

@@ -107,8 +107,8 @@ def command(
     (lib.so#offset=0x1000&size=0x200).
 
     The first column is CONTAINER.IMAGE, as `extract --container N --index M` takes it; the last is the size after
-    decompression. The exit code is 1 for warnings and if no image matches --arch, 3 for damage, 4 for an unsupported
-    part.
+    decompression. Headers are read, and not all the rest: `fatpack doctor` reads every byte. The exit code is 1 for
+    warnings and if no image matches --arch, 3 for damage, 4 for an unsupported part.
     """
     from fatpack.commands.inspect.record import InspectOptions
     from fatpack.commands.inspect.run import show_files
