@@ -88,7 +88,16 @@ class PolicyConfig(Record):
 def find_pyproject() -> PolicyConfig | None:
     """Return the policy of the nearest pyproject.toml, from this folder upwards; None where it has no such table.
 
-    Raises UsageError for a table that is wrong, for a file that is no TOML, and for what has its name and is no file.
+    Raises UsageError for a table that is wrong, and what :func:`find_table` raises.
+    """
+    found = find_table("check")
+    return None if found is None else _config(found[1], found[0])
+
+
+def find_table(command: str) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the nearest pyproject.toml, from this folder upwards, and its table for a command; None without a table.
+
+    Raises UsageError for a file that is no TOML, and for what has its name and is no file.
     """
     here = os.getcwd()
     while True:
@@ -97,10 +106,10 @@ def find_pyproject() -> PolicyConfig | None:
             if not os.path.isfile(path):
                 problem = "is a link to nothing" if os.path.islink(path) else "is no file"
                 raise UsageError(
-                    f"{path} {problem}: a policy may be in it", hint="fatpack check --no-config reads none"
+                    f"{path} {problem}: a policy may be in it", hint=f"fatpack {command} --no-config reads none"
                 )
-            table = _tool(_read(path), path)
-            return None if table is None else _config(table, path)
+            table = _tool(_read(path), path, command)
+            return None if table is None else (path, table)
         above = os.path.dirname(here)
         if above == here:
             return None
@@ -109,13 +118,21 @@ def find_pyproject() -> PolicyConfig | None:
 
 def read_policy_file(path: str) -> PolicyConfig:
     """Return the policy of a file. Raises UsageError for one without a policy, and ``OSError``."""
+    return _config(read_table(path, "check"), path)
+
+
+def read_table(path: str, command: str) -> Mapping[str, Any]:
+    """Return the table of a file for a command, or all of a file without ``tool``.
+
+    Raises UsageError for a file without it, and ``OSError``.
+    """
     data = _read(path)
-    table = _tool(data, path)
+    table = _tool(data, path, command)
     if table is None and "tool" not in data:
         table = data
     if table is None:
-        raise UsageError(f"{path} has no policy", hint="write a table [tool.fatpack.check] into it")
-    return _config(table, path)
+        raise UsageError(f"{path} has no policy", hint=f"write a table [tool.fatpack.{command}] into it")
+    return table
 
 
 def _read(path: str) -> Mapping[str, Any]:
@@ -128,14 +145,14 @@ def _read(path: str) -> Mapping[str, Any]:
     return data
 
 
-def _tool(data: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+def _tool(data: Mapping[str, Any], path: str, command: str) -> Mapping[str, Any] | None:
     table: Any = data
-    for name in ("tool", "fatpack", "check"):
+    for name in ("tool", "fatpack", command):
         if name not in table:
             return None
         table = table[name]
         if not isinstance(table, dict):
-            raise UsageError(f"{path}: {name} is no table", hint="write [tool.fatpack.check]")
+            raise UsageError(f"{path}: {name} is no table", hint=f"write [tool.fatpack.{command}]")
     return table if isinstance(table, dict) else None
 
 

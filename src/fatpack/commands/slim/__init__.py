@@ -14,6 +14,7 @@
 ``command``          the command line; it makes a request
 ``request``          the request, its checks, and the function of the library
 ``options``          devices, patterns, PTX, mode, names of packages, and outcomes
+``policy``           ``[tool.fatpack.slim]``, and plans that are written, reviewed and applied
 ``run``              files, folders and packages of a request, one after the other; proofs of them
 ``choose``           the images that stay and go in every container of a file, and refusals
 ``keep_for_device``  the images of one container that a device takes, or may take

@@ -114,6 +114,10 @@ if TYPE_CHECKING:
     help="Build tag of a changed wheel or conda package. Default: from the options, 1sm90.",
 )
 @click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
+@click.option("--config", type=FILE, metavar="FILE", help="Read [tool.fatpack.slim] from this TOML file.")
+@click.option("--no-config", is_flag=True, help="Do not read the nearest pyproject.toml.")
+@click.option("--save-plan", type=FILE, metavar="PLAN", help="Write what stays and goes as JSON, to review and apply.")
+@click.option("--plan", type=FILE, metavar="PLAN", help="Apply a plan to files that are as they were.")
 @click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
 @click.option("--verify", is_flag=True, help="Compare BEFORE AFTER: only device code may be missing.")
 @click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
@@ -158,21 +162,24 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         find_unmatched_patterns,
         find_unsupported_devices,
     )
-    from fatpack.commands.slim.request import SlimRequest, parse_slim_options
+    from fatpack.commands.slim.request import SlimRequest, find_rules, parse_slim_options
     from fatpack.commands.slim.run import slim_all
     from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
 
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
+    policy, plan = find_rules(options)
+    parsed = parse_slim_options(options, policy).replace(compressed=CompressionProgress(quiet=options["quiet"]))
     request = SlimRequest(
         files=files,
-        options=parse_slim_options(options).replace(compressed=CompressionProgress(quiet=options["quiet"])),
+        options=parsed if plan is None else parsed.replace(plan=plan),
         to=to,
         directory=options["directory"],
         dry_run=options["dry_run"],
         deflates=options["deflated"],
         as_json=options["as_json"],
         quiet=options["quiet"],
-        is_strict=options["strict"],
+        is_strict=options["strict"] or (policy is not None and policy.values.get("strict", False)),
+        save_plan=options["save_plan"],
         naming=NameChange(options["build_tag"] or "", options["local_version"] or ""),
         sbom=options["sbom"],
         certificate=options["certificate"],
@@ -183,6 +190,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         keep_layers=options["keep_layers"] or 0,
     )
     request.check()
+    if policy is not None:
+        print_stderr(f"policy: {policy.path}", quiet=request.quiet)
     outcomes = slim_all(request)
     for item in outcomes:
         if item.plan is not None:

@@ -6,6 +6,7 @@ from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
+from fatpack.inputs.files import SEPARATOR
 from fatpack.inputs.walk import is_skipped
 from fatpack.io.open import PATTERN_CHARACTERS
 from fatpack.record import Record
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.keep_for_device import SlimImage
     from fatpack.commands.slim.plan import SlimPlan
+    from fatpack.commands.slim.policy import PlanReader, PlanWriter
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.source import Piece, View
     from fatpack.literals import KeepPtx, Recompression, SlimMode
@@ -158,6 +160,10 @@ class NameChange(Record):
                 words["dropunused"] = None
         if options.recompress is not None:
             words[f"{options.recompress}{'' if options.level is None else options.level}"] = None
+        if options.exceptions:
+            from hashlib import sha256
+
+            words[f"but{sha256(repr(options.exceptions).encode()).hexdigest()[:6]}"] = None
         name = ".".join(filter(None, words))
         if len(name) > _LONGEST:
             name = f"slim{_of_text(name)}"
@@ -358,6 +364,21 @@ METHODS = ("zstd", "lz4", "zlib", "none")
 MODES = ("auto", "shrink", "zero")
 
 
+class LibraryException(Record):
+    """Options for the libraries whose name or path a ``pattern`` matches; those without rules change nothing."""
+
+    pattern: str
+    options: SlimOptions
+
+    def matches(self, path: str) -> bool:
+        """Return whether the pattern is for a library: without ``/`` by its name, else by the end of its path."""
+        from fnmatch import fnmatchcase
+
+        if "/" not in self.pattern:
+            return fnmatchcase(path.rpartition("/")[2], self.pattern)
+        return fnmatchcase(path, self.pattern) or fnmatchcase(path, f"*/{self.pattern}")
+
+
 class SlimOptions(Record):
     """The devices or architectures to keep or drop. By default nothing is dropped.
 
@@ -373,7 +394,8 @@ class SlimOptions(Record):
     ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
     ``use`` names the kernels that ran, by profiles: containers without any of them lose images.
     ``lossless`` keeps every image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is told how
-    many images of how many are compressed.
+    many images of how many are compressed. ``exceptions`` are options for some libraries, ``plan`` takes down what
+    becomes of each library, or compares it with what was planned.
     """
 
     devices: tuple[Device, ...] = ()
@@ -390,6 +412,8 @@ class SlimOptions(Record):
     lossless: bool = False
     use: UseRequest | None = None
     compressed: Callable[[int, int], None] | None = None
+    exceptions: tuple[LibraryException, ...] = ()
+    plan: PlanWriter | PlanReader | None = None
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 
@@ -400,6 +424,13 @@ class SlimOptions(Record):
                 value = getattr(self, name)
                 if value not in known and not (value is None and name != "mode"):
                     raise UsageError(f"{name} {value!r}", hint=f"choose from {', '.join(known)}")
+
+    def for_library(self, view: View) -> SlimOptions:
+        """Return the options for a library: those of the first exception whose pattern is its name or path."""
+        path = (view.chain[-1] if view.chain else view.source.name).rpartition(SEPARATOR)[2]
+        exception = next((one for one in self.exceptions if one.matches(path)), None)
+        options = self if exception is None else exception.options.replace(use=self.use, compressed=self.compressed)
+        return options if self.plan is None else self.plan.choose(view, options)
 
     @property
     def drops(self) -> bool:

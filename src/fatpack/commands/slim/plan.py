@@ -7,7 +7,7 @@ from fatpack.commands.slim.choose import choose_images, refuse_losses
 from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
 from fatpack.edit.selection import all_items, is_linked_program, rewrite, scan_tree, select_for_edit
 from fatpack.edit.verify import content_findings
-from fatpack.errors import FormatError, HostError, cli_or_api, pluralize
+from fatpack.errors import FatpackError, FormatError, HostError, cli_or_api, pluralize
 from fatpack.model import Finding
 from fatpack.printable import format_size
 from fatpack.record import Record
@@ -233,6 +233,23 @@ def plan_slim(view: View, options: SlimOptions) -> SlimPlan:
     Raises SlimRefused where a container would serve a device no more, or where what was asked leaves nothing of one;
     FormatError and HostError for what is damaged or not edited.
     """
+    if not options.exceptions and options.plan is None:
+        return _plan(view, options)
+    own = options.for_library(view)
+    try:
+        slimmed = _plan(view, own)
+    except FatpackError as error:
+        if options.plan is not None:
+            options.plan.review(view, error)
+        raise
+    if options.plan is not None:
+        options.plan.review(view, slimmed)
+    if not own.drops and own.recompress is None and slimmed.kept:
+        return slimmed.replace(notes=("the policy leaves it as it is", *slimmed.notes))
+    return slimmed
+
+
+def _plan(view: View, options: SlimOptions) -> SlimPlan:
     library = None
     if options.devices:
         from fatpack.targets.name_based_libraries import find_name_based_library

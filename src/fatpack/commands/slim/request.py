@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.commands.slim.options import Slimming
+    from fatpack.commands.slim.policy import PlanReader, SlimPolicy
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.open import Input
     from fatpack.io.source import Source
@@ -361,6 +362,7 @@ class SlimRequest(Record):
     the folder of an environment, in the place of files, and ``backup`` the one that its originals go to. ``find_links``
     is a folder of wheels, in the place of files, and ``requirements`` are the locks that choose from them.
     ``keep_layers`` is the number of lowest layers of a container image that stay as they are.
+    ``save_plan`` is the file that the plan of a run is written to.
     """
 
     files: tuple[str, ...]
@@ -380,6 +382,7 @@ class SlimRequest(Record):
     find_links: str | None = None
     requirements: tuple[str, ...] = ()
     keep_layers: int = 0
+    save_plan: str | None = None
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""
@@ -506,8 +509,11 @@ def check_undo_options(files: Sequence[str], options: Mapping[str, Any]) -> str:
     return environment
 
 
-def parse_slim_options(options: Mapping[str, Any]) -> SlimOptions:
-    """Return the options of the command as options of a request. Raises what :func:`make_slim_options` raises."""
+def parse_slim_options(options: Mapping[str, Any], policy: SlimPolicy | None = None) -> SlimOptions:
+    """Return the options of the command and of a policy as options of a request, with a plan to write or apply.
+
+    Raises what :func:`make_slim_options` raises.
+    """
     keep_ptx = options["keep_ptx"]
     if options["drop_ptx"]:
         if keep_ptx not in (None, "none"):
@@ -515,9 +521,43 @@ def parse_slim_options(options: Mapping[str, Any]) -> SlimOptions:
         keep_ptx = "none"
     shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "mode")
     by_use = ("used", "drop_unused", "by_use_also", "accept_missing")
-    return make_slim_options(
-        devices=options["for_"],
-        keep_ptx=keep_ptx,
-        driver=options["driver"] or "",
+    given = {
+        "devices": options["for_"],
+        "keep_ptx": keep_ptx,
+        "driver": options["driver"] or "",
         **{name: options[name] for name in (*shared, *by_use)},
-    )
+    }
+    if policy is None and options["save_plan"] is None:
+        return make_slim_options(**given)
+    from fatpack.commands.slim.policy import PlanWriter, SlimPolicy, add_policy, policy_table
+
+    policy = policy or SlimPolicy("", {}, {})
+    merged, exceptions = add_policy(given, policy)
+    made = make_slim_options(**merged).replace(exceptions=exceptions)
+    if options["save_plan"] is None:
+        return made
+    if made.use is not None:
+        raise UsageError(
+            "--save-plan and --used exclude each other", hint="a plan says what goes by devices and patterns"
+        )
+    return made.replace(plan=PlanWriter(policy_table(made, merged, policy)))
+
+
+def find_rules(options: Mapping[str, Any]) -> tuple[SlimPolicy | None, PlanReader | None]:
+    """Return the policy of a run, and the plan that it comes from where one is applied.
+
+    Raises UsageError for rules beside a plan, and what reading both raises.
+    """
+    from fatpack.commands.slim.policy import PlanReader, find_policy
+
+    if options["plan"] is None:
+        return find_policy(options["config"], reads=not options["no_config"]), None
+    names = ("for_", "keep", "drop", "keep_ptx", "drop_ptx", "allow_empty", "drop_signature", "recompress", "lossless")
+    for name in (*names, "driver", "level", "used", "config", "save_plan"):
+        if options[name]:
+            option = f"--{name.rstrip('_').replace('_', '-')}"
+            raise UsageError(
+                f"{option} does nothing with --plan, which says all", hint="leave it out, or make the plan again"
+            )
+    plan = PlanReader(options["plan"])
+    return plan.policy, plan

@@ -20,6 +20,7 @@ from fatpack.commands.slim.options import (
 )
 from fatpack.commands.slim.packages import is_container_image, is_package
 from fatpack.commands.slim.plan import plan_slim
+from fatpack.commands.slim.policy import PlanReader, PlanWriter
 from fatpack.commands.slim.result import plan_with_digests, verifier_for
 from fatpack.edit import editor
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
@@ -333,7 +334,10 @@ def slim_environment(request: SlimRequest, path: str) -> list[SlimOutcome]:
     from fatpack.commands.slim.environment import EnvironmentJob
 
     job = EnvironmentJob(
-        path, backup=request.backup or "", is_trial=request.dry_run, is_checked_first=request.is_strict
+        path,
+        backup=request.backup or "",
+        is_trial=request.dry_run,
+        is_checked_first=request.is_strict or isinstance(request.options.plan, PlanReader),
     )
     notes: list[str] = []
     outcomes = []
@@ -366,6 +370,7 @@ def slim_wheelhouse(request: SlimRequest, folder: str) -> list[SlimOutcome]:
     chosen = wheelhouse.choose_distributions(folder, locks if request.requirements else None)
     outcomes: list[SlimOutcome] = []
     names: dict[str, wheelhouse.LockedRequirement] = {}
+    _take_files(request, [file.path for file, _ in chosen if file.is_wheel])
     for file, requirement in chosen:
         with open_source(file.path) as source:
             view = source.view()
@@ -426,6 +431,7 @@ def slim_all(request: SlimRequest) -> list[SlimOutcome]:
     """Slim the files of a request, and return the outcome of each. A failure is an outcome, too."""
     found: list[SlimOutcome] = []
     _refuse_other_programs(request)
+    _take_files(request, request.files)
     if request.find_links is not None:
         found += slim_wheelhouse(request, request.find_links)
     for file in request.files if request.environment is None else [request.environment]:
@@ -443,7 +449,23 @@ def slim_all(request: SlimRequest) -> list[SlimOutcome]:
         from fatpack.commands.slim.used import refuse_unused
 
         refuse_unused(found, request.options.use)
+    if request.save_plan is not None and isinstance(request.options.plan, PlanWriter):
+        request.options.plan.write(request.save_plan, force=request.to.force)
+        print_stderr(f"wrote {request.save_plan}", quiet=request.quiet)
     return found
+
+
+def _take_files(request: SlimRequest, files: Iterable[str]) -> None:
+    """Take named files down for a plan; with a plan that is applied, raise UsageError for a file that is none of it."""
+    if request.options.plan is None:
+        return
+    if request.save_plan is not None:
+        check_target(request.save_plan, request.to.force, [])
+    for file in files:
+        path = parse_address(file).path
+        if not os.path.isdir(path):
+            with open_source(path) as source:
+                request.options.plan.take_file(source.view())
 
 
 def _refuse_other_programs(request: SlimRequest) -> None:
