@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests import reference
+from tests.builders import wheels
 from tests.builders.policy_files import library
+from tests.laws.rooms import FIXTURES
 
 from fatpack.commands.check.command import command
 
@@ -75,20 +77,55 @@ def test_the_script_of_the_action_takes_inputs_as_words(tmp_path: Path, fatpack:
     assert not (tmp_path / "hurt").exists()
 
 
+@pytest.mark.parametrize("folder", ["", "slim"])
 @pytest.mark.parametrize("version", ["", "git+https://example.com/fatpack"])
-def test_the_action_installs_the_fatpack_that_it_is_part_of(tmp_path: Path, version: str) -> None:
+def test_the_action_installs_the_fatpack_that_it_is_part_of(tmp_path: Path, version: str, folder: str) -> None:
     """The public index has an unrelated project of this name."""
-    text = (ROOT / "tools" / "ci" / "action.yml").read_text()
+    text = (ROOT / "tools" / "ci" / folder / "action.yml").read_text()
     (script,) = re.findall(r"run: (python3 .*)", text)
     python = tmp_path / "python3"
     python.write_text('#!/bin/sh\nfor last; do :; done; echo "$last"\n')
     python.chmod(0o755)
-    action = ROOT / "tools" / "ci"
+    action = ROOT / "tools" / "ci" / folder
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FATPACK_VERSION": version, "FATPACK_ACTION": str(action)}
     done = subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, text=True, check=True)
     installed = done.stdout.strip()
     assert installed == version if version else Path(installed).resolve() == ROOT.resolve()
     assert "FATPACK_ACTION: ${{ github.action_path }}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "said"),
+    [
+        ({"FATPACK_DEVICES": "sm_90", "FATPACK_REQUIRE": "sm_90"}, 0, "passed"),
+        ({"FATPACK_DEVICES": "sm_90", "FATPACK_REQUIRE": "sm_80"}, 1, "lacks sm_80"),
+        ({}, 0, "less device code, and nothing else"),
+        ({"FATPACK_ARGUMENTS": "--drop sm_99"}, 1, ""),
+        ({"FATPACK_PATHS": "missing*.whl"}, 2, "no file is missing*.whl"),
+    ],
+)
+def test_the_script_of_the_action_slims_proves_and_checks(
+    tmp_path: Path, fatpack: Path, inputs: dict[str, str], code: int, said: str
+) -> None:
+    script = (ROOT / "tools" / "ci" / "slim" / "action.yml").read_text().rpartition("run: |\n")[2]
+    (tmp_path / "my dist").mkdir()
+    files = {"demo/libtwo.so": (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()}
+    (tmp_path / "my dist" / "demo-1.5-py3-none-any.whl").write_bytes(wheels.wheel(files))
+    (tmp_path / "pyproject.toml").write_text('[tool.fatpack.slim]\ndevices = "sm_90"\nkeep-ptx = "none"\n')
+    environment = {
+        "PATH": f"{fatpack.parent}:/usr/bin:/bin",
+        "TMPDIR": str(tmp_path),
+        "FATPACK_PATHS": "my dist/*.whl\n",
+        "FATPACK_DIRECTORY": "slim wheels",
+        **dict.fromkeys(("FATPACK_DEVICES", "FATPACK_REQUIRE", "FATPACK_ARGUMENTS"), ""),
+        **inputs,
+    }
+    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, said in done.stdout) == (code, True), (done.stdout, done.stderr)
+    names = [path.name for path in (tmp_path / "slim wheels").iterdir()]
+    tags = "1sm90" if inputs.get("FATPACK_DEVICES") else "1sm90.noptx"
+    assert names == ([f"demo-1.5-{tags}-py3-none-any.whl"] if "demo" in " ".join(names) else [])
+    assert bool(names) is (code == 0 or bool(inputs.get("FATPACK_REQUIRE")))
 
 
 def test_the_hook_calls_a_command_that_is_there() -> None:

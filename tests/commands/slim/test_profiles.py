@@ -173,7 +173,7 @@ def test_a_text_has_comments_and_patterns(tmp_path: Path) -> None:
     "data",
     [
         b"SQLite format 3\0" + b"\xff" * 5000,
-        gzip.compress(b'{"traceEvents": [' * 100)[:-9],
+        gzip.compress(b'{"traceEvents": [' * 100, mtime=0)[:-9],
         b'{"traceEvents": [{"cat": "kernel"',
         b'{"traceEvents": ' + b"[" * 100_000,
         b'{"detected_kernels": ' + b'{"a":' * 100_000,

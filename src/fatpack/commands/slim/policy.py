@@ -32,7 +32,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from fatpack.commands.slim.plan import SlimPlan
@@ -126,13 +126,13 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"settings are {', '.join(known)}"
 
 
-def add_policy(given: Mapping[str, Any], policy: SlimPolicy) -> tuple[dict[str, Any], tuple[LibraryException, ...]]:
-    """Return the arguments of :func:`fatpack.commands.slim.request.make_slim_options` with a policy, and exceptions.
+def add_policy(
+    given: Mapping[str, Any], policy: SlimPolicy, make: Callable[..., SlimOptions]
+) -> tuple[dict[str, Any], tuple[LibraryException, ...]]:
+    """Return the arguments of ``make``, which makes options, with a policy, and its exceptions.
 
     ``given`` are those of the command line: a rule among them replaces all rules of the policy, other settings add up.
     """
-    from fatpack.commands.slim.request import make_slim_options
-
     rules = (*RULES, "used")
     has_rules = any(given.get(_argument(name)) for name in rules)
     taken = {
@@ -154,7 +154,7 @@ def add_policy(given: Mapping[str, Any], policy: SlimPolicy) -> tuple[dict[str, 
                 f"{policy.path}: libraries.{pattern!r} removes images, and lossless keeps all",
                 hint="leave one of them out",
             )
-        exceptions.append(LibraryException(pattern, make_slim_options(**{**merged, **own})))
+        exceptions.append(LibraryException(pattern, make(**{**merged, **own})))
     return merged, tuple(exceptions)
 
 

@@ -532,7 +532,7 @@ def parse_slim_options(options: Mapping[str, Any], policy: SlimPolicy | None = N
     from fatpack.commands.slim.policy import PlanWriter, SlimPolicy, add_policy, policy_table
 
     policy = policy or SlimPolicy("", {}, {})
-    merged, exceptions = add_policy(given, policy)
+    merged, exceptions = add_policy(given, policy, make_slim_options)
     made = make_slim_options(**merged).replace(exceptions=exceptions)
     if options["save_plan"] is None:
         return made
