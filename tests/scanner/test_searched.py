@@ -55,7 +55,7 @@ def test_the_data_of_an_object_is_searched_where_nothing_was_found(section: str)
     found, sections, findings = scanned(elf.with_contents(**{section: bytes(64) + FATBIN, "bss": b"", "text": b"code"}))
     assert sections == [f".{section}"]
     assert findings == []
-    assert found.not_searched == (NotSearched(".text", 1, 4),)
+    assert found.not_searched == ()
 
 
 @pytest.mark.parametrize("section", ["text", "comment"])
@@ -79,8 +79,16 @@ def program(**contents: bytes) -> bytes:
 def test_one_container_does_not_end_the_search_of_a_library(section: str) -> None:
     found, sections, _ = scanned(program(nv_fatbin=FATBIN, text=b"code", **{section: bytes(8) + FATBIN * 3}))
     assert sections == [".nv_fatbin", *[f".{section}"] * 3]
-    assert found.not_searched == (NotSearched(".text", 1, 4),)
     assert found.is_outside
+
+
+def test_the_code_of_a_library_that_loads_containers_by_itself_is_searched_too() -> None:
+    """What it has for a device is known after that, and not before."""
+    registered = program(nv_fatbin=FATBIN, text=b"code" + bytes(4) + FATBIN)
+    found, sections, _ = scanned(registered)
+    assert (sections, found.not_searched) == ([".nv_fatbin"], (NotSearched(".text", 1, 8 + len(FATBIN)),))
+    found, sections, _ = scanned(program(nv_fatbin=FATBIN, text=b"code" + bytes(4) + FATBIN, data=FATBIN))
+    assert (sections, found.not_searched) == ([".nv_fatbin", ".data", ".text"], ())
 
 
 def test_bare_images_in_the_data_of_a_library_are_listed() -> None:

@@ -93,12 +93,13 @@ class SectionSplit(Record):
     """The sections of a host: ranges of the unknown ones (``searched``), and a summary of the known ones.
 
     ``skipped``: number and size, by stem, of the known sections that may contain anything. ``data``: the ranges of
-    the known sections that are data, by stem.
+    the known sections that are data, by stem; ``code``: the ranges of the others.
     """
 
     searched: Sequence[tuple[int, int]]
     skipped: Mapping[str, tuple[int, int]]
     data: Mapping[str, Sequence[tuple[int, int]]]
+    code: Sequence[tuple[int, int]] = ()
 
 
 def split_sections(rows: Iterable[tuple[int, int, str, int]]) -> SectionSplit:
@@ -116,6 +117,7 @@ def split_by_stem(rows: Iterable[tuple[int, int, str, str]]) -> SectionSplit:
     searched: list[tuple[int, int]] = []
     skipped: dict[str, tuple[int, int]] = {}
     data: dict[str, list[tuple[int, int]]] = {}
+    code: list[tuple[int, int]] = []
     for start, end, stem, title in rows:
         if not stem:
             searched.append((start, end))
@@ -124,7 +126,9 @@ def split_by_stem(rows: Iterable[tuple[int, int, str, str]]) -> SectionSplit:
             skipped[title] = count + 1, size + end - start
             if is_host_data_section(stem):
                 data.setdefault(title, []).append((start, end))
-    return SectionSplit(searched, skipped, data)
+            else:
+                code.append((start, end))
+    return SectionSplit(searched, skipped, data, code)
 
 
 # Names of sections as stored in objects

@@ -497,7 +497,10 @@ class _FileScan:
                 yield _found(*item, self._context, site.section, site.index, self._inside)
 
     def _elsewhere(self) -> Iterator[FoundContainer | Finding]:
-        """Yield containers outside the sections for device code: in sections of unknown names, in data, or anywhere."""
+        """Yield containers outside the sections for device code: in sections of unknown names, in data, or anywhere.
+
+        The code of a program that has some loads them by itself, so there may be others: it is searched, too.
+        """
         context = self._context
         if context.search != SEARCH_ALL and _is_device_image(context):
             return
@@ -511,20 +514,34 @@ class _FileScan:
         if not is_whole and division is not None:
             has_data = context.search == SEARCH_DATA or _is_program(context)
             places = self._places_to_search(division, has_data=has_data)
-            if set(places) <= set(self._searched_ranges):
-                return
-        from fatpack.scanner.carve import intersect_ranges, ranges_between
-
-        rest = intersect_ranges(places, list(ranges_between(self._searched_ranges, len(view))))
-        yield from _searched(context, rest, may_be_cut=is_whole and self._is_damaged, has_data=has_data)
-
-    def _places_to_search(self, division: SectionSplit, *, has_data: bool) -> list[tuple[int, int]]:
-        """Return the sections of unknown names, with ``has_data`` those of data too; record the others."""
-        progress = self._context.progress
+        has_found = False
+        for item in self._search(places, may_be_cut=is_whole and self._is_damaged, has_data=has_data):
+            has_found = has_found or isinstance(item, FoundContainer)
+            yield item
+        if division is None or is_whole:
+            return
+        if has_found and has_data:
+            yield from self._search(division.code, may_be_cut=False, has_data=True)
+            return
         for name, (count, total) in division.skipped.items():
             if not has_data or name not in division.data:
-                progress.skip(name, count, total)
+                context.progress.skip(name, count, total)
+
+    def _search(
+        self, places: Sequence[tuple[int, int]], *, may_be_cut: bool, has_data: bool
+    ) -> Iterator[FoundContainer | Finding]:
+        """Yield the containers of some ranges that no section was scanned for."""
+        if set(places) <= set(self._searched_ranges):
+            return
+        from fatpack.scanner.carve import intersect_ranges, ranges_between
+
+        rest = intersect_ranges(places, list(ranges_between(self._searched_ranges, len(self._context.view))))
+        yield from _searched(self._context, rest, may_be_cut=may_be_cut, has_data=has_data)
+
+    def _places_to_search(self, division: SectionSplit, *, has_data: bool) -> list[tuple[int, int]]:
+        """Return the sections of unknown names, with ``has_data`` those of data too."""
         if not has_data:
+            progress = self._context.progress
             progress.has_more = progress.has_more or bool(division.data)
             return list(division.searched)
         return [*division.searched, *(place for places in division.data.values() for place in places)]
