@@ -7,7 +7,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.builders import offered
+from tests.builders import elf, offered
+from tests.builders.fatbin import of_words
 from tests.builders.packages import zipped
 from tests.builders.policy_files import container
 from tests.laws.rooms import FIXTURES
@@ -233,3 +234,22 @@ def test_a_file_without_any_device_code_is_called_so(tmp_path: Path, capsys: pyt
 def test_relocatable_ptx_is_reported_to_be_for_the_device_link(capsys: pytest.CaptureFixture[str]) -> None:
     path = FIXTURES / "cuda_fatbin" / "v130_reloc_ptx.fatbin"
     assert "relocatable PTX is for the device link" in printed(capsys, str(path), "--device", "sm_90")[1]
+
+
+def test_a_library_that_was_not_searched_to_its_end_does_not_certainly_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its code loads containers by itself, and one for the device may be in the rest."""
+    library = elf.Elf(type=3)
+    false = bytes.fromhex("50ed55ba 0100 1000 0800000000000000") + bytes(range(8))
+    library.add(".data", of_words("80") + false * 1200)
+    path = tmp_path / "libx.so"
+    path.write_bytes(library.build())
+    code, out, _ = printed(capsys, str(path), "--device", "sm_90")
+    assert code == 3
+    assert "of what was read, the library is not known to run" in out
+    assert "; not known: " in out
+    assert "the rest is not searched" in out
+    assert "fails" not in out
+    code, out, _ = printed(capsys, str(path), "--device", "sm_80")
+    assert "of what was read, the library runs" in out

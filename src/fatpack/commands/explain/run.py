@@ -19,6 +19,7 @@ from fatpack.errors import all_count_words, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.inputs.files import MemberPath
 from fatpack.limits import current_budget
+from fatpack.printable import format_size
 from fatpack.record import Record
 from fatpack.tabular.image_sets import (
     COMPILER_INPUT,
@@ -387,7 +388,7 @@ def explain_rows(
         if missed and missed[0] is not None:
             unread.append(UnreadInput(item.path, missed[0].problem, missed[0].exit_code))
         kernels.size = item.file_size or 0
-        _ask_all(asking, held, item.cuda_runtime)
+        _ask_all(asking, held, item.cuda_runtime, _not_searched(item, unread))
         held = []
     _ask_all(asking, held)
     names_unread = [os.path.basename(one.path) or one.path for one in unread]
@@ -407,6 +408,13 @@ def explain_rows(
         tuple(unread),
         worst_exit_code((code, *(one.exit_code for one in unread))),
     )
+
+
+def _not_searched(row: ImageRow, unread: Sequence[UnreadInput]) -> str:
+    """Return what of a file was not searched, in words; "" if all of it was."""
+    if row.not_searched:
+        return f"{format_size(row.not_searched)} not searched"
+    return unread[-1].problem if unread and unread[-1].path == row.path else ""
 
 
 def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_DeviceExplainer]) -> tuple[DeviceAnswer, ...]:
@@ -433,11 +441,15 @@ def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_DeviceE
 
 
 def _ask_all(
-    explainers: Sequence[_DeviceExplainer], image_sets: Sequence[ImageSet], cuda_runtime: int | None = None
+    explainers: Sequence[_DeviceExplainer],
+    image_sets: Sequence[ImageSet],
+    cuda_runtime: int | None = None,
+    not_searched: str = "",
 ) -> None:
     """Add the units of one file. Relocatable units do not count beside linked ones.
 
     ``cuda_runtime`` is the major version of the CUDA runtime library that the file loads, None if it is not known.
+    ``not_searched`` says what of the file was not searched.
     """
     linked = {image_set.vendor for image_set in image_sets if not image_set.is_for_link}
     for one in explainers:
@@ -445,7 +457,7 @@ def _ask_all(
             if image_set.is_for_link and image_set.vendor in linked:
                 one.skip("relocatable", image_set)
             else:
-                one.take(image_set, cuda_runtime)
+                one.take(image_set, cuda_runtime, not_searched)
 
 
 class _LaunchedKernels:
@@ -500,8 +512,11 @@ class _DeviceExplainer:
         if vendor == self._device.vendor:
             self._passed["input"] = self._passed.get("input", 0) + 1
 
-    def take(self, image_set: ImageSet, cuda_runtime: int | None = None) -> None:
-        """Add a unit, if it is for devices of this vendor and has the requested kernel."""
+    def take(self, image_set: ImageSet, cuda_runtime: int | None = None, not_searched: str = "") -> None:
+        """Add a unit, if it is for devices of this vendor and has the requested kernel.
+
+        A program that chooses containers by itself does not certainly fail if some of it was ``not_searched``.
+        """
         if image_set.vendor != self._device.vendor:
             return
         if self._question.kernel and not any(image.has_kernel for image in image_set.images):
@@ -525,10 +540,15 @@ class _DeviceExplainer:
             image_set.place.container is None,
             loads,
             image_set.own,
+            not_searched,
         )
         key = (alike, images)
         if key not in self._answers:
-            self._answers[key] = (self._answer(image_set, name, loads), [])
+            answer = self._answer(image_set, name, loads)
+            if not_searched and image_set.own and answer.outcome == "fails":
+                reason = f"{answer.reason}; not known: {not_searched}"
+                answer = answer.replace(outcome="unknown", reason=reason, is_certain=False, told=None, mends=())
+            self._answers[key] = (answer, [])
         answer, places = self._answers[key]
         if (
             answer.outcome in ("fails", "unknown")
