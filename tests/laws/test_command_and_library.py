@@ -62,6 +62,13 @@ QUESTIONS = [
         lambda to: library.slim("lib.so", to, used="used.txt", drop_unused=True),
     ),
     ask("slim lib.so --used other.txt", lambda to: library.slim("lib.so", to, used="other.txt")),
+    ask("slim lib.so --max-size 40kB", lambda to: library.slim("lib.so", to, max_size="40kB")),
+    ask("slim lib.so --max-size 20kB", lambda to: library.slim("lib.so", to, max_size="20kB")),
+    ask("slim lib.so --max-size much", lambda to: library.slim("lib.so", to, max_size="much")),
+    ask(
+        "slim lib.so --for sm_80 --priority sm_90",
+        lambda to: library.slim("lib.so", to, devices="sm_80", priority="sm_90"),
+    ),
     ask("slim lib.so --used missing.txt", lambda to: library.slim("lib.so", to, used="missing.txt")),
     ask(
         "slim lib.so --for sm_80 --drop-unused",

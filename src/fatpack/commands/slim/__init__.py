@@ -21,6 +21,7 @@
 ``profiles``         kernel names of recorded runs, as profilers write them
 ``kernel_names``     these names compared with those of a file
 ``used``             containers that stay or go by use, and what fails then
+``budget``           the steps by which a file gets as small as asked
 ``plan``             ``plan_slim(view, options)``: the plan for one file
 ``linked``           linked files: containers laid out again, and the words that point to them
 ``remove``           images that a selector selects, removed from any file

@@ -72,12 +72,24 @@ if TYPE_CHECKING:
     metavar="N",
     help="With --drop-unused: exit with 0 if just N kernels are lost.",
 )
+@click.option(
+    "--max-size", metavar="SIZE", help="Remove no more than a file of this size needs, what costs least first: 400MB."
+)
+@click.option(
+    "--priority",
+    multiple=True,
+    type=DEVICE,
+    metavar="DEVICE,…",
+    help="With --max-size: devices to serve, of which the last may go.",
+)
 @click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
 @click.option(
     "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
 )
 @click.option("--lossless", is_flag=True, help="Remove nothing: compress the images of CUDA better.")
-@click.option("--driver", metavar="VERSION", help="With --lossless: the oldest driver that must load it, as 525.")
+@click.option(
+    "--driver", metavar="VERSION", help="With --lossless or --max-size: the oldest driver that must load it, as 525."
+)
 @click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
@@ -163,7 +175,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         find_unsupported_devices,
     )
     from fatpack.commands.slim.request import SlimRequest, find_rules, parse_slim_options
-    from fatpack.commands.slim.run import slim_all
+    from fatpack.commands.slim.run import plan_size, slim_all
     from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
 
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
@@ -192,6 +204,10 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     request.check()
     if policy is not None:
         print_stderr(f"policy: {policy.path}", quiet=request.quiet)
+    size_plan = None
+    if request.options.size is not None:
+        size_plan = plan_size(request)
+        request = request.replace(options=size_plan.options)
     outcomes = slim_all(request)
     for item in outcomes:
         if item.plan is not None:
@@ -205,6 +221,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         from fatpack.text.json import json_pieces
 
         document = slim_record(outcomes, request.options, code, unserved, is_written=not request.dry_run)
+        if size_plan is not None:
+            document["size"] = size_plan.record()
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
@@ -213,7 +231,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
 
         stream = sys.stderr if to.output == "-" else sys.stdout
         lines = render_slim(outcomes, unserved, request.options.devices, get_style(stream), request.options.use)
-        write_lines(lines, stream)
+        write_lines(lines if size_plan is None else [*size_plan.lines(get_style(stream)), *lines], stream)
     elif unserved:
         for line in unsupported_device_lines(unserved):
             print_stderr(f"fatpack: warning: {line}")

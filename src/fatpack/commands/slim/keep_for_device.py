@@ -294,6 +294,12 @@ def image_set_key(row: SlimImage) -> tuple[object, ...]:
     return where, target.offload, target_vendor(target)
 
 
+def image_key(found: FoundContainer, image: FoundImage) -> object:
+    """Return what an image is known by in every scan of a file."""
+    place, span = found.container.span, image.span
+    return place.source, place.start, span.source, span.start, span.end, arch_label(image)
+
+
 # The images to keep and to drop, and the containers that make the request invalid.
 
 #: kernels of a container that a message names, and characters of each
@@ -354,6 +360,12 @@ class ImageSelection(Record):
         stay = [row for row in self.dropped if id(row.image) in images]
         dropped = tuple(row for row in self.dropped if id(row.image) not in images)
         return self.replace(kept=(*self.kept, *stay), dropped=dropped)
+
+    def without(self, removed: frozenset[object]) -> ImageSelection:
+        """Return the selection without some of the kept images, each by its :func:`image_key`."""
+        gone = {id(row.image) for row in self.kept if image_key(row.found, row.image) in removed}
+        kept = tuple(row for row in self.kept if id(row.image) not in gone)
+        return self.replace(kept=kept, dropped=(*self.dropped, *(row for row in self.kept if id(row.image) in gone)))
 
     @property
     def refused(self) -> tuple[UnsupportedContainer, ...]:

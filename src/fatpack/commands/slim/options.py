@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
+    from fatpack.commands.slim.budget import SizeRequest
     from fatpack.commands.slim.keep_for_device import SlimImage
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.commands.slim.policy import PlanReader, PlanWriter
@@ -153,6 +154,8 @@ class NameChange(Record):
             words["empty"] = None
         if options.lossless:
             words["lossless"] = None
+        if options.size is not None:
+            words[f"max{options.size.max_size}"] = None
         if options.use is not None:
             digests = "".join(sorted(profile.digest for profile in options.use.profiles))
             words[f"used{_of_text(digests)}"] = None
@@ -392,7 +395,8 @@ class SlimOptions(Record):
     anew, None for as they are, at a ``level`` (None: what the format's own tool takes). ``mode`` says how linked files
     lose bytes: ``shrink`` takes them out of the file, ``zero`` overwrites them, ``auto`` does the first where it can.
     ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
-    ``use`` names the kernels that ran, by profiles: containers without any of them lose images.
+    ``use`` names the kernels that ran, by profiles: containers without any of them lose images. ``size`` is the size to
+    reach, and ``removed`` are the keys of images that go for it, with which no device loses its code.
     ``lossless`` keeps every image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is told how
     many images of how many are compressed. ``exceptions`` are options for some libraries, ``plan`` takes down what
     becomes of each library, or compares it with what was planned.
@@ -411,6 +415,8 @@ class SlimOptions(Record):
     drop_signature: bool = False
     lossless: bool = False
     use: UseRequest | None = None
+    size: SizeRequest | None = None
+    removed: frozenset[object] = frozenset()
     compressed: Callable[[int, int], None] | None = None
     exceptions: tuple[LibraryException, ...] = ()
     plan: PlanWriter | PlanReader | None = None
@@ -435,7 +441,7 @@ class SlimOptions(Record):
     @property
     def drops(self) -> bool:
         """True if images may be dropped."""
-        named = self.devices or self.keep or self.drop or self.selector or self.goes or self.use
+        named = self.devices or self.keep or self.drop or self.selector or self.goes or self.use or self.size
         return bool(named or self.keep_ptx not in (None, "all"))
 
     @property

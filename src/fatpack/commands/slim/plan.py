@@ -292,7 +292,7 @@ def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None
         edit.items, options, all_minors=library is not None, removed_ids=_removed_ids(view, edit.items, options)
     )
     refuse_losses(selection, options, view)
-    selection, use = _by_use(view, selection, options)
+    selection, use = _by_use_and_size(view, selection, options)
     anew = recompress_images(selection.kept, options)
     changes: ImageChanges = {**anew, **{id(row.image): () for row in selection.dropped}}
     pieces: tuple[Piece, ...] = (view,)
@@ -350,7 +350,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     )
     _refuse_linked_together([row for row in selection.kept if id(row.image) in removed_ids], view)
     refuse_losses(selection, options, view)
-    selection, use = _by_use(view, selection, options, file)
+    selection, use = _by_use_and_size(view, selection, options, file)
     notes = [*selection.notes, *_fixed_notes(fixed)]
     elsewhere = set(map(id, file.elsewhere))
     selection = _keep_unrecorded(selection, elsewhere - editable, erasable, notes)
@@ -390,9 +390,11 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     return made.replace(use=use)
 
 
-def _by_use(
+def _by_use_and_size(
     view: View, selection: ImageSelection, options: SlimOptions, file: LinkedProgramFile | None = None
 ) -> tuple[ImageSelection, UseReport | None]:
+    if options.removed:
+        selection = selection.without(options.removed)
     if options.use is None:
         return selection, None
     from fatpack.commands.slim.used import apply_use

@@ -106,6 +106,8 @@ def slim(
     drop_unused: bool = False,
     by_use_also: str | Sequence[str] = (),
     accept_missing: int | None = None,
+    max_size: int | str | None = None,
+    priority: str | Sequence[str] = (),
     strict: bool = False,
     build_tag: str = "",
     local_version: str = "",
@@ -128,6 +130,8 @@ def slim(
     or names). Containers of which no kernel ran keep PTX alone where it serves their devices, else everything, or
     nothing with ``drop_unused``: then their kernels fail, ``lost`` lists them, and ``exit_code`` is 1 unless they are
     ``accept_missing``. ``by_use_also`` names libraries that choose kernels at run time, which else stay whole.
+    ``max_size`` (``"400MB"``) takes steps until the file fits, first those that cost users least: see
+    ``docs/how-to/slim-by-use-or-size.md``. Devices go from the end of ``priority``, kernels by ``used``.
 
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
@@ -166,14 +170,23 @@ def slim(
         accept_missing=(
             None if accept_missing is None else check_type("accept_missing", accept_missing, int, "a whole number")
         ),
+        max_size=max_size,
+        priority=as_strings("priority", priority),
     )
     naming = NameChange(
         check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
     )
     with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
         check_naming(naming, [source.name])
+        notes: tuple[str, ...] = ()
+        if options.size is not None:
+            from fatpack.commands.slim.budget import plan_for_size
+
+            plan = plan_for_size(source.view(), source.name, options, naming)
+            options, notes = plan.options, tuple(plan.lines())
         if is_package(source.view(), source.name):
-            return _package(source, output, options, naming, overwrite=overwrite, is_strict=strict)
+            done = _package(source, output, options, naming, overwrite=overwrite, is_strict=strict)
+            return done.replace(notes=(*notes, *done.notes))
         place = find_location(source.view(), Address(source.name, ""))
         made = plan_slim(place.view, options)
         issue_warnings(finding.text for finding in made.damaged)
@@ -184,7 +197,8 @@ def slim(
         outcome = planned.replace(after=after)
         devices, code = _unserved([outcome], options), exit_code_for([outcome], options)
         lost = () if made.use is None else made.use.lost
-        return SlimResult(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, lost, code)
+        notes = (*notes, *made.notes)
+        return SlimResult(outcome.before, after, made.mode, kept, dropped, notes, "", devices, lost, code)
 
 
 def _unserved(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[str, ...]:
@@ -250,20 +264,24 @@ def make_slim_options(
     drop_unused: bool = False,
     by_use_also: Sequence[str] = (),
     accept_missing: int | None = None,
+    max_size: int | str | None = None,
+    priority: Sequence[str] = (),
 ) -> SlimOptions:
     """Return the options of a request, checked; both the command line and the library call this.
 
     Raises UsageError for options that ask for nothing or contradict each other, TargetError for an unknown device.
     """
-    if driver and not lossless:
-        names = cli_or_api("--driver goes with --lossless", "driver goes with lossless")
+    if driver and not lossless and max_size is None:
+        names = cli_or_api("--driver goes with --lossless or --max-size", "driver goes with lossless or max_size")
         raise UsageError(names, hint=cli_or_api("slim --lossless --driver 525", "lossless=True, driver='525'"))
     if lossless:
-        if devices or keep or drop or keep_ptx or recompress or used:
+        if devices or keep or drop or keep_ptx or recompress or used or max_size is not None:
             both = cli_or_api(
-                "--lossless keeps every image, and --for, --keep, --drop, --keep-ptx, --recompress and --used "
+                "--lossless keeps every image, and --for, --keep, --drop, --keep-ptx, --recompress, --used "
+                "and --max-size "
                 "say otherwise",
-                "lossless keeps every image, and devices, keep, drop, keep_ptx, recompress and used say otherwise",
+                "lossless keeps every image, and devices, keep, drop, keep_ptx, recompress, used "
+                "and max_size say otherwise",
             )
             raise UsageError(both, hint="slim twice, first without loss")
         recompress = _method_for(driver)
@@ -283,7 +301,9 @@ def make_slim_options(
         mode=mode,
         drop_signature=drop_signature,
         lossless=lossless,
-        use=_use_request(used, drop_unused, by_use_also, accept_missing),
+        **_use_and_size(
+            _use_request(used, drop_unused, by_use_also, accept_missing), max_size, priority, driver=driver
+        ),
     )
     if not options.drops and recompress is None:
         hint = cli_or_api(
@@ -317,6 +337,23 @@ def _use_request(
     from fatpack.commands.slim.used import UseRequest
 
     return UseRequest(read_profiles(used), drops_unused, tuple(also), accepted)
+
+
+def _use_and_size(
+    use: UseRequest | None, max_size: int | str | None, priority: Sequence[str], *, driver: str
+) -> dict[str, Any]:
+    """Return the options that say which kernels ran and which size is to be reached: the first is its last step."""
+    if max_size is None:
+        if priority:
+            names = cli_or_api("--priority goes with --max-size", "priority goes with max_size")
+            raise UsageError(names, hint=cli_or_api("--max-size 400MB", "max_size='400MB'"))
+        return {"use": use}
+    from fatpack.commands.slim.budget import SizeRequest, parse_max_size
+    from fatpack.targets.local_devices import parse_devices
+
+    devices = parse_devices(priority) if priority else ()
+    has_zstd = bool(driver) and _method_for(driver) == "zstd"
+    return {"size": SizeRequest(parse_max_size(max_size), devices, use, has_zstd)}
 
 
 def _method_for(driver: str) -> Recompression:
@@ -520,7 +557,7 @@ def parse_slim_options(options: Mapping[str, Any], policy: SlimPolicy | None = N
             raise UsageError("--drop-ptx and --keep-ptx exclude each other", hint="leave one out")
         keep_ptx = "none"
     shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "mode")
-    by_use = ("used", "drop_unused", "by_use_also", "accept_missing")
+    by_use = ("used", "drop_unused", "by_use_also", "accept_missing", "max_size", "priority")
     given = {
         "devices": options["for_"],
         "keep_ptx": keep_ptx,
@@ -536,10 +573,10 @@ def parse_slim_options(options: Mapping[str, Any], policy: SlimPolicy | None = N
     made = make_slim_options(**merged).replace(exceptions=exceptions)
     if options["save_plan"] is None:
         return made
-    if made.use is not None:
-        raise UsageError(
-            "--save-plan and --used exclude each other", hint="a plan says what goes by devices and patterns"
-        )
+    for option, is_given in (("--used", made.use is not None), ("--max-size", made.size is not None)):
+        if is_given:
+            hint = "a plan says what goes by devices and patterns"
+            raise UsageError(f"--save-plan and {option} exclude each other", hint=hint)
     return made.replace(plan=PlanWriter(policy_table(made, merged, policy)))
 
 
@@ -553,7 +590,7 @@ def find_rules(options: Mapping[str, Any]) -> tuple[SlimPolicy | None, PlanReade
     if options["plan"] is None:
         return find_policy(options["config"], reads=not options["no_config"]), None
     names = ("for_", "keep", "drop", "keep_ptx", "drop_ptx", "allow_empty", "drop_signature", "recompress", "lossless")
-    for name in (*names, "driver", "level", "used", "config", "save_plan"):
+    for name in (*names, "driver", "level", "used", "max_size", "config", "save_plan"):
         if options[name]:
             option = f"--{name.rstrip('_').replace('_', '-')}"
             raise UsageError(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
+    from fatpack.commands.slim.budget import SizePlan
     from fatpack.commands.slim.conda import SlimmedConda
     from fatpack.commands.slim.options import PackageLibrary, Slimming
     from fatpack.commands.slim.request import SlimRequest
@@ -327,6 +328,22 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     if not count:
         raise UsageError(f"{path} has no file that may hold device code")
     return outcomes
+
+
+def plan_size(request: SlimRequest) -> SizePlan:
+    """Return the plan by which the file of a request gets as small as asked; print the tables where it does not."""
+    from fatpack.commands.slim.budget import SizeNotReached, plan_for_size
+
+    if len(request.files) != 1 or os.path.isdir(request.files[0]) or parse_address(request.files[0]).inside:
+        raise UsageError("--max-size is about one file", hint="slim one library or package at a time")
+    path = request.files[0]
+    with open_source(path) as source:
+        try:
+            return plan_for_size(source.view(), path, request.options, request.naming)
+        except SizeNotReached as error:
+            for line in error.plan.lines() if not request.quiet else ():
+                print_stderr(line)
+            raise
 
 
 def slim_environment(request: SlimRequest, path: str) -> list[SlimOutcome]:
