@@ -68,13 +68,13 @@ def write_file(
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout) cannot be replaced by a rename.
         return _write_special(path, pieces, progress, budget)
+    new = _NewFile(pieces, mode, like, verify, progress, budget)
     if not force:
         check_size(pieces, budget, path)
-
         fd = create_unnamed(path, 0o666 if mode is None else mode)
         if fd is not None:
-            return _write_unnamed(fd, path, pieces, mode, like, verify, progress, budget)
-    path, staged, size = _stage(path, pieces, old, mode, like, verify, progress, sync=old is not None, budget=budget)
+            return _write_unnamed(fd, path, new)
+    path, staged, size = _stage(path, new, old, sync=old is not None)
     try:
         if force:
             _rename(staged, path)
@@ -116,7 +116,7 @@ class OutputBatch:
         if path == "-" or (old is not None and not stat.S_ISREG(old.st_mode)):
             self._special.append((path, list(pieces)))
             return
-        path, staged, _ = _stage(path, pieces, old, mode)
+        path, staged, _ = _stage(path, _NewFile(pieces, mode, budget=output_budget()), old)
         self._staged.append((path, staged))
 
     def publish(self) -> None:
@@ -132,29 +132,39 @@ class OutputBatch:
             del self._staged[0]
 
 
-def _stage(
-    path: str,
-    pieces: Iterable[Piece],
-    old: os.stat_result | None,
-    mode: int | None,
-    like: FileMetadata | None = None,
-    verify: Callable[[View], None] | None = None,
-    progress: Progress | None = None,
-    *,
-    sync: bool = False,
-    budget: Budget | None = None,
-) -> tuple[str, str, int]:
+class _NewFile(Record):
+    """A file to be written: its bytes and metadata, and what checks, reports and counts the writing."""
+
+    pieces: Iterable[Piece]
+    mode: int | None = None
+    like: FileMetadata | None = None
+    verify: Callable[[View], None] | None = None
+    progress: Progress | None = None
+    budget: Budget = UNCOUNTED
+
+    def fill(self, fd: int, path: str) -> int:
+        """Write and verify the file for ``path``, and set its metadata; return its size."""
+        size = write_pieces(fd, self.pieces, self.progress, budget=self.budget)
+        if self.verify is not None:
+            self.verify(FileSource(fd, path, owned=False).view())
+        if self.like is not None:
+            apply_metadata(fd, self.like, path)
+        elif self.mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(fd, self.mode)
+        return size
+
+
+def _stage(path: str, new: _NewFile, old: os.stat_result | None, *, sync: bool = False) -> tuple[str, str, int]:
     """Write a complete temporary file next to ``path``; return its target, its own path, and its size."""
-    budget = budget or output_budget()
-    check_size(pieces, budget, path)
+    check_size(new.pieces, new.budget, path)
     if old is not None:
         path = os.path.realpath(path)  # a symbolic link remains; its target is replaced
-        mode = stat.S_IMODE(old.st_mode) if mode is None else mode
+        new = new if new.mode is not None else new.replace(mode=stat.S_IMODE(old.st_mode))
     # No permissions while it is written: the file that it replaces may be secret.
-    staged, fd = _create_beside(path, 0 if old is not None else 0o666 if mode is None else mode)
+    staged, fd = _create_beside(path, 0 if old is not None else 0o666 if new.mode is None else new.mode)
     try:
         try:
-            size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
+            size = new.fill(fd, path)
             if sync:
                 os.fsync(fd)
         finally:
@@ -169,50 +179,19 @@ def _stage(
     return path, staged, size
 
 
-def _fill(
-    fd: int,
-    path: str,
-    pieces: Iterable[Piece],
-    mode: int | None,
-    like: FileMetadata | None,
-    verify: Callable[[View], None] | None,
-    progress: Progress | None,
-    budget: Budget,
-) -> int:
-    """Write and verify a new file for ``path``, and set its metadata."""
-    size = write_pieces(fd, pieces, progress, budget=budget)
-    if verify is not None:
-        verify(FileSource(fd, path, owned=False).view())
-    if like is not None:
-        apply_metadata(fd, like, path)
-    elif mode is not None and hasattr(os, "fchmod"):
-        os.fchmod(fd, mode)
-    return size
-
-
 def _named(error: OSError, path: str) -> OSError:
     """Return the error with the path of its file: the system's error for a full disk names none."""
     return error if error.filename is not None else type(error)(error.errno, error.strerror, path)
 
 
-def _write_unnamed(
-    fd: int,
-    path: str,
-    pieces: Iterable[Piece],
-    mode: int | None,
-    like: FileMetadata | None,
-    verify: Callable[[View], None] | None,
-    progress: Progress | None,
-    budget: Budget,
-) -> int:
+def _write_unnamed(fd: int, path: str, new: _NewFile) -> int:
     """Write an unnamed file and link it to ``path``; a failure leaves nothing."""
-
     try:
-        size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
+        size = new.fill(fd, path)
         if not give_name(fd, path):
             # It cannot be linked after all: copy it by the portable way.
-            own = [FileSource(fd, path, owned=False).view()]
-            _, staged, _ = _stage(path, own, None, stat.S_IMODE(os.fstat(fd).st_mode), like, budget=UNCOUNTED)
+            content = [FileSource(fd, path, owned=False).view()]
+            _, staged, _ = _stage(path, _NewFile(content, stat.S_IMODE(os.fstat(fd).st_mode), new.like), None)
             try:
                 _publish(staged, path)
             except BaseException:

@@ -116,8 +116,8 @@ class _S3Object:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["url"], state["name"])  # type: ignore[misc]
-        for word, mine, theirs in (("size", self.size, state["size"]), ("ETag", self._etag, state["etag"])):
-            if mine != theirs:
+        for word, now, before in (("size", self.size, state["size"]), ("ETag", self._etag, state["etag"])):
+            if now != before:
                 raise file_changed_error(self.name, word)
 
 
@@ -230,8 +230,8 @@ class _HttpFile:
                 ("ETag", self._etag, etag),
                 ("time of change", self._modified, modified),
             )
-            for word, mine, theirs in found:
-                if theirs not in (None, "", mine) and mine != "":
+            for word, known, received in found:
+                if received not in (None, "", known) and known != "":
                     raise file_changed_error(self.name, word)
         if reply.status == 206:
             start, end, _ = _range(reply)

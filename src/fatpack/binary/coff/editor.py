@@ -77,11 +77,11 @@ def _problem(old: EditableObject, new: EditableObject) -> str | None:
             if not longer.is_device(number):
                 return f"{longer.title(number)} is in one of the two only"
     edited = set(range(common + 1, old.section_count + 1))
-    for number, (ours, theirs) in enumerate(zip(old.headers, new.headers), 1):  # noqa: B905  (the rest is looked at above)
-        is_gone = theirs[0] == REMOVED_NAME and not theirs[3]
-        if old.is_device(number) and _fixed(ours)[is_gone:] == _fixed(theirs)[is_gone:]:
+    for number, (old_part, new_part) in enumerate(zip(old.headers, new.headers), 1):  # noqa: B905  (the rest is looked at above)
+        is_gone = new_part[0] == REMOVED_NAME and not new_part[3]
+        if old.is_device(number) and _fixed(old_part)[is_gone:] == _fixed(new_part)[is_gone:]:
             edited.add(number)
-        elif (_fixed(ours), ours[1], ours[3]) != (_fixed(theirs), theirs[1], theirs[3]):
+        elif (_fixed(old_part), old_part[1], old_part[3]) != (_fixed(new_part), new_part[1], new_part[3]):
             return old.title(number)
     return _part_problem(old, new, edited) or _symbol_problem(old, new, edited)
 
@@ -100,14 +100,14 @@ def _part_problem(old: EditableObject, new: EditableObject, edited: set[int]) ->
         return "sizes of contents or relocations"
     start = other_start = size = 0
     number = 1
-    for ours, theirs in zip(*pairs, strict=True):
-        if (ours[0], theirs[0]) == (start + size, other_start + size):
-            size += ours[1]
+    for old_part, new_part in zip(*pairs, strict=True):
+        if (old_part[0], new_part[0]) == (start + size, other_start + size):
+            size += old_part[1]
             continue
         if not _same(old.view.slice(start, size), new.view.slice(other_start, size)):
             return f"contents or relocations from {old.title(number)} on"
-        start, size, number, _ = ours
-        other_start = theirs[0]
+        start, size, number, _ = old_part
+        other_start = new_part[0]
     if not _same(old.view.slice(start, size), new.view.slice(other_start, size)):
         return f"contents or relocations from {old.title(number)} on"
     return None
@@ -127,8 +127,8 @@ def _symbol_problem(old: EditableObject, new: EditableObject, edited: set[int]) 
     descriptions = [symbol.at - old.symbol_offset + width for symbol in defined if symbol.is_section_definition]
     at = 0
     for end in [*descriptions, old.symbol_count * width]:
-        ours = old.view.slice(old.symbol_offset + at, end - at)
-        if not _same(ours, new.view.slice(new.symbol_offset + at, end - at)):
+        old_part = old.view.slice(old.symbol_offset + at, end - at)
+        if not _same(old_part, new.view.slice(new.symbol_offset + at, end - at)):
             return "symbols"
         at = min(end + SECTION_DEFINITION.size, old.symbol_count * width)
     strings, others = old.strings(), new.strings()

@@ -74,43 +74,43 @@ class DeviceSupport(Record):
     compiles: bool = False
 
 
-def meets_requirement(unit: ImageSetRows, wanted: Requirement) -> DeviceSupport:
+def meets_requirement(image_set: ImageSetRows, requirement: Requirement) -> DeviceSupport:
     """Return whether a unit meets a requirement, PTX for later devices left aside."""
-    if wanted.text:
-        return _has_text(unit, wanted.text)
-    found = supports(unit.offered, wanted.device)
-    if wanted.is_native and found.compiles:
+    if requirement.text:
+        return _has_text(image_set, requirement.text)
+    found = supports(image_set.offered, requirement.device)
+    if requirement.is_native and found.compiles:
         return DeviceSupport(False, found.rule, f"no machine code is for it: {found.reason}")
     return found
 
 
-def _has_text(unit: ImageSetRows, name: str) -> DeviceSupport:
+def _has_text(image_set: ImageSetRows, name: str) -> DeviceSupport:
     """Return whether a unit has PTX of a name, or for an older device if the name is plain (C7)."""
-    wanted = parse_nvidia(name)
-    assert wanted is not None
-    rule = {"a": "C4", "f": "C5"}.get(wanted.suffix, "C7")
-    offered = unit.offered
+    required = parse_nvidia(name)
+    assert required is not None
+    rule = {"a": "C4", "f": "C5"}.get(required.suffix, "C7")
+    offered = image_set.offered
     for image in offered.images:
         text = parse_nvidia(image.candidate.arch) if image.candidate.form == "ptx" else None
-        if text is None or text.suffix != wanted.suffix:
+        if text is None or text.suffix != required.suffix:
             continue
-        if text.number == wanted.number or (not text.suffix and text.number < wanted.number):
+        if text.number == required.number or (not text.suffix and text.number < required.number):
             return DeviceSupport(True, rule, f"it has PTX for compute_{text.number}{text.suffix}", compiles=True)
     if offered.is_for_link:
         return DeviceSupport(False, "C14", _WAITS, is_certain=False)
-    later = "" if wanted.suffix else " or an older one"
+    later = "" if required.suffix else " or an older one"
     return DeviceSupport(False, rule, f"it has no PTX for {name}{later}")
 
 
-def supports(unit: seen.ImageSet, device: Device) -> DeviceSupport:
+def supports(image_set: seen.ImageSet, device: Device) -> DeviceSupport:
     """Return what a unit is to a device; an AMD device is served in all states that it leaves open."""
-    choices = select_image(unit.candidates, device, RuntimeSettings())
+    choices = select_image(image_set.candidates, device, RuntimeSettings())
     failed = [choice for choice in choices if choice.outcome == "fails"]
     if failed:
         states = ", ".join(choice.state for choice in failed)
         partly = f"nothing is for {states}" if len(failed) < len(choices) else failed[0].reason
         return DeviceSupport(False, failed[0].rule, partly, all(choice.is_certain for choice in failed))
-    if unit.is_for_link:
+    if image_set.is_for_link:
         return DeviceSupport(False, "C14", _WAITS, is_certain=False)
     unknown = next((choice for choice in choices if choice.outcome == "unknown"), None)
     if unknown is not None:
@@ -120,11 +120,11 @@ def supports(unit: seen.ImageSet, device: Device) -> DeviceSupport:
     return DeviceSupport(True, first.rule, first.reason, compiles=compiled is not None)
 
 
-def supports_later_devices(unit: ImageSetRows, device: Device) -> bool:
+def supports_later_devices(image_set: ImageSetRows, device: Device) -> bool:
     """Return whether every later device is served, also future ones: plain PTX is for all from its
     number on (C7), and what lies between the device and that number is served by something else.
     """
-    arch, asked = device.nvidia, unit.offered
+    arch, asked = device.nvidia, image_set.offered
     parsed = [parse_nvidia(image.candidate.arch) for image in asked.images if image.candidate.form == "ptx"]
     numbers = [text.number for text in parsed if text is not None and not text.suffix]
     if arch is None or not numbers:
@@ -264,19 +264,19 @@ def _of_leaf(leaf: InputFile) -> ImageKernels:
     return found
 
 
-def image_set_kernels(unit: ImageSetRows, kernels: ImageKernels) -> tuple[str, ...]:
+def image_set_kernels(image_set: ImageSetRows, kernels: ImageKernels) -> tuple[str, ...]:
     """Return the kernels of a unit, each once, in the order of its images."""
     names: dict[str, None] = {}
-    for row in unit.images:
+    for row in image_set.images:
         names |= kernels.names.get(image_key(row), {})
     return tuple(names)
 
 
-def has_no_kernels(unit: ImageSetRows, kernels: ImageKernels) -> bool:
+def has_no_kernels(image_set: ImageSetRows, kernels: ImageKernels) -> bool:
     """Return whether a unit has no kernels for sure: every image of it was read, and would show them."""
-    keys = [image_key(row) for row in unit.images]
+    keys = [image_key(row) for row in image_set.images]
     are_read = all(key in kernels.names and key not in kernels.unread for key in keys)
-    are_shown = all(row.form in FORMS_WITH_KERNEL_NAMES and not row.findings for row in unit.images)
+    are_shown = all(row.form in FORMS_WITH_KERNEL_NAMES and not row.findings for row in image_set.images)
     return are_read and are_shown and not any(kernels.names[key] for key in keys)
 
 
@@ -458,7 +458,7 @@ MAX_BYTES_FOR_KERNEL_NAMES = 256 << 20
 class RuleContext:
     """The paths, the policy, and the rows read from the files: the input of every rule.
 
-    ``missed`` says of paths what could not be read of them; ``told`` are those of which that was said already.
+    ``missed`` says of paths what could not be read of them; ``reported`` are paths with a violation about that.
     ``compiled`` are the devices that some units serve only after compiling, with the number of these and of all units.
     ``unchecked`` says of libraries what no rule could check in them, though one was asked to.
     """
@@ -467,7 +467,7 @@ class RuleContext:
         self.names, self.policy, self.budget = names, policy, budget
         self.found: list[FileImageSets] = []
         self.kernels: dict[str, ImageKernels] = {}
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.missed: dict[str, Incomplete] = {}
         self.compiled: dict[str, tuple[int, int]] = {}
         self.unchecked: dict[str, list[str]] = {}
@@ -500,21 +500,21 @@ class RuleContext:
             return self.found
         return [item for item in self.found if is_named(item.last.path, name)]
 
-    def hole(self, item: FileImageSets, unit: ImageSetRows, rule: str, reason: str) -> MissingKernels | None:
+    def hole(self, item: FileImageSets, image_set: ImageSetRows, rule: str, reason: str) -> MissingKernels | None:
         """Return a unit as what does not serve; None for one that has no kernels, which nothing misses."""
-        found = self.kernels_of(unit, item)
-        if found is not None and has_no_kernels(unit, found):
+        found = self.kernels_of(image_set, item)
+        if found is not None and has_no_kernels(image_set, found):
             return None
-        row = unit.first
-        names = None if found is None else image_set_kernels(unit, found)
+        row = image_set.first
+        names = None if found is None else image_set_kernels(image_set, found)
         return MissingKernels(
-            unit.position, row.section or "", row.member or "", row.offset, unit.listed, rule, reason, names
+            image_set.position, row.section or "", row.member or "", row.offset, image_set.listed, rule, reason, names
         )
 
-    def read_kernels(self, lacking: Iterable[tuple[FileImageSets, ImageSetRows]]) -> None:
+    def read_kernels(self, image_sets: Iterable[tuple[FileImageSets, ImageSetRows]]) -> None:
         """Read what :meth:`hole` will ask of some units in packages, all of it in one walk through each package."""
         paths = dict.fromkeys(
-            row.path for item, unit in lacking if self._names_kernels(item) for row in unit.images if row.path
+            row.path for item, unit in image_sets if self._names_kernels(item) for row in unit.images if row.path
         )
         wanted = [path for path in paths if path not in self.kernels and isinstance(path, MemberPath)]
         if len(wanted) > 1:

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 _TAGS = {".whl": "1slim", ".conda": "slim", ".tar.bz2": "slim"}
 
 
-def forbidden_violations(given: RuleContext) -> Iterator[Violation]:
+def forbidden_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield the libraries with forbidden images, pattern by pattern."""
-    found = {pattern: [(item, _archs(item, pattern)) for item in given.found] for pattern in given.policy.forbid}
+    found = {pattern: [(item, _archs(item, pattern)) for item in context.found] for pattern in context.policy.forbid}
     #: the file that slim takes, a package for all files in it → what is to go
     dropped: dict[str, dict[str, None]] = {}
     for item, archs in (pair for pairs in found.values() for pair in pairs):
@@ -183,10 +183,10 @@ def find_lacking_kernels(units: Sequence[ImageSetRows], found: ImageKernels) -> 
     """Yield, for every architecture of a library, the kernels that nothing in their unit serves it with."""
     for vendor in dict.fromkeys(unit.vendor for unit in units):
         own = [(unit, _holders(unit, found)) for unit in units if unit.vendor == vendor]
-        for wanted, names in _devices(own):
-            missing = [(unit, tuple(_unserved(unit, holders, wanted, names))) for unit, holders in own]
+        for device, names in _devices(own):
+            missing = [(unit, tuple(_unserved(unit, holders, device, names))) for unit, holders in own]
             if any(names for _, names in missing):
-                yield LackingKernels(wanted.arch, tuple(pair for pair in missing if pair[1]))
+                yield LackingKernels(device.arch, tuple(pair for pair in missing if pair[1]))
         yield from _kernels_without_ptx(own)
 
 
@@ -239,15 +239,15 @@ def _devices(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageRow]]]]) -> l
 
 
 def _unserved(
-    unit: ImageSetRows, holders: dict[str, list[ImageRow]], wanted: Device, names: Collection[str]
+    unit: ImageSetRows, holders: dict[str, list[ImageRow]], device: Device, names: Collection[str]
 ) -> Iterator[str]:
     answers: dict[object, bool] = {}
     for name, rows in holders.items():
-        if wanted.arch not in names and any(row.form == "cubin" and row.arch in names for row in rows):
+        if device.arch not in names and any(row.form == "cubin" and row.arch in names for row in rows):
             continue  # made for the device under its name before, as the rest of the library
         key = selection_key(rows)
         if key not in answers:
-            answers[key] = supports(unit.replace(images=tuple(rows)).offered, wanted).serves
+            answers[key] = supports(unit.replace(images=tuple(rows)).offered, device).serves
         if not answers[key]:
             yield name
 
@@ -290,17 +290,17 @@ _FORMATS = {
 }
 
 
-def unread_violations(given: RuleContext, unmatched: Sequence[str]) -> Iterator[Violation]:
+def unread_violations(context: RuleContext, unmatched: Sequence[str]) -> Iterator[Violation]:
     """Yield what could not be read: it may hold anything."""
-    given.told = set(unmatched)
+    context.reported = set(unmatched)
     for name in unmatched:
         yield make_violation("FP3301", name, "pattern", "no file matches this pattern", unread=INPUT_OUTPUT)
-    for item in given.found:
+    for item in context.found:
         last = item.last
-        missed = given.missed.get(last.path)
+        missed = context.missed.get(last.path)
         if missed is None:
             continue
-        given.told.add(last.path)
+        context.reported.add(last.path)
         if last.error is None:
             hint = f"run fatpack inspect {last.path} for details"
             yield make_violation("FP3301", last.path, last.path, missed.problem, hint, unread=missed.exit_code)
@@ -308,45 +308,45 @@ def unread_violations(given: RuleContext, unmatched: Sequence[str]) -> Iterator[
             yield make_violation("FP3301", last.path, last.path, missed.problem, unread=missed.exit_code)
 
 
-def no_device_code(given: RuleContext) -> Iterator[Violation]:
+def no_device_code(context: RuleContext) -> Iterator[Violation]:
     """Yield the paths without device code to check."""
-    policy = given.policy
+    policy = context.policy
     vendors = dict.fromkeys(item.device.vendor for item in policy.require)
     if policy.metadata and policy.rules == (METADATA_RULE,):
         return  # the rule about metadata reports these
-    for name in given.names:
-        if any(path == name or path.startswith(inside_prefixes(name)) for path in given.told):
+    for name in context.names:
+        if any(path == name or path.startswith(inside_prefixes(name)) for path in context.reported):
             continue  # which has been said
-        if not any(vendor in vendors or not vendors for vendor in given.vendors(name)):
+        if not any(vendor in vendors or not vendors for vendor in context.vendors(name)):
             whose = " or ".join(VENDORS[vendor] for vendor in vendors)
             text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
-            if any(row_vendor(row) in (vendors or VENDORS) for item in given.of(name) for row in item.inputs):
+            if any(row_vendor(row) in (vendors or VENDORS) for item in context.of(name) for row in item.inputs):
                 text = f"what it has{f' for {whose} devices' if whose else ''} is {COMPILER_INPUT}: nothing was checked"
             yield make_violation("FP3302", name, "device code", text, "give one with device code, or leave this out")
     for vendor in vendors:
-        has_any = any(unit.vendor == vendor for item in given.found for unit in item.units)
-        if not has_any and len(vendors) > 1 and not given.told:
+        has_any = any(unit.vendor == vendor for item in context.found for unit in item.units)
+        if not has_any and len(vendors) > 1 and not context.reported:
             yield make_violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
 
 
-def skipped(given: RuleContext) -> Iterator[Violation]:
+def skipped(context: RuleContext) -> Iterator[Violation]:
     """Yield a note for each file of which nothing was checked.
 
     The name of one says that its device code is in a format that is not read, another is input of a compiler.
     """
-    for item in given.found:
+    for item in context.found:
         last = item.last
-        if item.inputs and last.path not in given.told:
+        if item.inputs and last.path not in context.reported:
             yield Violation("FP3318", "note", last.path, "device code", f"not checked: {COMPILER_INPUT}")
         kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
-        if kind and not item.units and last.host == "raw" and last.path not in given.told:
+        if kind and not item.units and last.host == "raw" and last.path not in context.reported:
             yield make_violation("FP3317", last.path, last.path, f"not read: {kind}")
 
 
-def unread_kernel_violations(given: RuleContext) -> Iterator[Violation]:
+def unread_kernel_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield the files whose kernels were needed and could not be read."""
-    for path, found in given.kernels.items():
-        if found.problem and path not in given.told:
+    for path, found in context.kernels.items():
+        if found.problem and path not in context.reported:
             yield make_violation("FP3301", path, "kernels", found.problem, f"run fatpack inspect {path} for details")
 
 
@@ -364,28 +364,30 @@ _SEVERITIES = {"error": "error", "warning": "error", "note": "note"}
 _HOSTS = ("elf", "pe", "coff", "archive", "macho", "bitcode", "wasm")
 
 
-def registration_violations(given: RuleContext) -> Iterator[Violation]:
+def registration_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield what is wrong with the registration of files, and what of it was not judged: errors if that is strict.
 
     Device code that programs load by themselves is registered by none; if there is nothing else, nothing was judged.
     """
     hosts: list[str] = []
     loose: list[str] = []
-    for item in given.found:
+    for item in context.found:
         last = item.last
         if last.host in _HOSTS and last.error is None:
             hosts.append(last.path)
         elif item.units:
             loose.append(last.path)
-    severity = "error" if given.policy.strict else "note"
-    packed = map_package_files(hosts, _of_leaf, given.budget, deep=given.policy.deep)
+    severity = "error" if context.policy.strict else "note"
+    packed = map_package_files(hosts, _of_leaf, context.budget, deep=context.policy.deep)
     is_any = False
     for path in hosts:
         verdicts = packed.get(path)
-        registers, made, unchecked = _file_registration_violations(path, given.budget) if verdicts is None else verdicts
+        registers, made, unchecked = (
+            _file_registration_violations(path, context.budget) if verdicts is None else verdicts
+        )
         is_any = is_any or registers
         if unchecked:
-            given.unchecked.setdefault(path, []).append(unchecked)
+            context.unchecked.setdefault(path, []).append(unchecked)
         yield from (each.replace(severity=severity) if each.code == UNJUDGED else each for each in made)
     for path in () if is_any else loose:
         text = f"{NOT_JUDGED}: nothing in it registers its device code: it is no program, library or object"
@@ -423,195 +425,207 @@ def _judged(view: View, path: str) -> tuple[bool, list[Violation], str]:
     return verdict.word != NO_VERDICT, list(seen.values()), verdict.unchecked
 
 
-def requirement_violations(given: RuleContext) -> Iterator[Violation]:
+def requirement_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield what does not serve the devices, one after the other."""
-    for wanted in given.policy.require:
-        yield from _required(given, wanted)
+    for requirement in context.policy.require:
+        yield from _required(context, requirement)
 
 
-def _required(given: RuleContext, wanted: Requirement) -> Iterator[Violation]:
+def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violation]:
     """Yield the libraries in which a unit does not serve a device."""
-    missing = dict.fromkeys(wanted.exact)
+    missing = dict.fromkeys(requirement.exact)
     broken: list[
         tuple[FileImageSets, list[ImageSetRows], list[tuple[ImageSetRows, DeviceSupport]], list[ImageSetRows]]
     ] = []
-    for item in given.found:
-        units = [unit for unit in item.units if unit.vendor == wanted.device.vendor]
+    for item in context.found:
+        units = [unit for unit in item.units if unit.vendor == requirement.device.vendor]
         for arch in [arch for arch in missing if any(arch in unit.archs for unit in units)]:
             del missing[arch]
-        lacking, without = _lacking(given, units, wanted), _image_sets_without_ptx(given, units, wanted)
-        if lacking or without:
-            broken.append((item, units, lacking, without))
-    given.read_kernels(
-        (item, unit) for item, _, lacking, without in broken for unit in (*(one for one, _ in lacking), *without)
+        unsupported, without_ptx = (
+            _unsupported(context, units, requirement),
+            _image_sets_without_ptx(context, units, requirement),
+        )
+        if unsupported or without_ptx:
+            broken.append((item, units, unsupported, without_ptx))
+    context.read_kernels(
+        (item, unit)
+        for item, _, unsupported, without_ptx in broken
+        for unit in (*(one for one, _ in unsupported), *without_ptx)
     )
-    for item, units, lacking, without in broken:
-        known = [given.hole(item, unit, found.rule, found.reason) for unit, found in lacking]
+    for item, units, unsupported, without_ptx in broken:
+        known = [context.hole(item, unit, found.rule, found.reason) for unit, found in unsupported]
         holes = [hole for hole in known if hole is not None]
-        is_known = any(found.is_certain for _, found in lacking)
+        is_known = any(found.is_certain for _, found in unsupported)
         if holes:
             count = f" in {len(holes)} of {pluralize(len(units), 'unit')}" if len(units) > 1 else ""
-            code, text = "FP3303", f"lacks {wanted.title}{count}"
+            code, text = "FP3303", f"lacks {requirement.title}{count}"
             if not is_known:
-                code, text = "FP3305", f"it is not known if {wanted.title} is served{count}"
+                code, text = "FP3305", f"it is not known if {requirement.title} is served{count}"
             yield make_violation(
-                code, item.last.path, wanted.title, text, _mend(wanted), units=len(units), holes=tuple(holes)
+                code,
+                item.last.path,
+                requirement.title,
+                text,
+                _remedy(requirement),
+                units=len(units),
+                holes=tuple(holes),
             )
-        if without:
-            yield from _later(given, item, units, without, wanted)
-    has_code = any(unit.vendor == "nvidia" for item in given.found for unit in item.units)
+        if without_ptx:
+            yield from _later(context, item, units, without_ptx, requirement)
+    has_code = any(unit.vendor == "nvidia" for item in context.found for unit in item.units)
     for arch in missing if has_code else ():
-        hint = f"build code for {arch}, or require sm_{_number(wanted)}"
+        hint = f"build code for {arch}, or require sm_{_number(requirement)}"
         yield make_violation("FP3304", "", arch, f"nothing is for {arch} itself", hint)
 
 
-def _lacking(
-    given: RuleContext, units: Sequence[ImageSetRows], wanted: Requirement
+def _unsupported(
+    context: RuleContext, units: Sequence[ImageSetRows], requirement: Requirement
 ) -> list[tuple[ImageSetRows, DeviceSupport]]:
     """Return the units that do not serve a device, if they break the policy."""
     known: dict[object, DeviceSupport] = {}
-    lacking: list[tuple[ImageSetRows, DeviceSupport]] = []
+    unsupported: list[tuple[ImageSetRows, DeviceSupport]] = []
     compiling = 0
     for unit in units:
         key = unit.offload, selection_key(unit.images)
         found = known.get(key)
         if found is None:
-            known[key] = found = meets_requirement(unit, wanted)
+            known[key] = found = meets_requirement(unit, requirement)
         if not found.serves:
-            lacking.append((unit, found))
+            unsupported.append((unit, found))
         compiling += found.serves and found.compiles
-    has_native = len(lacking) + compiling < len(units)
-    if not wanted.text and units:
-        if given.policy.per == "library" and has_native:
+    has_native = len(unsupported) + compiling < len(units)
+    if not requirement.text and units:
+        if context.policy.per == "library" and has_native:
             compiling = 0
-        before, total = given.compiled.get(wanted.words, (0, 0))
-        given.compiled[wanted.words] = before + compiling, total + len(units)
-    return lacking if _is_broken(given, lacking, units) else []
+        before, total = context.compiled.get(requirement.words, (0, 0))
+        context.compiled[requirement.words] = before + compiling, total + len(units)
+    return unsupported if _is_broken(context, unsupported, units) else []
 
 
-def _is_broken(given: RuleContext, lacking: Sequence[object], units: Sequence[ImageSetRows]) -> bool:
+def _is_broken(context: RuleContext, unsupported: Sequence[object], units: Sequence[ImageSetRows]) -> bool:
     """Return whether units that lack something can break the policy: it takes kernels, whose reading is dear."""
-    return bool(lacking) and (given.policy.per == "unit" or len(lacking) == len(units))
+    return bool(unsupported) and (context.policy.per == "unit" or len(unsupported) == len(units))
 
 
 def _image_sets_without_ptx(
-    given: RuleContext, units: Sequence[ImageSetRows], wanted: Requirement
+    context: RuleContext, units: Sequence[ImageSetRows], requirement: Requirement
 ) -> list[ImageSetRows]:
     """Return the units without PTX for later devices, if the policy requires it."""
-    if not wanted.wants_ptx:
+    if not requirement.wants_ptx:
         return []
     known: dict[object, bool] = {}
-    without = []
+    without_ptx = []
     for unit in units:
         key = unit.offload, selection_key(unit.images)
         if key not in known:
-            known[key] = supports_later_devices(unit, wanted.device)
-        without += [] if known[key] else [unit]
-    return without if _is_broken(given, without, units) else []
+            known[key] = supports_later_devices(unit, requirement.device)
+        without_ptx += [] if known[key] else [unit]
+    return without_ptx if _is_broken(context, without_ptx, units) else []
 
 
 def _later(
-    given: RuleContext,
+    context: RuleContext,
     item: FileImageSets,
     units: Sequence[ImageSetRows],
-    without: Sequence[ImageSetRows],
-    wanted: Requirement,
+    without_ptx: Sequence[ImageSetRows],
+    requirement: Requirement,
 ) -> Iterator[Violation]:
     reason = "no PTX that all later devices can compile"
-    holes = [hole for unit in without if (hole := given.hole(item, unit, "C7", reason)) is not None]
+    holes = [hole for unit in without_ptx if (hole := context.hole(item, unit, "C7", reason)) is not None]
     if holes:
         count = f" in {len(holes)} of {pluralize(len(units), 'unit')}" if len(units) > 1 else ""
-        text = f"lacks PTX for devices later than {wanted.device.arch}{count}"
-        hint = f"build with -gencode arch=compute_{_number(wanted)},code=compute_{_number(wanted)}"
+        text = f"lacks PTX for devices later than {requirement.device.arch}{count}"
+        hint = f"build with -gencode arch=compute_{_number(requirement)},code=compute_{_number(requirement)}"
         yield make_violation(
-            "FP3303", item.last.path, f"{wanted.device.arch}+ptx", text, hint, units=len(units), holes=tuple(holes)
+            "FP3303", item.last.path, f"{requirement.device.arch}+ptx", text, hint, units=len(units), holes=tuple(holes)
         )
 
 
-def _number(wanted: Requirement) -> str:
-    return wanted.device.arch.removeprefix("sm_")
+def _number(requirement: Requirement) -> str:
+    return requirement.device.arch.removeprefix("sm_")
 
 
-def _mend(wanted: Requirement) -> str:
-    arch = wanted.device.arch
-    if wanted.device.vendor == "nvidia":
-        return f"build with -gencode arch={wanted.text or f'compute_{_number(wanted)}'},code={wanted.text or arch}"
-    return f"build with --offload-arch={arch}" if wanted.device.vendor == "amd" else f"build for {arch}"
+def _remedy(requirement: Requirement) -> str:
+    arch = requirement.device.arch
+    if requirement.device.vendor == "nvidia":
+        virtual = requirement.text or f"compute_{_number(requirement)}"
+        return f"build with -gencode arch={virtual},code={requirement.text or arch}"
+    return f"build with --offload-arch={arch}" if requirement.device.vendor == "amd" else f"build for {arch}"
 
 
 # The rules of a policy, one module each: what was read goes in, violations come out. This is their order.
 
 
-def evaluate_rules(given: RuleContext, opener: Opener | None) -> Iterator[Violation]:
+def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Violation]:
     """Yield the violations, rule by rule; modules of unused rules are not imported."""
 
-    policy = given.policy
-    yield from no_device_code(given)
-    mislabelled = list(mismatch_violations(given.found))
+    policy = context.policy
+    yield from no_device_code(context)
+    mislabelled = list(mismatch_violations(context.found))
     yield from mislabelled
     if not policy.verify:  # which reports unreadable images itself
-        yield from unverified_images(given.found)
-    yield from requirement_violations(given)
-    yield from forbidden_violations(given)
-    yield from size_violations(given)
+        yield from unverified_images(context.found)
+    yield from requirement_violations(context)
+    yield from forbidden_violations(context)
+    yield from size_violations(context)
     if policy.uniform:
-        yield from uniform_violations(given)
+        yield from uniform_violations(context)
     if policy.metadata:
         from fatpack.commands.check import metadata
 
-        yield from metadata.metadata_violations(given.found, given.names, given.budget)
+        yield from metadata.metadata_violations(context.found, context.names, context.budget)
     if policy.registered:
-        yield from registration_violations(given)
-    yield from unread_kernel_violations(given)
+        yield from registration_violations(context)
+    yield from unread_kernel_violations(context)
     if policy.verify:
         labelled = {item.path for item in mislabelled}
-        yield from checksum_violations(given.names, policy, given.told, labelled, opener)
+        yield from checksum_violations(context.names, policy, context.reported, labelled, opener)
 
 
 # No path is larger than ``--max-size``, and none grew by more than ``--max-growth``.
 
 
-def measure_paths(given: RuleContext) -> tuple[CheckedPath, ...]:
+def measure_paths(context: RuleContext) -> tuple[CheckedPath, ...]:
     """Return what was named with its size, and with how much it grew if it is one."""
     made = []
-    for name in given.names:
+    for name in context.names:
         size, _ = policy.measure_total(name)
         if size is None:
-            size = next((item.last.file_size for item in given.found if item.last.path == name), None)
+            size = next((item.last.file_size for item in context.found if item.last.path == name), None)
         made.append(CheckedPath(name, size))
     return tuple(made)
 
 
-def size_violations(given: RuleContext) -> Iterator[Violation]:
+def size_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield what is too large, or of unknown size."""
-    policy = given.policy
+    policy = context.policy
     if policy.max_size is None and not policy.max_growth:
         return
-    sizes = measure_paths(given)
+    sizes = measure_paths(context)
     for item in sizes:
         if policy.max_size is not None and item.size is not None and item.size > policy.max_size:
             more, most = format_size_exactly(item.size - policy.max_size), format_size_exactly(policy.max_size)
             text = f"{format_size_exactly(item.size)}, {more} over the limit of {most}"
             hint = f"fatpack report {item.path} shows where the bytes are"
             yield make_violation("FP3307", item.path, "size", text, hint)
-        elif item.size is None and not any(each.last.error for each in given.of(item.path)):
+        elif item.size is None and not any(each.last.error for each in context.of(item.path)):
             yield make_violation("FP3301", item.path, "size", "its size is not known", unread=INPUT_OUTPUT)
     if policy.max_growth:
-        yield from _grown(given, sizes)
+        yield from _grown(context, sizes)
 
 
-def _grown(given: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
-    percent, most = policy.parse_growth(given.policy.max_growth)
-    old, problem, hint = policy.measure_earlier([item.path for item in sizes], given.policy.against)
+def _grown(context: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
+    percent, most = policy.parse_growth(context.policy.max_growth)
+    old, problem, hint = policy.measure_earlier([item.path for item in sizes], context.policy.against)
     new = sum(item.size or 0 for item in sizes)
     if old is None or problem:
-        yield make_violation("FP3301", given.policy.against, "growth", problem, hint, unread=INPUT_OUTPUT)
+        yield make_violation("FP3301", context.policy.against, "growth", problem, hint, unread=INPUT_OUTPUT)
         return
     allowed = most if most is not None else int(old * (percent or 0.0) / 100)
     if new - old > allowed:
         share = f", {100 * (new - old) / old:.1f} %" if old else ""
-        more = f"{format_size_exactly(new - old)} more than {given.policy.against}{share}"
-        text = f"{format_size_exactly(new)}, {more}; {given.policy.max_growth} is allowed"
+        more = f"{format_size_exactly(new - old)} more than {context.policy.against}{share}"
+        text = f"{format_size_exactly(new)}, {more}; {context.policy.max_growth} is allowed"
         yield make_violation("FP3308", sizes[0].path if len(sizes) == 1 else "", "growth", text)
 
 
@@ -620,17 +634,17 @@ def _grown(given: RuleContext, sizes: Sequence[CheckedPath]) -> Iterator[Violati
 NOT_UNIFORM = "kernels of each architecture, because no image with kernels is for one architecture alone"
 
 
-def uniform_violations(given: RuleContext) -> Iterator[Violation]:
+def uniform_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield what kernels lack, library by library."""
-    for item in given.found:
+    for item in context.found:
         if not item.units:
             continue
         found = ImageKernels()
         for path in dict.fromkeys(row.path for unit in item.units for row in unit.images):
-            found.merge(given.kernels[path])
+            found.merge(context.kernels[path])
         missed = find_uncompared(item.units, found)
         if serve_any_device(item.units, found):
-            given.unchecked.setdefault(item.last.path, []).append(NOT_UNIFORM)
+            context.unchecked.setdefault(item.last.path, []).append(NOT_UNIFORM)
         if missed:
             forms = ", ".join(dict.fromkeys(row.form or "unknown" for unit in missed for row in unit.images))
             text = f"{pluralize(len(missed), 'unit')} cannot be compared: {forms} shows no kernels"
@@ -666,9 +680,9 @@ _IMAGES = ("images", "content of", "modules of CIR")
 
 
 def checksum_violations(
-    names: Sequence[str], policy: Policy, told: Collection[str], labelled: Collection[str], opener: Opener | None
+    names: Sequence[str], policy: Policy, reported: Collection[str], labelled: Collection[str], opener: Opener | None
 ) -> Iterator[Violation]:
-    """Yield damaged and suspect files, and a note for each thing that was not verified. Files in ``told`` are left out.
+    """Yield damaged and suspect files, and a note for each unverified item. Files in ``reported`` are left out.
 
     Of files in ``labelled`` it was said that their labels are wrong.
     """
@@ -680,7 +694,7 @@ def checksum_violations(
         said.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
     for patient in found.patients:
         own = said.get(patient.path, [])
-        if patient.path in told:
+        if patient.path in reported:
             continue
         errors = [item for item in own if item.severity == "error" and item.code not in _PACKAGES]
         if patient.error is not None or errors:

@@ -131,16 +131,16 @@ def _link(kind: str) -> str:
 # Duplicate images: a runtime would load both, or take either of the two.
 
 
-def refuse_duplicates(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
+def refuse_duplicates(files: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
     """Raise UsageError for a file that has the same bytes as one before it, and of which the same is stated.
 
     Reads only files that are as large as another one.
     """
     from collections import Counter
 
-    sizes = Counter(len(view) for _, view, _ in given)
+    sizes = Counter(len(view) for _, view, _ in files)
     seen: dict[object, str] = {}
-    for name, view, facts in given:
+    for name, view, facts in files:
         if sizes[len(view)] == 1:
             continue
         key = sha256_of_pieces([view]), frozenset((key, value) for key, value in facts.items() if key != "file")
@@ -182,14 +182,14 @@ class WrapPlan(Record):
     findings: tuple[Finding, ...] = ()
 
 
-def plan_registration(kind: str, given: Sequence[WrapInput], *, llvm: int, is_relocatable: bool = False) -> WrapPlan:
+def plan_registration(kind: str, inputs: Sequence[WrapInput], *, llvm: int, is_relocatable: bool = False) -> WrapPlan:
     """Return what is registered of some files, as an LLVM of that version does it.
 
     Raises UsageError for what cannot be registered together or as that kind, FormatError for damage.
     """
-    if not given:
+    if not inputs:
         raise UsageError("there is nothing to wrap", hint="name images, or the container that the runtime takes")
-    files = [_read(kind, item) for item in given]
+    files = [_read(kind, item) for item in inputs]
     if kind in ("cuda", "hip"):
         return _fatbin(kind, files, llvm)
     _refuse_twice(files)
@@ -203,26 +203,26 @@ def plan_registration(kind: str, given: Sequence[WrapInput], *, llvm: int, is_re
 class _InspectedInput(Record):
     """A file that was looked into: its containers, or the image that it is."""
 
-    given: WrapInput
+    input: WrapInput
     containers: tuple[FoundContainer, ...]
 
 
-def _read(kind: str, given: WrapInput) -> _InspectedInput:
+def _read(kind: str, file: WrapInput) -> _InspectedInput:
     from fatpack.scanner import FoundContainer, scan
     from fatpack.selectors.no_match import refuse_empty
 
-    refuse_empty(given.view)
-    if given.option is not None or not _is_container(given.view):
-        return _InspectedInput(given, ())
-    items = list(scan(given.view))
+    refuse_empty(file.view)
+    if file.option is not None or not _is_container(file.view):
+        return _InspectedInput(file, ())
+    items = list(scan(file.view))
     for item in items:
         if isinstance(item, Finding) and item.severity == "error":
             hint = "; ".join(filter(None, (item.hint, "nothing was wrapped; fatpack extract gets out what is intact")))
             raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
     containers = tuple(item for item in items if isinstance(item, FoundContainer))
     for found in containers:
-        _check_kind(kind, given.name, found)
-    return _InspectedInput(given, containers)
+        _check_kind(kind, file.name, found)
+    return _InspectedInput(file, containers)
 
 
 def _is_container(view: View) -> bool:
@@ -270,9 +270,9 @@ def _fatbin(kind: str, files: Sequence[_InspectedInput], llvm: int) -> WrapPlan:
 
 def _as_it_is(native: str, files: Sequence[_InspectedInput], file: _InspectedInput) -> tuple[RegisteredContent, int]:
     """Return the one container that is registered as it is, and the number of images in it."""
-    name = file.given.name
+    name = file.input.name
     if len(files) > 1 or len(file.containers) > 1:
-        other = next((other.given.name for other in files if other is not file), "another one in the same file")
+        other = next((other.input.name for other in files if other is not file), "another one in the same file")
         problem = f"{name} is a {native}, of which a program registers one, and there is {other} too"
         raise UsageError(problem, hint="give the images of all of them: fatpack extract takes them out")
     (found,) = file.containers
@@ -285,12 +285,12 @@ def _as_it_is(native: str, files: Sequence[_InspectedInput], file: _InspectedInp
     if flavour != "binary":
         problem = f"{name} is a bundle that is {flavour}, and HIP's runtime reads binary ones"
         raise UsageError(problem, hint="fatpack convert makes a binary bundle of it")
-    return RegisteredContent((file.given.view,), ((0, len(file.given.view)),)), len(device)
+    return RegisteredContent((file.input.view,), ((0, len(file.input.view)),)), len(device)
 
 
 def _refuse_twice(files: Sequence[_InspectedInput]) -> None:
-    stated = [file.given.option.facts if file.given.option else {} for file in files]
-    refuse_duplicates([(file.given.name, file.given.view, facts) for file, facts in zip(files, stated, strict=True)])
+    stated = [file.input.option.facts if file.input.option else {} for file in files]
+    refuse_duplicates([(file.input.name, file.input.view, facts) for file, facts in zip(files, stated, strict=True)])
 
 
 def _whole(packed: PackedContainers) -> RegisteredContent:
@@ -313,7 +313,7 @@ def _images(kind: str, file: _InspectedInput) -> Iterator[Image]:
     """Yield the images of a file as the packer of a kind makes them."""
     from fatpack.commands.pack.formats import format_named
 
-    given = file.given
+    given = file.input
     packer = format_named(_word(kind)).packer
     if given.option is not None:
         if given.option.facts.get("check") != "no":
@@ -331,19 +331,19 @@ def _images(kind: str, file: _InspectedInput) -> Iterator[Image]:
         yield packer.image_from(_stated(kind, given.name, _claims(kind, given)), given.name, given.view)
 
 
-def _claims(kind: str, given: WrapInput) -> dict[str, str]:
+def _claims(kind: str, file: WrapInput) -> dict[str, str]:
     """Return the target that an image claims. Raises UsageError where it claims none, or is a host's file."""
     from fatpack import images
 
-    recognised = images.identify_image(given.view)
+    recognised = images.identify_image(file.view)
     if kind == "cuda":
         return {}
     if not recognised.triple or (kind == "hip" and not recognised.arch):
-        raise _silent(given, recognised.detail or "bytes that say nothing of a target", "…")
+        raise _silent(file, recognised.detail or "bytes that say nothing of a target", "…")
     if kind == "openmp" and recognised.form == "bitcode":
         # The plugins of OpenMP compile bitcode for the device whose architecture the entry has.
         what = f"{recognised.detail} for {recognised.triple} does not say for which architecture it is"
-        raise _silent(given, what, recognised.triple)
+        raise _silent(file, what, recognised.triple)
     return {"triple": recognised.triple, "arch": recognised.arch}
 
 

@@ -188,8 +188,8 @@ def _stubs(evidence: RegistrationEvidence, model: str) -> dict[int, str]:
     others = [other for other in evidence.models() if other != model]
     if not others:
         return dict(evidence.stubs)
-    mine = {each.caller for each in evidence.launches if each.model == model}
-    return {start: name for start, name in evidence.stubs.items() if start in mine}
+    of_model = {each.caller for each in evidence.launches if each.model == model}
+    return {start: name for start, name in evidence.stubs.items() if start in of_model}
 
 
 def _function(names: dict[str, str], model: str) -> str:
@@ -205,20 +205,20 @@ def _constructors(
         return
     title = TITLES[model]
     # A file that passes on registrations of other files has no wrapper of its own.
-    mine = [each for each in evidence.binaries if each.model == model and lies_in_file(evidence, each.wrapper)]
-    idle = [each for each in mine if each.caller not in reached]
-    for each in idle:
+    of_model = [each for each in evidence.binaries if each.model == model and lies_in_file(evidence, each.wrapper)]
+    unreached = [each for each in of_model if each.caller not in reached]
+    for each in unreached:
         yield never_run_finding(evidence, each)
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel]
-    if idle:
+    if unreached:
         return
     # The device link registers the container of a unit that nvcc compiled for it: only its kernels are its own.
-    has_link = bool(evidence.links) and not mine and not evidence.is_linked
+    has_link = bool(evidence.links) and not of_model and not evidence.is_linked
     if has_link and kernels and all(each.caller not in reached for each in kernels):
         yield never_run_finding(evidence, BinaryCall(model, kernels[0].at, kernels[0].caller, None))
         return
     lost = [each for each in kernels if each.caller not in reached]
-    if lost and mine:
+    if lost and of_model:
         callers = {function_title(evidence, each.caller) for each in lost}
         text = (
             f"{pluralize(len(lost), 'kernel')} would be registered by {name_list(callers)}, which no constructor calls"
@@ -234,12 +234,12 @@ def _constructors(
     is_lost_of_loop = bool(loops) and not evidence.is_by_shape and not is_called(evidence, register)
     # A loop over a table without entries, beside entries in another table: FP3049 says that.
     is_elsewhere = bool(evidence.skipped) and has_entries
-    if (mine or has_link) and not is_elsewhere and ((has_launches and not is_complete) or is_lost_of_loop):
+    if (of_model or has_link) and not is_elsewhere and ((has_launches and not is_complete) or is_lost_of_loop):
         text = f"the constructor registers {title} device code, but none of its kernels: "
         text += "the offload entries are gone" if evidence.skipped else f"{register} is not called"
         hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
         sure = LIKELY if register in evidence.called else CERTAIN
-        yield make_finding(evidence, "FP3042", mine[0].at if mine else 0, text, sure, hint)
+        yield make_finding(evidence, "FP3042", of_model[0].at if of_model else 0, text, sure, hint)
 
 
 def never_run_finding(evidence: RegistrationEvidence, call: BinaryCall) -> Finding:
@@ -424,14 +424,14 @@ _COMPARED = (*MODELS, "openmp")
 def kernel_findings(evidence: RegistrationEvidence, kernels: KernelsByArch | None) -> Iterator[Finding]:
     """Yield findings about names on one side only; ``kernels`` is None if not all images could be read."""
     yield from _mixed(evidence)
-    idle = _idle(evidence)
-    for model, (entries, why, sure) in idle.items():
+    unreached = _idle(evidence)
+    for model, (entries, why, sure) in unreached.items():
         text = f"{pluralize(len(entries), 'offload entry')} of {TITLES[model]}, and nothing registers them: {why}"
         yield make_finding(evidence, "FP3049", entries[0].at, text, sure, _hint(evidence, model, entries[0]))
     if kernels is None or any(each.symbol for each in evidence.wrappers):
         return  # the link brings an image
     names = set[str]().union(*kernels.values())
-    lost = {entry.name for entries, _, _ in idle.values() for entry in entries}
+    lost = {entry.name for entries, _, _ in unreached.values() for entry in entries}
     lost -= {each.name for each in evidence.registered}
     kinds = evidence.kernels.items()
     registered = {name: model for name, model in kinds if model in _COMPARED and name not in lost}
@@ -464,8 +464,8 @@ def unregistered_variables(evidence: RegistrationEvidence, variables: Set[str]) 
     is_loop = registers_entries(evidence)
     is_read = is_loop or not (evidence.unread or any(not each.name for each in calls))
     entries = [entry for entry in evidence.entries if entry.kind in MODELS]
-    is_ours = bool(entries) if is_loop else any(each.is_kernel for each in calls)
-    if evidence.unfollowed or not is_read or not is_ours:
+    has_kernel_calls = bool(entries) if is_loop else any(each.is_kernel for each in calls)
+    if evidence.unfollowed or not is_read or not has_kernel_calls:
         return frozenset()
     return variables - {each.name for each in calls} - {entry.name for entry in entries}
 
