@@ -30,6 +30,7 @@ PARTS = {
         "docs/how-to/slim-an-environment",
         "docs/how-to/slim-by-policy",
         "docs/how-to/slim-by-use-or-size",
+        "docs/how-to/slim-a-container-image",
         "docs/how-to/compare-two-releases",
         "docs/how-to/report-a-wheel",
         "docs/how-to/look-into-packages",

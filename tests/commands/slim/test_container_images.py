@@ -14,6 +14,7 @@ import pytest
 from tests.builders import container_images as build
 from tests.laws.rooms import FIXTURES
 
+import fatpack
 from fatpack.main import main
 
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
@@ -332,3 +333,21 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "would write a new image" in shown.err
     assert "layer 1: usr/lib/python3/dist-packages/demo/a.so" in shown.out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["layout"]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_the_library_slims_images(tmp_path: Path, *, is_folder: bool) -> None:
+    files = build.Image(layers()).layout()
+    before, after = tmp_path / "before", tmp_path / "after"
+    if is_folder:
+        build.write_folder(files, before)
+    else:
+        before.write_bytes(build.archive(files))
+    result = fatpack.slim(before, after, devices="sm_90")
+    assert (result.mode, result.path, result.exit_code) == ("edit", str(after), 0)
+    assert result.before > result.after
+    assert result.dropped == {"sm_75": 4, "sm_80": 4}
+    assert len(build.checked_layers(build.read_files(after))) == 4
+    with pytest.raises(fatpack.FatpackError, match=r"no image|--drop|drop="):
+        fatpack.slim(before, tmp_path / "other", drop="sm_99")
+    assert not (tmp_path / "other").exists()

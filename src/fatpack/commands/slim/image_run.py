@@ -147,6 +147,19 @@ def _compressed(pieces: Sequence[Piece], method: str) -> Iterator[Piece]:
         yield from compress_stream(pieces, method, sum(map(len, pieces)), 3 if method == "zstd" else None)
 
 
+def refuse_unproved(before: str | View, after: str | View) -> None:
+    """Raise HostError unless an image is proved to be another with less device code."""
+    from fatpack.proof import packages
+
+    verdict = packages.prove_package(before, after)
+    if not verdict.is_proved:
+        raise HostError(
+            f"the result is not proved to differ in device code alone: {verdict.differences[0].what}",
+            hint="report this, with the image; slim the libraries in the build step until it is mended",
+            chain=(before,) if isinstance(before, str) else before.chain,
+        )
+
+
 def slim_container_image(
     request: SlimRequest, image: str | View, slimming: Slimming, prove: Callable[[str | View, str | View], ImageProof]
 ) -> list[SlimOutcome]:

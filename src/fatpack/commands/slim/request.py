@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from fatpack.command_line.edit_io import check_output
 from fatpack.command_line.options import allow_any_output, check_output_name
+from fatpack.commands.slim.image_files import is_image_folder
 from fatpack.commands.slim.options import (
     NameChange,
     SlimOptions,
@@ -19,7 +20,7 @@ from fatpack.commands.slim.options import (
     refuse_all,
     refuse_unmatched_patterns,
 )
-from fatpack.commands.slim.packages import is_package, slim_package
+from fatpack.commands.slim.packages import is_container_image, is_package, slim_package
 from fatpack.commands.slim.result import plan_with_digests
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
-    from fatpack.commands.slim.options import Slimming
+    from fatpack.commands.slim.options import PackageLibrary, Slimming
     from fatpack.commands.slim.policy import PlanReader, SlimPolicy
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.open import Input
-    from fatpack.io.source import Source
+    from fatpack.io.source import Source, View
     from fatpack.library.arguments import Output
     from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.targets.devices import Device
@@ -137,6 +138,9 @@ def slim(
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
     neither is given, the build tag is made of the ``devices`` or patterns.
 
+    A container image (an archive, or an OCI layout in a folder) is slimmed layer by layer, and proved; ``output`` is
+    the new archive or folder.
+
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
     unless ``allow_empty``; TargetError for an unknown device; UsageError, FormatError and HostError as
     :func:`remove` does. ``overwrite``, ``max_inflated`` and ``max_output`` are those of :func:`fatpack.extract`.
@@ -176,8 +180,12 @@ def slim(
     naming = NameChange(
         check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
     )
+    if isinstance(file, (str, os.PathLike)) and is_image_folder(os.fspath(file)):
+        return _image(os.fspath(file), output, options, overwrite=overwrite, is_strict=strict)
     with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
         check_naming(naming, [source.name])
+        if is_container_image(source.view(), source.name):
+            return _image(source.view(), output, options, overwrite=overwrite, is_strict=strict)
         notes: tuple[str, ...] = ()
         if options.size is not None:
             from fatpack.commands.slim.budget import plan_for_size
@@ -228,9 +236,42 @@ def _package(
         path = os.path.join(output, name)
         verify = None if made is None else made.verify
         size = write_file(path, [view] if made is None else made.pieces, force=overwrite, inputs=[view], verify=verify)
+    notes = () if made is None else made.notes
+    is_changed = made is not None and made.is_changed
+    return _members_result(libraries, notes, options, (len(view), size), path, is_changed=is_changed)
+
+
+def _image(image: str | View, output: Output, options: SlimOptions, *, overwrite: bool, is_strict: bool) -> SlimResult:
+    from fatpack.commands.slim.image_run import ImageJob, refuse_unproved
+
+    if not isinstance(output, (str, os.PathLike)):
+        raise UsageError("a slimmed image is read again before it gets its name", hint="give a path as output")
+    if options.size is not None:
+        raise UsageError("a size is reached for libraries and packages, and this is an image", hint="give devices")
+    slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
+    with ImageJob(image, refuse_all(slimming) if is_strict else slimming, options) as job:
+        made = job.slim()
+        chain = (image,) if isinstance(image, str) else image.chain
+        refuse_unmatched_patterns([item.outcome for item in made.libraries], options, chain)
+        path = os.fspath(output)
+        size = job.write(path, force=overwrite, prove=lambda after: refuse_unproved(image, after), quiet=True)
+        sizes = job.size, size
+    return _members_result(made.libraries, made.notes, options, sizes, path, is_changed=made.is_changed)
+
+
+def _members_result(
+    libraries: Iterable[PackageLibrary],
+    remarks: Iterable[str],
+    options: SlimOptions,
+    sizes: tuple[int, int],
+    path: str,
+    *,
+    is_changed: bool,
+) -> SlimResult:
+    """Return the result for a package or an image, which was written to ``path``."""
     kept: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
-    notes = [] if made is None else list(made.notes)
+    notes = list(remarks)
     outcomes = [item.outcome for item in libraries]
     for outcome in outcomes:
         if outcome.plan is not None:
@@ -238,13 +279,13 @@ def _package(
             dropped.update(count_by_arch(outcome.plan.dropped))
         if outcome.error is not None:
             notes.append(f"{outcome.path} is not slimmed: {getattr(outcome.error, 'problem', outcome.error)}")
-    is_changed = made is not None and made.is_changed
     outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
     facts = dict(kept), dict(dropped), tuple(notes), path
     unserved, code = _unserved(outcomes, options), exit_code_for(outcomes, options)
     uses = [item.plan.use for item in outcomes if item.plan is not None and item.plan.use is not None]
     lost = tuple(sorted({name for use in uses for name in use.lost}))
-    return SlimResult(len(view), size, "edit" if is_changed else "", *facts, unserved, lost, code)
+    before, after = sizes
+    return SlimResult(before, after, "edit" if is_changed else "", *facts, unserved, lost, code)
 
 
 def make_slim_options(
