@@ -171,3 +171,10 @@ def test_completion_without_a_shell_says_what_to_type(fatpack: Fatpack) -> None:
         assert line in documented
         assert f"\n  {shell:<5} {file:<27} {line}\n" in ran.err
     assert "2 shells named, one was expected; fatpack completion zsh" in fatpack("completion", "zsh", "bash").err
+
+
+def test_many_options_are_under_headings(fatpack: Fatpack) -> None:
+    page = fatpack("slim", "--help").out
+    headings = [line for line in page.splitlines() if line[-1:] == ":" and line[0] != " "]
+    assert headings[:3] == ["Examples:", "Options:", "Less than the devices could run:"]
+    assert page.index("Proof:") < page.index("--certificate FILE") < page.index("What is printed:")

@@ -98,6 +98,7 @@ class Command(click.Command):
     of their parameters, to the schema that is printed with them. A failure of a command with ``--json`` is printed as
     a document of the same schema. ``--schema`` prints it, and the function of the command is not called.
     ``row_schemas`` maps options that print rows instead of a document; a failure has the schema as without them.
+    ``headings`` are headings in the list of options, by the name of the parameter that each is above.
     """
 
     def __init__(
@@ -106,9 +107,11 @@ class Command(click.Command):
         schema: str = "",
         schemas: Mapping[str, str] | None = None,
         row_schemas: Mapping[str, str] | None = None,
+        headings: Mapping[str, str] | None = None,
         **rest: Any,
     ) -> None:
         super().__init__(*arguments, **rest)
+        self.headings = dict(headings or {})
         self.schema, self.schemas, self.row_schemas = schema, dict(schemas or {}), dict(row_schemas or {})
 
     @property
@@ -197,9 +200,16 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, and the names of the shared ones."""
         params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        rows = [each.get_help_record(ctx) for each in params if not isinstance(each, SharedOption)]
-        with formatter.section("Options"):
-            formatter.write_dl([row for row in rows if row is not None])
+        sections: dict[str, list[tuple[str, str]]] = {}
+        heading = "Options"
+        for each in params:
+            heading = self.headings.get(each.name or "", heading)
+            row = None if isinstance(each, SharedOption) else each.get_help_record(ctx)
+            if row is not None:
+                sections.setdefault(heading, []).append(row)
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
         shared = [max(each.opts, key=len) for each in params if isinstance(each, SharedOption)]
         if shared:
             with formatter.section("Shared options, see 'fatpack help options'"):

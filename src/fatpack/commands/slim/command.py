@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@click.command("slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"})
+_HEADINGS = {
+    "used": "Less than the devices could run",
+    "recompress": "Compression",
+    "output": "Where the result goes",
+    "find_links": "Wheels of a lock, and installed packages",
+    "config": "Policies and plans",
+    "certificate": "Proof",
+    "deflated": "What is printed",
+}
+
+
+@click.command("slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"}, headings=_HEADINGS)
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
 @click.option(
     "--for",
@@ -82,7 +93,6 @@ if TYPE_CHECKING:
     metavar="DEVICE,…",
     help="With --max-size: devices to serve, of which the last may go.",
 )
-@click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
 @click.option(
     "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
 )
@@ -94,6 +104,22 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
+)
+@click.option("--in-place", is_flag=True, help="Change each FILE itself.")
+@click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file.")
+@force_option
+@click.option("--drop-signature", is_flag=True, help="Remove the signature of a signed Windows DLL or program.")
+@click.option(
+    "--build-tag",
+    metavar="TAG",
+    help="Build tag of a changed wheel or conda package. Default: from the options, 1sm90.",
+)
+@click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
+@click.option(
+    "--keep-layers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Leave the N lowest layers of a container image as they are: its base.",
 )
 @click.option(
     "--find-links",
@@ -117,15 +143,6 @@ if TYPE_CHECKING:
 )
 @click.option("--backup", type=DIRECTORY, metavar="DIR", help="With --environment: keep the originals here.")
 @click.option("--undo", is_flag=True, help="With --environment: restore the originals, or say what installs them.")
-@click.option("--in-place", is_flag=True, help="Change each FILE itself.")
-@click.option("--break-links", is_flag=True, help="With --in-place: other hard links keep the old file.")
-@force_option
-@click.option(
-    "--build-tag",
-    metavar="TAG",
-    help="Build tag of a changed wheel or conda package. Default: from the options, 1sm90.",
-)
-@click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
 @click.option("--config", type=FILE, metavar="FILE", help="Read [tool.fatpack.slim] from this TOML file.")
 @click.option("--no-config", is_flag=True, help="Do not read the nearest pyproject.toml.")
 @click.option("--save-plan", type=FILE, metavar="PLAN", help="Write what stays and goes as JSON, to review and apply.")
@@ -133,12 +150,6 @@ if TYPE_CHECKING:
 @click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
 @click.option("--verify", is_flag=True, help="Compare BEFORE AFTER: only device code may be missing.")
 @click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
-@click.option(
-    "--keep-layers",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Leave the N lowest layers of a container image as they are: its base.",
-)
 @click.option("--deflated", is_flag=True, help="Also print the compressed size in a wheel.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
