@@ -15,6 +15,7 @@ EXAMPLES = {
     "extract": [
         ("extract libx.so --arch sm_90 -d out", "write all images for sm_90, one file each"),
         ("extract x.whl --form ptx -d out", "write the PTX of every library in a wheel"),
+        ("extract fat.o --arch sm_90 --form cubin -o new.cubin", "take one image out; `fatpack replace` puts it back"),
     ],
     "inspect": [
         ("inspect libx.so", "list the containers, images and kernels"),
@@ -25,7 +26,12 @@ EXAMPLES = {
     ],
     "embed": [("embed host.o k.fatbin -o fat.o", "put a container into a copy of an object")],
     "remove": [("remove fat.o --arch sm_70 -o smaller.o", "remove the images for sm_70, keep all others")],
-    "replace": [("replace fat.o new.cubin --arch sm_90 --form cubin -o other.o", "replace the cubin for sm_90")],
+    "replace": [
+        (
+            "replace fat.o new.cubin --arch sm_90 --form cubin -o other.o",
+            "replace the cubin for sm_90, as one that `fatpack extract` took out and that was changed",
+        )
+    ],
     "map": [
         ("map lib.a --form ptx -d cubins -- ptxas -arch {arch} {in} -o {out}", "compile each PTX"),
         ("map x.o --form cubin -- nvdisasm {in}", "disassemble each cubin"),

@@ -321,3 +321,12 @@ def test_a_page_or_a_list_is_no_source(
     assert not Path("out").exists()
     Path(name).write_text("notes about wheels\n")
     assert _survey("here.fatbin", name, "-o", "out", "--workers=1", "--format=jsonl") == 0
+
+
+def test_an_output_with_the_name_of_a_table_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "dl.csv"
+    assert main(["survey", str(tmp_path), "-o", str(output)]) == 2
+    said = capsys.readouterr().err
+    assert "is the name of a table, and survey writes a folder of tables" in said
+    assert f"--rows csv -o {output}" in said
+    assert not output.exists()

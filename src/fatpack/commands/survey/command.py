@@ -82,6 +82,7 @@ def command(
     check_output_name(output)
     if output is None:
         raise UsageError("no output is given", hint="name the folder with -o: fatpack survey SOURCES... -o FOLDER")
+    _refuse_table(output)
     if not sources and not lists:
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
     for name in sources:
@@ -111,6 +112,16 @@ def command(
     warn_stale_temp_files(output, quiet=quiet)
     _tell(summary, output, rows_of, quiet=quiet)
     return summary.exit_code
+
+
+def _refuse_table(output: str) -> None:
+    """Raise UsageError for an output with the name of a table, which is no folder yet."""
+    from fatpack.tabular import FORMATS
+
+    stem, _, suffix = output.rpartition(".")
+    if suffix.lower() in FORMATS and not os.path.isdir(output):
+        hint = f"-o {stem or 'FOLDER'}; fatpack inspect SOURCES... --rows {suffix.lower()} -o {output} writes one table"
+        raise UsageError(f"{output} is the name of a table, and survey writes a folder of tables", hint=hint)
 
 
 def _names(sources: Sequence[str], lists: Sequence[str]) -> Iterator[str]:
