@@ -91,6 +91,7 @@ def test_headers_may_cross_the_pieces_they_are_read_in(size: int, monkeypatch: p
 
 CUT = [
     (".visible .entry k() {\n\tret;\n", "inside braces, 1 of"),
+    (".visible .entry k(\n\t.param .u64 a,\n", "inside a list of parameters"),
     (".visible .entry k() {\n\t{ ret;\n", "inside braces, 2 of"),
     (".visible .entry k() { ret; } /* and", "inside a comment"),
     (".visible .entry k() { ret; /* } */", "inside braces, 1 of"),

@@ -208,12 +208,33 @@ def test_two_containers_have_their_own_sections() -> None:
         b'\t.ascii\t"P\\355U\\272',
         b".quad 0x00100001ba55ed50 + x\n",
         b".quad 0x00100001ba55ed50,,\n",
+        b'@0 = private constant [4 x i8] [i8 80, i8 -19, i8 85, i8 -70], section ".nv_fatbin", align 8\n',
+        b'@0 = private constant { i32, [2 x i8] } { i32 5, [2 x i8] c"ab" }, section ".hip_fatbin"\n',
     ],
 )
 def test_text_that_is_not_decoded_is_a_finding(text: bytes) -> None:
     items = scanned(text)
     assert [item.code for item in items if isinstance(item, Finding)] == ["FP1006"]
     assert len(items) == 1
+
+
+@pytest.mark.parametrize("data", [FATBIN, BUNDLE, COMPRESSED, BINARIES.read_bytes()])
+def test_escapes_and_numbers_of_other_bases_are_read(data: bytes, tmp_path: Path) -> None:
+    """GNU as reads hexadecimal escapes and octal numbers; compilers write neither, people and scripts do."""
+    strings = b"".join(b'.ascii "' + b"".join(b"\\x%02X" % byte for byte in part) + b'"\n' for part in parts(data, 50))
+    numbers = b"".join(b".byte " + b",".join(b"0%o" % byte for byte in part) + b"\n" for part in parts(data, 8))
+    for text in (strings, numbers):
+        (tmp_path / "k.s").write_bytes(text)
+        assert b"".join(found for _, found in contents(tmp_path / "k.s")) == data
+
+
+def parts(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def test_a_variable_of_llvm_ir_is_read_as_a_constant_is() -> None:
+    items = scanned(ir(FATBIN).replace(b" constant ", b" global "))
+    assert [isinstance(item, FoundContainer) for item in items] == [True]
 
 
 def test_zeros_are_bounded() -> None:

@@ -90,9 +90,10 @@ def _headers(view: View, cut: list[str]) -> Iterator[tuple[str, bytes]]:
     """
     found: list[tuple[str, bytes]] = []
     unclosed: list[bytes] = []
-    rest, depth = b"", 0
+    rest, depth, parentheses = b"", 0, 0
     for part in strip_comments(view.pieces(), unclosed):
         depth += part.count(b"{") - part.count(b"}")
+        parentheses += part.count(b"(") - part.count(b")")
         rest = _take(rest + part, found)
         yield from found
         found.clear()
@@ -114,6 +115,8 @@ def _headers(view: View, cut: list[str]) -> Iterator[tuple[str, bytes]]:
         )
     elif depth > 0:
         cut.append(f"the text ends inside braces, {depth} of which are not closed: it is cut")
+    elif parentheses > 0:
+        cut.append("the text ends inside a list of parameters, whose parenthesis is not closed: it is cut")
 
 
 def _take(text: bytes, found: list[tuple[str, bytes]]) -> bytes:

@@ -42,7 +42,8 @@ _PROBE = 128
 
 #: A constant of LLVM IR: its name, its string, which has no quotation mark inside, and its section.
 _CONSTANT = re.compile(
-    rb'^@("[^"\n]*"|[-\w.$]+) = [^"\n]*constant \[\d+ x i8\] c"([^"]*)"(?:, section "([^"\n]*)")?', re.MULTILINE
+    rb'^@("[^"\n]*"|[-\w.$]+) = [^"\n]*(?:constant|global) \[\d+ x i8\] c"([^"]*)"(?:, section "([^"\n]*)")?',
+    re.MULTILINE,
 )
 
 #: The beginning of a line of assembly with data, alone or in a string of C, and what may follow its operand.
@@ -73,7 +74,8 @@ _STEP = 1 << 16
 _STRINGS = (b"ascii", b"asciz", b"string")
 _SIZES = {b"quad": 8, b"8byte": 8, b"xword": 8, b"long": 4, b"4byte": 4, b"int": 4, b"word": 4, b"value": 2}
 _SIZES |= {b"short": 2, b"2byte": 2, b"hword": 2, b"byte": 1}
-_OCTAL = re.compile(rb'\\([0-7]{1,3}|[bfnrt"])')
+#: Escapes of strings: of a hexadecimal one, GNU as takes all digits, and the last eight bits of their number.
+_OCTAL = re.compile(rb'\\([0-7]{1,3}|[bfnrt"]|[xX][0-9a-fA-F]{1,64})')
 _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b'"': b'"'}
 _ESCAPES |= {f"{number:0{width}o}".encode(): bytes((number,)) for width in (1, 2, 3) for number in range(256)}
 _HEXADECIMAL = {f"{number:{style}}".encode(): bytes((number,)) for number in range(256) for style in ("02x", "02X")}
@@ -129,8 +131,14 @@ def _from_assembly(text: bytes) -> bytes:
     r"""Return the bytes of a string of assembly."""
     data = bytearray()
     for step in _steps(text.replace(b"\\\\", b"\\134")):
-        data += _OCTAL.sub(lambda found: _ESCAPES.get(found[1], found[0]), step)
+        data += _OCTAL.sub(_escaped, step)
     return bytes(data)
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    if found[1][:1] in b"xX":
+        return bytes((int(found[1][1:], 16) & 0xFF,))
+    return _ESCAPES.get(found[1], found[0])
 
 
 def _steps(text: bytes) -> Iterator[bytes]:
@@ -138,7 +146,7 @@ def _steps(text: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(text):
         end = min(at + _STEP, len(text))
-        slash = text.rfind(b"\\", end - 3, end)
+        slash = text.rfind(b"\\", max(at, end - 70), end)
         if slash > at and end < len(text):
             end = slash
         yield text[at:end]
@@ -213,10 +221,16 @@ def _value(directive: bytes, operand: bytes, most: int, word_size: int) -> bytes
     if directive in _STRINGS:
         return _from_assembly(operand) + bytes(directive != b"ascii")
     try:
-        numbers = [int(word, 0) for word in operand.split(b",")]
+        numbers = [_number(word.strip()) for word in operand.split(b",")]
     except ValueError:
         return None
     if directive in (b"zero", b"skip"):
         return bytes(numbers[0]) if len(numbers) == 1 and 0 <= numbers[0] <= most else None
     size = word_size if directive == b"word" else _SIZES[directive]
     return b"".join([(number % (1 << 8 * size)).to_bytes(size, "little") for number in numbers])
+
+
+def _number(word: bytes) -> int:
+    """Return a number of assembly: octal after a zero. Raises ValueError for what is none."""
+    is_octal = word[:1] == b"0" and word.isdigit()
+    return int(word, 8 if is_octal else 0)

@@ -96,10 +96,17 @@ def _ir_string(data: bytes) -> bytes:
     )
 
 
+def _hexadecimal(byte: int) -> bytes:
+    """Return the expression for a byte as a hexadecimal escape of GNU as."""
+    return rb"\\[xX]0?(?i:%x)" % byte
+
+
 def _assembly_string(data: bytes) -> bytes:
     r"""Return the expression for bytes in a string of assembly: ``\`` and octal digits, or the byte if printable."""
     return b"".join(
-        rb"(?:%c|\\%o)" % (byte, byte) if (chr(byte).isalnum() and byte < 0x80) or byte == 0x5F else rb"\\0?%o" % byte
+        rb"(?:%c|\\%o|%b)" % (byte, byte, _hexadecimal(byte))
+        if (chr(byte).isalnum() and byte < 0x80) or byte == 0x5F
+        else rb"(?:\\0?%o|%b)" % (byte, _hexadecimal(byte))
         for byte in data
     )
 
@@ -111,7 +118,7 @@ def _numbers(size: int) -> bytes:
         data, words = quad if size == 8 else quad[:4], []
         for at in range(0, len(data), size):
             value = int.from_bytes(data[at : at + size], "little")
-            words.append(rb"(?:0[xX]0*(?i:%x)|%d|%d)\b" % (value, value, value - (1 << 8 * size)))
+            words.append(rb"(?:0[xX]0*(?i:%x)|%d|%d|0+%o)\b" % (value, value, value - (1 << 8 * size), value))
         starts.add((_NEXT % _NUMBERS[size]).join(words))
     return _NUMBERS[size] + b"(?:" + b"|".join(sorted(starts)) + b")"
 
@@ -126,7 +133,9 @@ _MAGICS = (magic_numbers.FATBIN, magic_numbers.BUNDLE[:12], magic_numbers.OFFLOA
 ASSEMBLY_START = _any(
     (
         rb'\.(?:ascii|asciz|string)[ \t]+"'
-        + _any((*map(_assembly_string, _MAGICS), _assembly_string(magic_numbers.COMPRESSED_BUNDLE) + rb"\\00")),
+        + _any(
+            (*map(_assembly_string, _MAGICS), _assembly_string(magic_numbers.COMPRESSED_BUNDLE) + rb"\\(?:00|[xX]0)")
+        ),
         *map(_numbers, _NUMBERS),
     )
 )
@@ -136,6 +145,11 @@ _SPELLED = {
     "LLVM IR with device code in a string": (
         rb'c"'
         + _any((*map(_ir_string, _MAGICS), _ir_string(magic_numbers.COMPRESSED_BUNDLE) + rb"\\0", rb"\\7FELF\\0")),
+        "compile it with clang -c, and give the object",
+    ),
+    # Arrays of numbers, structures, and strings that begin otherwise: clang itself writes strings.
+    "LLVM IR with data in a section for device code": (
+        rb'[]}"], section "(?:\.nv_fatbin|__nv_relfatbin|\.hip_fatbin|\.llvm\.offloading)"',
         "compile it with clang -c, and give the object",
     ),
     "assembly or C with device code in strings or numbers": (

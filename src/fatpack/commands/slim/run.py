@@ -201,9 +201,9 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     made = packages.slim_package(view, path, slimming, naming, stack)
     if made is None:
         target = _target(request, path, os.path.basename(path))
-        print_stderr(f"{path}: unchanged: it holds no device code{_not_copied(request)}", quiet=request.quiet)
-        if not (request.dry_run or _not_copied(request)):
+        if not request.dry_run:
             _write(request, view, target, None)
+        print_stderr(f"{path}: unchanged: it holds no device code", quiet=request.quiet)
         return [], target
     outcomes = [_member_outcome(path, library) for library in made.libraries]
     if len(request.files) == 1:
@@ -212,23 +212,16 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     for note in made.notes:
         print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
     if not made.is_changed:
-        print_stderr(f"{path}: unchanged: nothing to remove{_not_copied(request)}", quiet=request.quiet)
-    is_written = made.is_changed or not _not_copied(request)
-    if is_written and not request.dry_run:
+        print_stderr(f"{path}: unchanged: nothing to remove", quiet=request.quiet)
+    if not request.dry_run:
         _write(request, view, target, made)
         outcomes = [item.replace(output=target) for item in outcomes]
-    elif is_written:
+    else:
         size = sum(map(len, made.pieces))
         print_stderr(f"would write {target}: {format_size(len(view))} → {format_size(size)}", quiet=request.quiet)
     if request.sbom is not None and not request.dry_run:
         _write_sbom(request.sbom, made, request)
     return [item for item in outcomes if item.error is not None or item.has_device_code], target
-
-
-def _not_copied(request: SlimRequest) -> str:
-    """Return the words that a package without changes is not copied, "" where an output was named for it."""
-    is_named = request.directory is not None or request.to.output is not None
-    return "" if is_named else "; nothing was written, -d DIR writes a copy"
 
 
 def _slimming(request: SlimRequest) -> Slimming:
