@@ -8,7 +8,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.builders import elf, offered
-from tests.builders.fatbin import of_words
 from tests.builders.packages import zipped
 from tests.builders.policy_files import container
 from tests.laws.rooms import FIXTURES
@@ -242,7 +241,7 @@ def test_a_library_that_was_not_searched_to_its_end_does_not_certainly_fail(
     """Its code loads containers by itself, and one for the device may be in the rest."""
     library = elf.Elf(type=3)
     false = bytes.fromhex("50ed55ba 0100 1000 0800000000000000") + bytes(range(8))
-    library.add(".data", of_words("80") + false * 1200)
+    library.add(".data", container("80") + false * 1200)
     path = tmp_path / "libx.so"
     path.write_bytes(library.build())
     code, out, _ = printed(capsys, str(path), "--device", "sm_90")
