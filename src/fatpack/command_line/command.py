@@ -160,10 +160,10 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             known = {spelling for option in self.options for spelling in option.opts}
-            meant = next((each for each in ELSEWHERE.get(error.option_name, ()) if each in known), None)
-            if not meant:
+            nearest = next((each for each in ELSEWHERE.get(error.option_name, ()) if each in known), None)
+            if not nearest:
                 raise
-            text = f"No such option {error.option_name!r}. Did you mean {meant!r}?"
+            text = f"No such option {error.option_name!r}. Did you mean {nearest!r}?"
             raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
 
     def invoke(self, ctx: click.Context) -> int:

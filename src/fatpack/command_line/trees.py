@@ -150,7 +150,7 @@ class ShownFile(Record):
 
 
 class TreeListing:
-    """The folders, patterns and packages that one command was given, and what was met in them."""
+    """The folders, patterns and packages of one command, and counts of the files in them."""
 
     def __init__(self, showing: Callable[[InputFile], ShownFile], rules: Filter) -> None:
         self._showing = showing

@@ -50,28 +50,30 @@ def command(
     from fatpack.commands.edit_request import refuse_section_of_images
     from fatpack.edit.embed import replace_container
 
-    to, meant = EditDestination(output, in_place, break_links, force), selector_from_options(selectors)
-    by_image = every or not meant.is_empty()
+    to, selector = EditDestination(output, in_place, break_links, force), selector_from_options(selectors)
+    by_image = every or not selector.is_empty()
     refuse_section_of_images(section, by_image)
     if dry_run and not by_image:
         raise UsageError("--dry-run goes with selectors", hint="--all means all images")
     with open_edit(host, new, to, writes=not dry_run) as file:
         if by_image:
-            return _replace_image(file, meant, every=every, dry_run=dry_run, force=force, quiet=quiet)
+            return _replace_image(file, selector, every=every, dry_run=dry_run, force=force, quiet=quiet)
         if code := refuse_damaged(new, file.content, force=force):
             return code
         edited = replace_container(file.place.view, file.content, section=section, accept_mismatch=force)
         return file.write(edited, quiet=quiet, compares=True)
 
 
-def _replace_image(file: EditTarget, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:
+def _replace_image(
+    file: EditTarget, selector: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool
+) -> int:
     from fatpack.command_line.edit_io import write_substitution
     from fatpack.edit.replace_images import replace_image
     from fatpack.selectors.no_match import NothingSelected
 
     try:
         plan = replace_image(
-            file.place.view, file.content, meant, every=every, accept_damage=force, accept_mismatch=force
+            file.place.view, file.content, selector, every=every, accept_damage=force, accept_mismatch=force
         )
     except NothingSelected as error:
         print_stderr(f"fatpack: {error}", quiet=quiet)

@@ -48,10 +48,10 @@ _FOR_LINKERS = ("ltoir",)
 #: NVIDIA's libdevice.10.bc and AMD's ocml.bc, and output of earlier stages
 _FOR_COMPILERS = ("bitcode", "llvm-ir", "assembly", "preprocessed")
 
-#: what is said of files of these forms
+#: the words for files of these forms
 COMPILER_INPUT = "input of a compiler, which no driver loads"
 
-#: what is said of an image whose bytes no format claims
+#: the words for an image whose bytes no format claims
 UNKNOWN_FORM = "the bytes are of no known form"
 
 #: Least size of a cubin with a kernel: its header, a dozen sections, the constants of the parameters (352 bytes) and

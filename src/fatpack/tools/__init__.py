@@ -71,7 +71,7 @@ def run_stand_in(arguments: Sequence[str]) -> int:
     with stand_in_advice():
         try:
             code = int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
-            sys.stdout.flush()  # what is left for a full disk fails here
+            sys.stdout.flush()  # unwritten output fails here if the disk is full
         except BrokenPipeError:
             raise
         except (FatpackError, OSError, MemoryError) as error:
@@ -92,7 +92,7 @@ def find_stand_in(program: str) -> tuple[str, str | None] | None:
 
 
 def name_hint(name: str) -> str:
-    """Return the hint about a name that no stand-in has: what was meant by it, or all that there are."""
+    """Return the hint about a name that no stand-in has: the nearest name, or all names."""
     from difflib import get_close_matches
 
     stem, _, version = name.rpartition("-")

@@ -266,11 +266,11 @@ def header_patches(image: LinkedPeImage, found: Sequence[PeCut]) -> Iterator[tup
         yield image.optional_offset + INITIALIZED_SIZE, _word(image.initialized_size - initialized)
     for section in image.all:
         at = image.header_of(section)
-        gone = saved.get(section.number, 0)
-        if gone:
-            yield at + SECTION.field_offset("raw_size"), _word(section.raw_size - gone)
+        freed = saved.get(section.number, 0)
+        if freed:
+            yield at + SECTION.field_offset("raw_size"), _word(section.raw_size - freed)
         if section.raw_offset and section.raw_size:
-            new = shift(section.raw_offset, section.raw_size - gone, "a section")
+            new = shift(section.raw_offset, section.raw_size - freed, "a section")
             yield at + SECTION.field_offset("raw_offset"), _word(new)
         for field in ("relocation_offset", "line_offset"):
             position = getattr(section, field)
@@ -467,9 +467,9 @@ def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> 
     if unsigned[0] < unsigned[1] and entry is not None:
         patches[entry] = bytes(8)
     pieces = _laid(image, changed, found, patches, unsigned)
-    gone = [(cut.start, cut.size) for cut in found]
-    gone += [(unsigned[0], unsigned[1] - unsigned[0])] if unsigned[0] < unsigned[1] else []
-    return ShrinkResult(pieces, SHRINK if found else ZERO, gone, why)
+    freed = [(cut.start, cut.size) for cut in found]
+    freed += [(unsigned[0], unsigned[1] - unsigned[0])] if unsigned[0] < unsigned[1] else []
+    return ShrinkResult(pieces, SHRINK if found else ZERO, freed, why)
 
 
 def _planned(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> tuple[list[PeCut], dict[int, bytes], str]:

@@ -220,7 +220,7 @@ class ImageKernels:
         self.problem = self.problem or problem
 
     def merge(self, other: ImageKernels) -> None:
-        """Add what is known of the images of another file."""
+        """Add the kernels of the images of another file."""
         self.names |= other.names
         self.unread |= other.unread
         self._fail(other.problem)

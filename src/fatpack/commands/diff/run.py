@@ -351,9 +351,9 @@ def _natural(place: Use) -> tuple[object, ...]:
 
 
 def _without_twins(old: Sequence[T], new: Sequence[T], key: Callable[[T], Hashable]) -> tuple[list[T], list[T]]:
-    """Return what is left of two lists without items that have a key in common, one for one.
+    """Return the rest of two lists without pairs of items that have a key in common.
 
-    None is no key: what has it is left.
+    Items with the key None are not paired.
     """
     left_keys, right_keys = [key(item) for item in old], [key(item) for item in new]
     both = Counter(each for each in left_keys if each is not None) & Counter(right_keys)

@@ -305,7 +305,7 @@ _CONTAINERS = ("fatbin", "bundle", "offload-binary", "syclbin")
 
 
 class ExaminedFile(Record):
-    """A file that was examined: the kind of host it is, its size in bytes, and what was noted."""
+    """A file that was examined: its kind of host, its size in bytes, and the notes about it."""
 
     host: str
     size: int
@@ -396,7 +396,7 @@ class _Examination:
             self.notes.add(_damage("FP1001", self._view, error))
 
     def _elsewhere(self, found: FoundContainer | Finding) -> DoctorNotes | None:
-        """Return what is noted of a container in another process; None where this one has to do it."""
+        """Return the notes about a container from another process; None if this process has to examine it."""
         if isinstance(found, Finding):
             return None
         self.notes = DoctorNotes()

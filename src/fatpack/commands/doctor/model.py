@@ -354,7 +354,7 @@ class DoctorNotes:
         return self._tally.rest()
 
     def join(self, other: DoctorNotes) -> None:
-        """Add what was noted elsewhere."""
+        """Add the notes of another object."""
         self.extend(other.findings)
         self.extend(other.more())
         _add(self.counts, other.counts)

@@ -153,8 +153,8 @@ class ExplainResult(Result):
     """The images that devices load from files; ``files`` counts files with device code, ``kernel`` is the pattern.
 
     ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
-    or is not known to run, and that of the worst file if one could not be read. ``unlooked`` is what was met on the way
-    and not looked into.
+    or is not known to run, and that of the worst file if one could not be read. ``unlooked`` counts the files that
+    were skipped.
     """
 
     paths: tuple[str, ...]

@@ -114,7 +114,7 @@ def explain_image_set(
 ) -> tuple[ImageSetAnswer, tuple[int, int]]:
     """Return what a device gets of a unit, and the CUDA version that what runs asks of the driver.
 
-    For a pattern of kernels (``kernel``) what is taken has to have one.
+    With a pattern of kernels (``kernel``), the loaded image must have a matching one.
     """
     choices = select_image(image_set.candidates, device, settings)
     if image_set.is_for_link:
@@ -177,7 +177,7 @@ def library_answer(answer: ImageSetAnswer, library: str) -> ImageSetAnswer:
 
 
 def _image(image_set: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> ImageAnswer:
-    """Return what is said of one image: in which states it fits, and why, or why not."""
+    """Return the answer for one image: the states in which it fits, and the reasons."""
     image = image_set.images[number]
     judged = [one.judgements[number] for one in choices]
     words = {("yes" if one.fits else "no") if one.is_certain else "unknown" for one in judged}

@@ -135,7 +135,7 @@ def _places(places: tuple[ImageSetLocation, ...], most: int) -> Iterator[str]:
 
 
 def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
-    """Return the rows of images: what is taken or fits first. Many that are refused alike share one."""
+    """Return the rows of images: loaded and fitting ones first. Images refused for one reason share a row."""
     order = ("taken", "may")
     shown = sorted(images, key=lambda one: (one.role not in order, one.fits == "no"))
     refused: dict[str, list[ImageAnswer]] = {}

@@ -115,7 +115,7 @@ class _Extraction:
     def run(self) -> int:
         """Write what is planned, say what was not, and return the exit code."""
         summary = self._summary()
-        code, images, meant = FINE, 0, 0
+        code, images, selected_count = FINE, 0, 0
         unreadable: list[UnreadableImage] = []
         for leaf in self._leaves(summary):
             if leaf.view is None:
@@ -134,7 +134,7 @@ class _Extraction:
                     continue
                 count = sum(len(item.images) for item in plan.items if isinstance(item, FoundContainer))
                 summary.add(count or None, len(leaf.view))
-                meant += len(plan.extracts)
+                selected_count += len(plan.extracts)
                 one = self._request.replace(file=leaf.path, directory=folder)
                 found, late = self._run(one, plan, leaf.view)
                 code = worst_exit_code((code, found))
@@ -145,7 +145,7 @@ class _Extraction:
             except FatpackError as error:
                 print_stderr(f"fatpack: error: {error_message(error)}")
                 code = worst_exit_code((code, exit_code(error)))
-        return self._end(summary, code, images, unreadable, has_match=meant > 0)
+        return self._end(summary, code, images, unreadable, has_match=selected_count > 0)
 
     def _place(self, path: str, plan: ExtractPlan) -> str:
         """Return the folder that was found for the images of a leaf. Raises ``OSError`` if these were not planned."""

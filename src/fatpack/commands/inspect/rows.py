@@ -203,7 +203,7 @@ class _Table:
             self.code = worst_exit_code((self.code, FINDINGS))
 
     def end(self) -> None:
-        """Say what was met in trees: not among the rows, which programs read."""
+        """Print the counts of skipped files to stderr, because programs read the rows."""
         if self._summaries:
             from fatpack.command_line.trees import report_unused, summary_line
 
@@ -231,7 +231,7 @@ class _Table:
 def read_tree_rows(
     path: str, view: View | None, options: RowOptions, exclude: tuple[str, ...], summaries: list[TreeSummary]
 ) -> Iterator[AnyRow]:
-    """Yield the rows of an open package, or without a view, of a folder or pattern; add what was met there."""
+    """Yield the rows of an open package, or without a view, of a folder or pattern; append a summary of the files."""
     summary = TreeSummary(path, input_kind(path, view))
     summaries.append(summary)
     rules, meter = Filter(exclude, options.deep), FilesProgress()

@@ -464,7 +464,7 @@ class _TotalsOverFiles:
         self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
 
     def end(self) -> None:
-        """Say what was met in trees: not among the sums, which programs read."""
+        """Print the counts of skipped files to stderr, because programs read the sums."""
         if self._trees is not None:
             from fatpack.command_line.trees import report_unused, summary_line
 

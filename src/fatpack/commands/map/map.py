@@ -159,7 +159,7 @@ _BY_TARGET = ("clang-offload-bundle", "cir-offload-container", "rocm-kpack")
 
 
 def plan_put_back(
-    meant: EditSelection,
+    edit: EditSelection,
     made: Sequence[MappedImage],
     selector: Selector,
     *,
@@ -177,7 +177,7 @@ def plan_put_back(
     for item in made:
         job = item.job
         assert item.data is not None
-        refuse_marker(job.words, job.image, meant.whole.view)
+        refuse_marker(job.words, job.image, edit.whole.view)
         old = job.image.as_stored
         new = replacement_image(old, job.found.format, item.data, item.labels, is_beside=is_beside)
         is_other = (
@@ -189,8 +189,8 @@ def plan_put_back(
         what = image_words(item.recognised) if item.recognised.form else "bytes of no known form"
         place = "added beside it" if is_beside else "in its place" if is_other else "the same bytes"
         changed.append(f"{job.words}: {what}, {pluralize(len(item.data), 'byte')}, {place}")
-    _refuse_twice(meant, made, changes, accept_mismatch=accept_mismatch)
-    return plan_substitution(meant, changes, changed, selector)
+    _refuse_twice(edit, made, changes, accept_mismatch=accept_mismatch)
+    return plan_substitution(edit, changes, changed, selector)
 
 
 def _how_to_accept(argument: str) -> str:
@@ -221,7 +221,7 @@ def _check(item: MappedImage, new: Image, *, accept_damage: bool, accept_mismatc
 
 
 def _refuse_twice(
-    meant: EditSelection, made: Sequence[MappedImage], changes: dict[int, tuple[Image, ...]], *, accept_mismatch: bool
+    edit: EditSelection, made: Sequence[MappedImage], changes: dict[int, tuple[Image, ...]], *, accept_mismatch: bool
 ) -> None:
     """Raise UsageError for two images of one target in a container, where there are more of them than before."""
     containers = {item.job.position.partition(".")[0]: item.job.found for item in made}
@@ -237,9 +237,9 @@ def _refuse_twice(
                 name = image.target.spelling or image.target.canonical
                 given = cli_or_api("--set-arch and --set-triple", "ImageFile(…, triple=…, arch=…)")
                 raise UsageError(
-                    f"{meant.titles[int(number)]}there would be {now[key]} images for {name} in one container",
+                    f"{edit.titles[int(number)]}there would be {now[key]} images for {name} in one container",
                     hint=f"say what the new ones are for with {given}, or put them in the place of the old ones",
-                    chain=meant.whole.view.chain,
+                    chain=edit.whole.view.chain,
                 )
 
 

@@ -100,11 +100,11 @@ def map_images(
     with open_input("file", file, budget=budget) as source:
         refuse_empty(source.view())
         place = find_location(source.view(), Address(source.name, ""))
-        meant = select_for_edit(place.view, chosen, "map")
-        work = list_jobs(meant.images, meant.items, chosen, meant.titles, source.name)
+        edit = select_for_edit(place.view, chosen, "map")
+        work = list_jobs(edit.images, edit.items, chosen, edit.titles, source.name)
         with _Results(command, work, jobs, budget) as made:
             plan = plan_put_back(
-                meant,
+                edit,
                 list(made),
                 chosen,
                 is_beside=put == "add",
@@ -234,13 +234,13 @@ def _put_back(request: MapRequest, words: CommandTemplate, whole: View, place: L
     from fatpack.commands.map.map import MapRun, list_jobs, plan_put_back
     from fatpack.edit.selection import select_for_edit
 
-    meant = select_for_edit(place.view, request.selector, "map")
-    jobs = list_jobs(meant.images, meant.items, request.selector, meant.titles, request.path)
+    edit = select_for_edit(place.view, request.selector, "map")
+    jobs = list_jobs(edit.images, edit.items, request.selector, edit.titles, request.path)
     with MapRun(jobs, words, count=request.jobs, labels=request.labels) as mapping:
         made = _run(request, words, mapping, jobs)
         force = request.to.force
         plan = plan_put_back(
-            meant,
+            edit,
             made,
             request.selector,
             is_beside=request.put == "add",

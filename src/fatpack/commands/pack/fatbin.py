@@ -78,7 +78,7 @@ def _named(texts: Sequence[Image], policy: str) -> list[Image]:
     wanted = ["sm_" + _bare(arch) for arch in policy.split(",") if arch]
     missing = [arch for arch in wanted if arch not in {image.target.arch for image in texts}]
     if missing or not wanted:
-        near = _meant(policy)
+        near = _nearest_policy(policy)
         if near:
             raise UsageError(f"no such word for PTX to include: {policy}", hint=f"did you mean {near}?")
         what = f"no PTX for {', '.join(missing)}" if missing else "no architecture to include PTX for"
@@ -86,7 +86,7 @@ def _named(texts: Sequence[Image], policy: str) -> list[Image]:
     return [image for image in texts if image.target.arch in wanted]
 
 
-def _meant(policy: str) -> str:
+def _nearest_policy(policy: str) -> str:
     """Return the word that one without a digit comes near to: all architectures have one."""
     from difflib import get_close_matches
 

@@ -106,13 +106,13 @@ def _slips(option: ImageOption) -> Iterator[str]:
             yield f"arch={arch} is of {_MAKERS[words.vendor(name)]}, and triple={triple} is not"
         elif near:
             yield f"arch={arch} is unknown; did you mean {', '.join(near)}?"
-    if meant := _nearest_triple(triple):
-        yield f"triple={triple} is unknown; did you mean {meant}?"
+    if nearest := _nearest_triple(triple):
+        yield f"triple={triple} is unknown; did you mean {nearest}?"
     for key, _ in option.pairs:
         if key == "id":
             yield "id= is stored as a key of its own, which no tool reads; did you mean triple=, arch= and kind=?"
-        elif key not in _KEYS and (meant := _nearest_key(key)):
-            yield f"{key}= is stored as a key of its own; did you mean {meant}=?"
+        elif key not in _KEYS and (nearest := _nearest_key(key)):
+            yield f"{key}= is stored as a key of its own; did you mean {nearest}=?"
 
 
 def _nearest_triple(triple: str) -> str:

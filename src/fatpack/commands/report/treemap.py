@@ -78,7 +78,7 @@ def squarify(box: Rectangle, sizes: Sequence[float]) -> list[Rectangle]:
 def _laid(
     rest: Rectangle, row: Sequence[tuple[int, float]], area: float, found: list[Rectangle], *, is_last: bool
 ) -> Rectangle:
-    """Lay a row along the shorter side of what is left, and return what is left then."""
+    """Lay a row along the shorter side of the free area; return the area that remains free."""
     is_column = rest.width >= rest.height
     side = rest.height if is_column else rest.width
     depth = (rest.width if is_column else rest.height) if is_last else area / side if side else 0.0

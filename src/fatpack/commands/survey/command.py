@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.commands.survey.manifest import PlanTotals
     from fatpack.commands.survey.run import SurveySummary
 
-#: exit code of a file that was read → what is said of such files
+#: exit code of a file that was read → words for such files
 _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not supported", MALFORMED: "with damage"}
 
 

@@ -269,8 +269,8 @@ def _cut_image(head: CudaEntryHeader, room: int) -> str:
 _WHOLE = "the image is whole: it is listed by what its other numbers and the next entry say"
 
 
-def _wrong_field(head: CudaEntryHeader, mended: CudaEntryHeader) -> str:
-    return "header_size" if mended.place != head.place else "padded_size"
+def _wrong_field(head: CudaEntryHeader, recovered: CudaEntryHeader) -> str:
+    return "header_size" if recovered.place != head.place else "padded_size"
 
 
 def _size_of(head: CudaEntryHeader, field: str) -> int:
@@ -382,12 +382,12 @@ class EntryWalk:
         field, text = problem
         following = self._after(at)
         span = self.stored.span(at, following - at)
-        mended = recover_sizes(self.stored.slice(at, following - at), head)
-        if mended is not None:
-            wrong = _wrong_field(head, mended)
-            text = text if wrong == field else f"it is {head.place:#x}, and the image starts at {mended.place:#x}"
+        recovered = recover_sizes(self.stored.slice(at, following - at), head)
+        if recovered is not None:
+            wrong = _wrong_field(head, recovered)
+            text = text if wrong == field else f"it is {head.place:#x}, and the image starts at {recovered.place:#x}"
             self._noted.add_error("FP1401", self._fault(at, wrong, text, _WHOLE), span)
-            return self._read(at, mended)
+            return self._read(at, recovered)
         self._noted.add_error("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
         return (), following
 
@@ -399,13 +399,13 @@ class EntryWalk:
         (start, head), self._last = self._last, None
         inside = find_entry_before(self.stored, start + ENTRY.size, at)
         for following in (inside, self._after(at)):
-            mended = None if following is None else recover_sizes(self.stored.slice(start, following - start), head)
-            if following is None or mended is None:
+            recovered = None if following is None else recover_sizes(self.stored.slice(start, following - start), head)
+            if following is None or recovered is None:
                 continue
             self._take_back()
-            field = _wrong_field(head, mended)
+            field = _wrong_field(head, recovered)
             self._note(start, following, field, _size_of(head, field), _WHOLE)
-            return self._read(start, mended)
+            return self._read(start, recovered)
         if inside is None:
             return None
         self._take_back()

@@ -106,7 +106,9 @@ def read_file_list(member: PackageMember) -> bytes:
         return source.read(0, source.size)
 
 
-def measure_file(item: PackageMember, algorithm: str, who: str, view: View) -> StatedFile | ChecksumResult | Finding:
+def measure_file(
+    item: PackageMember, algorithm: str, record_name: str, view: View
+) -> StatedFile | ChecksumResult | Finding:
     """Return the digest and size of a file, or a finding for damage."""
     try:
         with item.open() as source:
@@ -114,18 +116,18 @@ def measure_file(item: PackageMember, algorithm: str, who: str, view: View) -> S
     except FormatError as error:
         return finding(code_for_error("FP1710", error), _span(view, item.name), error.describe(), error.hint)
     except FatpackError as error:
-        return ChecksumResult(who, 1, error.problem)
+        return ChecksumResult(record_name, 1, error.problem)
 
 
 def compare_files(
     items: Iterable[PackageMember | Finding],
     stated: Mapping[str, StatedFile],
-    who: str,
+    record_name: str,
     view: View,
     *,
     unlisted: bool = True,
 ) -> Iterator[ChecksumResult | Finding]:
-    """Compare files with the statements of ``who``: yield findings, and the counts.
+    """Compare files with the statements of ``record_name``: yield findings, and the counts.
 
     ``unlisted``: also report files that are not listed. Findings in ``items`` are ignored: reading the package reports
     them.
@@ -143,54 +145,60 @@ def compare_files(
         elif statement.algorithm not in ALGORITHMS or not statement.digest:
             silent += 1
         else:
-            found = measure_file(item, statement.algorithm, who, view)
+            found = measure_file(item, statement.algorithm, record_name, view)
             if isinstance(found, StatedFile):
                 count += 1
-                yield from _difference(item.name, statement, found, who, view)
+                yield from _difference(item.name, statement, found, record_name, view)
             else:
                 yield found
     if count:
-        yield ChecksumResult(who, count)
+        yield ChecksumResult(record_name, count)
     if silent:
-        yield ChecksumResult(who, silent, f"{who} has no digest of them, or one of a kind that is not known here")
+        yield ChecksumResult(
+            record_name, silent, f"{record_name} has no digest of them, or one of a kind that is not known here"
+        )
     if stranger_count and not unlisted:
-        yield ChecksumResult(who, stranger_count, f"{who} does not list them, and need not")
-    yield from _lacking(list(missing), strangers, stranger_count if unlisted else 0, who, view)
+        yield ChecksumResult(record_name, stranger_count, f"{record_name} does not list them, and need not")
+    yield from _missing_file_findings(list(missing), strangers, stranger_count if unlisted else 0, record_name, view)
 
 
 def compare_measured(
-    found: Mapping[str, StatedFile], stated: Mapping[str, StatedFile], who: str, view: View
+    found: Mapping[str, StatedFile], stated: Mapping[str, StatedFile], record_name: str, view: View
 ) -> Iterator[ChecksumResult | Finding]:
     """Compare files measured before their list was read, like :func:`compare_files`; unlisted files are reported."""
     both = [name for name in stated if name in found]
     for name in both:
-        yield from _difference(name, stated[name], found[name], who, view)
+        yield from _difference(name, stated[name], found[name], record_name, view)
     if both:
-        yield ChecksumResult(who, len(both))
+        yield ChecksumResult(record_name, len(both))
     strangers = [name for name in found if name not in stated]
-    yield from _lacking([name for name in stated if name not in found], strangers[:_SHOWN], len(strangers), who, view)
+    yield from _missing_file_findings(
+        [name for name in stated if name not in found], strangers[:_SHOWN], len(strangers), record_name, view
+    )
 
 
-def _difference(name: str, statement: StatedFile, found: StatedFile, who: str, view: View) -> Iterator[Finding]:
+def _difference(name: str, statement: StatedFile, found: StatedFile, record_name: str, view: View) -> Iterator[Finding]:
     if statement.digest.lower() != found.digest:
-        text = f"{name} has another {statement.algorithm} than {who} says"
+        text = f"{name} has another {statement.algorithm} than {record_name} says"
         yield checksum_finding("FP3603", view, text, name, expected=statement.digest, found=found.digest)
     elif statement.size is not None and statement.size != found.size:
-        text = f"{name} has {pluralize(found.size or 0, 'byte')}, and {who} says {statement.size}"
+        text = f"{name} has {pluralize(found.size or 0, 'byte')}, and {record_name} says {statement.size}"
         yield checksum_finding("FP3603", view, text, name)
 
 
-def _lacking(missing: list[str], strangers: list[str], count: int, who: str, view: View) -> Iterator[Finding]:
+def _missing_file_findings(
+    missing: list[str], strangers: list[str], count: int, record_name: str, view: View
+) -> Iterator[Finding]:
     for name in missing[:_SHOWN]:
-        yield checksum_finding("FP3604", view, f"{who} lists {name}, which is not in the package", name)
+        yield checksum_finding("FP3604", view, f"{record_name} lists {name}, which is not in the package", name)
     if len(missing) > _SHOWN:
         yield checksum_finding(
-            "FP3604", view, f"{who} lists {len(missing) - _SHOWN:,} files more that are not in the package", ""
+            "FP3604", view, f"{record_name} lists {len(missing) - _SHOWN:,} files more that are not in the package", ""
         )
     for name in strangers if count else ():
-        yield checksum_finding("FP3604", view, f"{name} is in the package, and {who} does not list it", name)
+        yield checksum_finding("FP3604", view, f"{name} is in the package, and {record_name} does not list it", name)
     if count > len(strangers):
-        text = f"{count - len(strangers):,} files more are in the package, and {who} does not list them"
+        text = f"{count - len(strangers):,} files more are in the package, and {record_name} does not list them"
         yield checksum_finding("FP3604", view, text, "")
 
 

@@ -64,13 +64,13 @@ def _parts(view: View, signature: RpmHeader, header: RpmHeader, start: int) -> I
         ("everything after the signature", signed, "md5", signature.binary(_MD5_OF_BOTH).hex(), "the signature header"),
     )
     count = 0
-    for what, part, algorithm, stated, who in claims:
+    for what, part, algorithm, stated, record_name in claims:
         if not stated or not algorithm:
             continue
         count += 1
         found = _digest(part, algorithm)
         if found != stated.lower():
-            text = f"{what} has another {algorithm} than {who} says"
+            text = f"{what} has another {algorithm} than {record_name} says"
             yield checksum_finding("FP3603", view, text, "", expected=stated, found=found)
     if count:
         yield ChecksumResult("digests of the header and the payload", count)

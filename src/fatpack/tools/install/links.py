@@ -111,7 +111,7 @@ class FolderTransaction:
             raise OSError(None, f"could not be removed: {', '.join(map(printable, left))}")
 
     def _end(self) -> list[str]:
-        """Take back what is to be taken back, and remove what was set aside; return what is left of either."""
+        """Undo the changes that must be undone, and remove the backups; return those for which that failed."""
         left: list[str] = []
         while self._back:
             step, path = self._back[-1]

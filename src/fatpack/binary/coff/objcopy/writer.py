@@ -226,20 +226,20 @@ class CoffModel:
 
     def remove(self, is_unwanted: Callable[[MutableCoffSection], bool]) -> None:
         """Remove sections, associated ones, and all their symbols; references to them are checked later."""
-        gone = {part for part in self.parts if is_unwanted(part)}
-        while gone:
-            for part in gone:
+        removed = {part for part in self.parts if is_unwanted(part)}
+        while removed:
+            for part in removed:
                 part.number = 0
             associated = {
                 symbol.section
                 for symbol in self.symbols
-                if symbol.associated in gone and symbol.section is not None and symbol.section.number
+                if symbol.associated in removed and symbol.section is not None and symbol.section.number
             }
             for symbol in self.symbols:
-                if symbol.section in gone:
+                if symbol.section in removed:
                     symbol.index = -1
             self.symbols = [symbol for symbol in self.symbols if symbol.index >= 0]
-            gone = associated
+            removed = associated
         self.parts = [part for part in self.parts if part.number]
         for number, part in enumerate(self.parts, 1):
             part.number = number

@@ -60,7 +60,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     return _run(name, request, program.rpartition("/")[0])
 
 
-def _run(name: str, request: CuobjdumpRequest, beside: str) -> int:
+def _run(name: str, request: CuobjdumpRequest, program_folder: str) -> int:
     from fatpack.errors import UsageError
     from fatpack.io.open import open_source
     from fatpack.tools.nvidia.cuobjdump.options import ExitTool, ToolOutput
@@ -74,13 +74,13 @@ def _run(name: str, request: CuobjdumpRequest, beside: str) -> int:
         return output.code
     try:
         with source, gc_paused():
-            _walk(source.view(), request, output, beside)
+            _walk(source.view(), request, output, program_folder)
             return output.finish()
     except ExitTool:
         return output.code
 
 
-def _walk(view: View, request: CuobjdumpRequest, output: ToolOutput, beside: str) -> None:
+def _walk(view: View, request: CuobjdumpRequest, output: ToolOutput, program_folder: str) -> None:
     """Go through the file once."""
     from fatpack.tools.nvidia.cuobjdump import entries
 
@@ -91,7 +91,7 @@ def _walk(view: View, request: CuobjdumpRequest, output: ToolOutput, beside: str
     else:
         from fatpack.tools.nvidia.cuobjdump.dump import EntryDump
 
-        visitor = EntryDump(request, output, beside)
+        visitor = EntryDump(request, output, program_folder)
     found = False
     for item in entries.read_items(view, wants_all=request.wants_all):
         if isinstance(item, entries.ArchiveMemberItem):

@@ -43,8 +43,8 @@ class Disassembler:
     Its methods raise ExitTool where that is not to be found or fails: ``output`` has the message and the exit code.
     """
 
-    def __init__(self, beside: str, output: ToolOutput) -> None:
-        self._beside = beside
+    def __init__(self, program_folder: str, output: ToolOutput) -> None:
+        self._program_folder = program_folder
         self._output = output
 
     def whole(self, data: View, *, is_sorted: bool) -> None:
@@ -57,7 +57,7 @@ class Disassembler:
 
     def _run(self, data: View, options: list[str]) -> None:
         self._output.flush()
-        program = _found(self._beside)
+        program = _found(self._program_folder)
         if program is None:
             self._output.fatal(_MISSING)
             raise ExitTool
@@ -77,17 +77,17 @@ class Disassembler:
             raise ExitTool
 
 
-def _found(beside: str) -> str | None:
+def _found(program_folder: str) -> str | None:
     """Return the path of nvdisasm, None if it is nowhere."""
-    return next(find_programs([_NAME], (os.environ.get("NVDISASM_PATH", ""), beside)), None)
+    return next(find_programs([_NAME], (os.environ.get("NVDISASM_PATH", ""), program_folder)), None)
 
 
 class EntryDump:
     """Prints entries and cubins as they come; ``beside`` is the folder of the program that does it."""
 
-    def __init__(self, request: CuobjdumpRequest, output: ToolOutput, beside: str = "") -> None:
+    def __init__(self, request: CuobjdumpRequest, output: ToolOutput, program_folder: str = "") -> None:
         self._request = request
-        self._beside = beside
+        self._program_folder = program_folder
         self._output = output
 
     def member(self, title: str) -> None:
@@ -147,7 +147,7 @@ class EntryDump:
 
     def _code(self, data: View, target: str) -> None:
 
-        disassembler = Disassembler(self._beside, self._output)
+        disassembler = Disassembler(self._program_folder, self._output)
         self._output.line()
         self._output.line(f"code for {target}", "\t")
         if self._request.functions is None and not self._request.function_index:

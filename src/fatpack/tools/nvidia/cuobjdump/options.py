@@ -198,7 +198,7 @@ class ToolOutput:
             sys.stdout.buffer.write(piece)
 
     def flush(self) -> None:
-        """Print what was held back, so that messages come after it; in UTF-8, in any locale, as names are."""
+        """Print the buffered output, so that messages come after it; in UTF-8 in any locale, as names are."""
         if self._held:
             self._held.append("")
             sys.stdout.flush()
@@ -235,7 +235,7 @@ class ToolOutput:
         return bool(self._end)
 
     def finish(self) -> int:
-        """Print what is left to say, and return the exit code."""
+        """Print the remaining messages, and return the exit code."""
         self.flush()
         if self._end:
             self.fatal(self._end)
