@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -99,6 +101,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("lib.a", "lib/libx.a"):
         with open_source("fat.o") as source, open(name, "wb") as output:
             write_pieces(output.fileno(), archive.build_archive([(b"fat.o", source.view())]))
+    with closing(sqlite3.connect("run.sqlite")) as run:
+        run.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+        run.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, demangledName INTEGER)")
+        run.execute("INSERT INTO StringIds VALUES (1, 'add_one')")
+        run.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 1)")
+        run.commit()
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in (("ptxas", 'cp "$3" "$5"'), ("nvdisasm", "printf '\\t.target\\tsm_80\\n'")):

@@ -41,7 +41,7 @@ from fatpack.text.style import PLAIN, table_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from fatpack.commands.slim.keep_for_device import SlimImage
@@ -382,11 +382,19 @@ def _known_devices() -> tuple[Device, ...]:
 class _Search:
     """The state of a search: the file, the request, and the steps that were taken."""
 
-    def __init__(self, view: View, path: str, naming: NameChange, request: SizeRequest) -> None:
+    def __init__(
+        self,
+        view: View,
+        path: str,
+        naming: NameChange,
+        request: SizeRequest,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
         from fatpack.commands.slim.packages import is_package
 
         self._view, self._path, self._naming, self._request = view, path, naming, request
         self._is_package = is_package(view, path)
+        self._tell = tell
         self.steps: list[SizeStep] = []
         self.costs: tuple[ArchCost, ...] = ()
 
@@ -445,6 +453,8 @@ class _Search:
         return taken, size
 
     def _taken(self, step: int, what: str, options: SlimOptions, before: int) -> tuple[SlimOptions, int]:
+        if self._tell is not None:
+            self._tell(f"step {step}: {_STEPS[step]}: {what}")
         size = self.measure(options)
         self.steps.append(SizeStep(step, what, before, size))
         return options, size
@@ -501,14 +511,18 @@ def _titles(parts: Iterable[Sequence[_Move]]) -> str:
     return ", ".join(f"{part[0].label} of {pluralize(len(part), 'container')}" for part in parts)
 
 
-def plan_for_size(view: View, path: str, options: SlimOptions, naming: NameChange) -> SizePlan:
+def plan_for_size(
+    view: View, path: str, options: SlimOptions, naming: NameChange, tell: Callable[[str], None] | None = None
+) -> SizePlan:
     """Return the options by which a file gets as small as ``options.size`` asks, with the fewest of the steps.
+
+    ``tell`` gets the steps in words before their results are measured, which takes long for large packages.
 
     Raises SizeNotReached if it does not, UsageError for a folder, and what slimming the file raises.
     """
     request = options.size
     assert request is not None
-    plan = _Search(view, path, naming, request).run(options)
+    plan = _Search(view, path, naming, request, tell).run(options)
     if not plan.fits:
         raise SizeNotReached(plan, view.chain)
     return plan

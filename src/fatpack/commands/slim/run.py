@@ -35,7 +35,7 @@ from fatpack.text.json import json_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
@@ -342,7 +342,8 @@ def plan_size(request: SlimRequest) -> SizePlan:
     path = request.files[0]
     with open_source(path) as source:
         try:
-            return plan_for_size(source.view(), path, request.options, request.naming)
+            tell: Callable[[str], None] = lambda words: print_stderr(words, quiet=request.quiet)  # noqa: E731
+            return plan_for_size(source.view(), path, request.options, request.naming, tell)
         except SizeNotReached as error:
             for line in error.plan.lines() if not request.quiet else ():
                 print_stderr(line)
