@@ -23,6 +23,7 @@ from fatpack.commands.pack.request import ImageFile as ImageFile
 from fatpack.commands.pack.request import pack as pack
 from fatpack.commands.report.model import ReportResult as ReportResult
 from fatpack.commands.report.request import write_report as write_report
+from fatpack.commands.slim.environment import slim_environment as slim_environment
 from fatpack.commands.slim.request import SlimResult as SlimResult
 from fatpack.commands.slim.request import slim as slim
 from fatpack.commands.wrap.run import wrap as wrap

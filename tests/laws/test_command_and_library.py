@@ -56,6 +56,14 @@ QUESTIONS = [
     ),
     ask("slim pkg.bin --drop sm_*,gfx*", lambda to: library.slim("pkg.bin", to, drop="sm_*,gfx*")),
     ask("slim lib.so", lambda to: library.slim("lib.so", to)),
+    ask("slim lib.so --config slim.toml", lambda to: library.slim("lib.so", to, config="slim.toml")),
+    ask(
+        "slim lib.so --config slim.toml --drop sm_80",
+        lambda to: library.slim("lib.so", to, config="slim.toml", drop="sm_80"),
+    ),
+    ask("slim lib.so --config wrong.toml", lambda to: library.slim("lib.so", to, config="wrong.toml")),
+    ask("slim lib.so --config uniform.toml", lambda to: library.slim("lib.so", to, config="uniform.toml")),
+    ask("slim lib.so --plan slim.toml", lambda to: library.slim("lib.so", to, plan="slim.toml")),
     ask("slim lib.so --used used.txt", lambda to: library.slim("lib.so", to, used="used.txt")),
     ask(
         "slim lib.so --used used.txt --drop-unused",
@@ -374,6 +382,7 @@ def files(folder: Path) -> Path:
         wheel.write("lib.so")
     Path("wrong.toml").write_text("[tool.fatpack.check]\nrequired = 'sm_80'\n")
     Path("uniform.toml").write_text("uniform = true\n")
+    Path("slim.toml").write_text("devices = 'sm_80'\n[libraries.'other*']\nstays = true\n")
     Path("used.txt").write_text("add_one\n")
     Path("other.txt").write_text("of_another_program\n")
     return folder

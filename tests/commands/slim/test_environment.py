@@ -268,6 +268,26 @@ def test_a_digest_that_was_wrong_stays_wrong(venv: Path, capsys: pytest.CaptureF
     assert f"demo/a.fatbin,{build.digest(b'x')},{len(BOTH)}" in record.read_text()
 
 
+def test_the_library_does_the_same(venv: Path) -> None:
+    before = contents(venv)
+    trial = library.slim_environment(venv, devices="sm_90", dry_run=True)
+    assert contents(venv) == before
+    done = library.slim_environment(venv, devices="sm_90", backup=venv.parent / "originals")
+    assert (dict(done.kept), dict(done.dropped)) == ({"sm_90": 3}, {"sm_75": 1, "sm_80": 1})
+    assert (done.mode, done.exit_code, done.path) == ("edit", 0, str(venv / ".fatpack-slim/journal.json"))
+    assert (trial.before, trial.after) == (done.before, done.after)
+    assert done.after < done.before
+    check_record(venv)
+    assert main(["slim", "--environment", str(venv), "--undo"]) == 0
+    assert contents(venv) == before
+    refused = library.slim_environment(venv, devices="sm_80")
+    assert refused.exit_code == 1 and any("c.so is not slimmed" in note for note in refused.notes)
+    with pytest.raises(library.FatpackError, match="strict=True"):
+        library.slim_environment(venv, devices="sm_75", strict=True)
+    with pytest.raises(library.UsageError, match="is no environment"):
+        library.slim_environment(venv.parent, devices="sm_75")
+
+
 def test_other_folders_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert slim(tmp_path) == 2
     assert "is no environment" in capsys.readouterr().err

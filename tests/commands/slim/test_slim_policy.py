@@ -164,6 +164,25 @@ def test_a_plan_is_applied_wherever_the_libraries_are(here: Path) -> None:
     assert archs("venv/demo/a.fatbin") == archs("venv/demo/deep/b.fatbin") == ["sm_90"]
 
 
+def test_the_library_takes_policies_and_plans(here: Path) -> None:
+    policy('devices = "sm_90"\nstrict = true\n[libraries."b.*"]\nstays = true\n', "own.toml")
+    done = library.slim(NAME, "out", config="own.toml")
+    assert dict(done.kept) == {"sm_75": 1, "sm_80": 1, "sm_90": 2}
+    done = library.slim(NAME, "other", config="own.toml", drop="sm_80")
+    assert dict(done.dropped) == {"sm_80": 1}
+    made_plan()
+    done = library.slim(NAME, "planned", plan="plan.json")
+    assert dict(done.dropped) == {"sm_75": 1, "sm_80": 2}
+    with pytest.raises(UsageError, match="devices does nothing with plan"):
+        library.slim(NAME, "more", plan="plan.json", devices="sm_90")
+    (here / NAME).write_bytes(build.wheel({**FILES, "demo/c.txt": b"other"}))
+    with pytest.raises(UsageError, match="changed since the plan was made"):
+        library.slim(NAME, "more", plan="plan.json")
+    (here / NAME).write_bytes(build.wheel({**FILES, "demo/only.fatbin": of_words("100")}))
+    with pytest.raises(library.FatpackError, match="strict=True"):
+        library.slim(NAME, "more", config="own.toml")
+
+
 def _another_wheel(plan: dict[str, Any]) -> None:
     Path(NAME).write_bytes(build.wheel({**FILES, "demo/c.txt": b"other"}))
 

@@ -106,7 +106,8 @@ def find_table(command: str) -> tuple[str, Mapping[str, Any]] | None:
             if not os.path.isfile(path):
                 problem = "is a link to nothing" if os.path.islink(path) else "is no file"
                 raise UsageError(
-                    f"{path} {problem}: a policy may be in it", hint=f"fatpack {command} --no-config reads none"
+                    f"{path} {problem}: a policy may be in it",
+                    hint=cli_or_api(f"fatpack {command} --no-config reads none", "name a file with config"),
                 )
             table = _tool(_read(path), path, command)
             return None if table is None else (path, table)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from contextlib import suppress
 
 from fatpack.commands.slim.installed import (
@@ -23,12 +24,21 @@ from fatpack.commands.slim.installed import (
     read_descriptions,
     reinstall_commands,
 )
-from fatpack.commands.slim.options import PackageLibrary, count_by_arch, try_to_slim
-from fatpack.commands.slim.result import prove_slimmed
+from fatpack.commands.slim.options import (
+    PackageLibrary,
+    count_by_arch,
+    exit_code_for,
+    find_unsupported_devices,
+    refuse_all,
+    try_to_slim,
+)
+from fatpack.commands.slim.request import SlimResult, options_with_rules
+from fatpack.commands.slim.result import plan_with_digests, prove_slimmed
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api, pluralize
 from fatpack.io.atomic_write import read_file_metadata, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource
+from fatpack.library.arguments import as_path, as_strings, check_bools
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -38,6 +48,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.options import SlimmedMember, Slimming
     from fatpack.io.source import Piece, View
+    from fatpack.literals import KeepPtx, SlimMode
 
 #: the folder of the journal in an environment, and the journal in it
 FOLDER, JOURNAL = ".fatpack-slim", "journal.json"
@@ -328,6 +339,86 @@ def _keep(path: str, view: View, backup: str, digests: FileDigests) -> None:
         os.link(path, target)
     except OSError:
         write_file(target, [view], force=True)
+
+
+# The library's function: the same work, and its results as numbers.
+
+
+def slim_environment(
+    path: str | os.PathLike[str],
+    *,
+    devices: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    keep_ptx: KeepPtx | None = None,
+    allow_empty: bool = False,
+    lossless: bool = False,
+    driver: str | float | None = None,
+    mode: SlimMode = "auto",
+    config: str | os.PathLike[str] | None = None,
+    plan: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    backup: str | os.PathLike[str] | None = None,
+    dry_run: bool = False,
+) -> SlimResult:
+    """Slim the installed packages of an environment in their place, with a journal, and say what stayed and went.
+
+    ``path`` is a virtual environment, a conda prefix, or the root of a file system with dpkg. Libraries are proved
+    before they take the place of the old ones; other hard links keep those. RECORD and the digests of conda and dpkg
+    follow. ``backup`` is a folder for the originals, which ``fatpack slim --environment PATH --undo`` restores; the
+    journal has the commands that install the packages again. ``dry_run`` writes nothing. The other arguments are those
+    of :func:`slim`. Of the result ``before`` and ``after`` are the sizes of all files with device code, and ``path`` is
+    that of the journal.
+
+    Raises UsageError for a folder that is no environment, and what :func:`slim` raises for arguments. A library that
+    cannot be slimmed stays and is in ``notes``; with ``strict`` no library is changed then.
+    """
+    check_bools(allow_empty=allow_empty, lossless=lossless, strict=strict, dry_run=dry_run)
+    given = {
+        "devices": as_strings("devices", devices),
+        "keep": as_strings("keep", keep),
+        "drop": as_strings("drop", drop),
+        "keep_ptx": keep_ptx,
+        "allow_empty": allow_empty,
+        "lossless": lossless,
+        "driver": "" if driver is None else str(driver),
+        "mode": mode,
+    }
+    options, is_strict = options_with_rules(given, config, plan)
+    slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
+    refuses = strict or is_strict
+    job = EnvironmentJob(
+        as_path("path", path),
+        backup="" if backup is None else as_path("backup", backup),
+        is_trial=dry_run,
+        is_checked_first=refuses or plan is not None,
+    )
+    notes: list[str] = []
+    outcomes = [library.outcome for library in job.slim(refuse_all(slimming) if refuses else slimming, notes)]
+    notes += (
+        f"{item.path} is not slimmed: {getattr(item.error, 'problem', item.error)}" for item in outcomes if item.error
+    )
+    outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
+    kept: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    for item in outcomes:
+        if item.plan is not None:
+            kept.update(count_by_arch(item.plan.kept))
+            dropped.update(count_by_arch(item.plan.dropped))
+    before, after = sum(item.before for item in outcomes), sum(item.after for item in outcomes)
+    is_changed = any(item.plan is not None and item.plan.is_changed for item in outcomes)
+    unserved = tuple(one.device.words for one in find_unsupported_devices(outcomes, options.devices))
+    return SlimResult(
+        before,
+        after,
+        "edit" if is_changed else "",
+        dict(kept),
+        dict(dropped),
+        tuple(notes),
+        job.journal.path,
+        unserved,
+        exit_code=exit_code_for(outcomes, options),
+    )
 
 
 # The way back: originals of a backup, or the commands that install them again.

@@ -26,7 +26,7 @@ from fatpack import __version__
 from fatpack.commands.check.policy import find_table, read_table
 from fatpack.commands.slim.installed import digests_of
 from fatpack.commands.slim.options import LibraryException, SlimOptions, count_by_arch
-from fatpack.errors import FatpackError, UsageError
+from fatpack.errors import FatpackError, UsageError, cli_or_api
 from fatpack.io.atomic_write import write_file
 from fatpack.record import Record
 
@@ -86,7 +86,8 @@ def find_policy(config: str | None, *, reads: bool) -> SlimPolicy | None:
     """
     if config is not None:
         if not reads:
-            raise UsageError("--config and --no-config contradict each other", hint="leave one of them out")
+            words = cli_or_api("--config and --no-config", "config and no policy")
+            raise UsageError(f"{words} contradict each other", hint="leave one of them out")
         return parse_policy(read_table(config, "slim"), config)
     found = find_table("slim") if reads else None
     return None if found is None else parse_policy(found[1], found[0])
@@ -263,7 +264,8 @@ class PlanReader:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise UsageError(
-                f"{path} is no plan: {words}", hint="slim FILE --for DEVICE --dry-run --save-plan PLAN writes one"
+                f"{path} is no plan: {words}",
+                hint="fatpack slim FILE --for DEVICE --dry-run --save-plan PLAN writes one",
             ) from None
         self.policy = parse_policy(table, path)
         self._staying = {item["size"] for item in self._libraries.values() if item["do"] == "stay"}
@@ -302,4 +304,4 @@ class PlanReader:
                 )
 
 
-_AGAIN = "make the plan again: --dry-run --save-plan FILE"
+_AGAIN = "make the plan again: fatpack slim FILE --dry-run --save-plan PLAN"

@@ -26,6 +26,7 @@ from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
 from fatpack.io.atomic_write import write_file
 from fatpack.library.arguments import (
+    as_path,
     as_strings,
     check_bools,
     check_type,
@@ -109,6 +110,8 @@ def slim(
     accept_missing: int | None = None,
     max_size: int | str | None = None,
     priority: str | Sequence[str] = (),
+    config: str | os.PathLike[str] | None = None,
+    plan: str | os.PathLike[str] | None = None,
     strict: bool = False,
     build_tag: str = "",
     local_version: str = "",
@@ -134,6 +137,9 @@ def slim(
     ``max_size`` (``"400MB"``) takes steps until the file fits, first those that cost users least: see
     ``docs/how-to/slim-by-use-or-size.md``. Devices go from the end of ``priority``, kernels by ``used``.
 
+    ``config`` is a TOML file with a policy, ``[tool.fatpack.slim]``: rules given here replace its rules, its exceptions
+    for libraries hold. ``plan`` is one of ``fatpack slim --save-plan``, and says all; the file must be the same.
+
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
     neither is given, the build tag is made of the ``devices`` or patterns.
@@ -156,44 +162,47 @@ def slim(
         strict=strict,
         drop_unused=drop_unused,
     )
-    options = make_slim_options(
-        devices=as_strings("devices", devices),
-        keep=as_strings("keep", keep),
-        drop=as_strings("drop", drop),
-        keep_ptx=keep_ptx,
-        allow_empty=allow_empty,
-        recompress=recompress,
-        level=None if level is None else check_type("level", level, int, "a whole number"),
-        lossless=lossless,
-        driver="" if driver is None else str(driver),
-        mode=mode,
-        drop_signature=drop_signature,
-        used=as_strings("used", used),
-        drop_unused=drop_unused,
-        by_use_also=as_strings("by_use_also", by_use_also),
-        accept_missing=(
+    given = {
+        "devices": as_strings("devices", devices),
+        "keep": as_strings("keep", keep),
+        "drop": as_strings("drop", drop),
+        "keep_ptx": keep_ptx,
+        "allow_empty": allow_empty,
+        "recompress": recompress,
+        "level": None if level is None else check_type("level", level, int, "a whole number"),
+        "lossless": lossless,
+        "driver": "" if driver is None else str(driver),
+        "mode": mode,
+        "drop_signature": drop_signature,
+        "used": as_strings("used", used),
+        "drop_unused": drop_unused,
+        "by_use_also": as_strings("by_use_also", by_use_also),
+        "accept_missing": (
             None if accept_missing is None else check_type("accept_missing", accept_missing, int, "a whole number")
         ),
-        max_size=max_size,
-        priority=as_strings("priority", priority),
-    )
+        "max_size": max_size,
+        "priority": as_strings("priority", priority),
+    }
+    options, is_strict = options_with_rules(given, config, plan)
     naming = NameChange(
         check_type("build_tag", build_tag, str, "a text"), check_type("local_version", local_version, str, "a text")
     )
     if isinstance(file, (str, os.PathLike)) and is_image_folder(os.fspath(file)):
-        return _image(os.fspath(file), output, options, overwrite=overwrite, is_strict=strict)
+        return _image(os.fspath(file), output, options, overwrite=overwrite, is_strict=strict or is_strict)
     with open_input("file", file, budget=make_budget(max_inflated, max_output)) as source:
         check_naming(naming, [source.name])
+        if options.plan is not None:
+            options.plan.take_file(source.view())
         if is_container_image(source.view(), source.name):
-            return _image(source.view(), output, options, overwrite=overwrite, is_strict=strict)
+            return _image(source.view(), output, options, overwrite=overwrite, is_strict=strict or is_strict)
         notes: tuple[str, ...] = ()
         if options.size is not None:
             from fatpack.commands.slim.budget import plan_for_size
 
-            plan = plan_for_size(source.view(), source.name, options, naming)
-            options, notes = plan.options, tuple(plan.lines())
+            steps = plan_for_size(source.view(), source.name, options, naming)
+            options, notes = steps.options, tuple(steps.lines())
         if is_package(source.view(), source.name):
-            done = _package(source, output, options, naming, overwrite=overwrite, is_strict=strict)
+            done = _package(source, output, options, naming, overwrite=overwrite, is_strict=strict or is_strict)
             return done.replace(notes=(*notes, *done.notes))
         place = find_location(source.view(), Address(source.name, ""))
         made = plan_slim(place.view, options)
@@ -207,6 +216,33 @@ def slim(
         lost = () if made.use is None else made.use.lost
         notes = (*notes, *made.notes)
         return SlimResult(outcome.before, after, made.mode, kept, dropped, notes, "", devices, lost, code)
+
+
+def options_with_rules(
+    given: Mapping[str, Any], config: str | os.PathLike[str] | None, plan: str | os.PathLike[str] | None
+) -> tuple[SlimOptions, bool]:
+    """Return the options of a call with those of a policy file or a plan, and whether these are strict.
+
+    ``given`` are the arguments of :func:`make_slim_options`. Raises what that and reading the file raise.
+    """
+    if config is None and plan is None:
+        return make_slim_options(**given), False
+    from fatpack.commands.slim.policy import PlanReader, add_policy, find_policy
+
+    reader = None if plan is None else PlanReader(as_path("plan", plan))
+    if reader is not None:
+        names = [name for name, value in (*given.items(), ("config", config)) if value and (name, value) != _MODE]
+        if names:
+            raise UsageError(f"{names[0]} does nothing with plan, which says all", hint="leave it out")
+    policy = find_policy(as_path("config", config), reads=True) if reader is None else reader.policy
+    assert policy is not None
+    merged, exceptions = add_policy(given, policy, make_slim_options)
+    options = make_slim_options(**merged).replace(exceptions=exceptions, plan=reader)
+    return options, bool(policy.values.get("strict"))
+
+
+#: the mode by default
+_MODE = ("mode", "auto")
 
 
 def _unserved(outcomes: Sequence[SlimOutcome], options: SlimOptions) -> tuple[str, ...]:

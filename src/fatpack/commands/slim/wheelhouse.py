@@ -298,7 +298,7 @@ def write_lock(
         if requirement is not None:
             key = requirement.project, requirement.extras, one.file.version, requirement.marker
             lines.setdefault(key, []).append(one.sha256)
-    text = "# The wheels beside this file: pip install --no-index --find-links . --no-deps -r requirements.txt\n"
+    text = "# The wheels beside this file, slimmed by fatpack, with their digests\n"
     for (project, extras, version, marker), digests in sorted(lines.items()):
         line = f"{project}{extras}=={version}" + (f" ; {marker}" if marker else "")
         text += " \\\n    ".join([line, *(f"--hash=sha256:{digest}" for digest in sorted(digests))]) + "\n"
