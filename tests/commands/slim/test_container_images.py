@@ -15,6 +15,9 @@ from tests.builders import container_images as build
 from tests.laws.rooms import FIXTURES
 
 import fatpack
+from fatpack.commands.slim import image_layers
+from fatpack.errors import HostError
+from fatpack.io.source import View
 from fatpack.main import main
 
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
@@ -351,3 +354,58 @@ def test_the_library_slims_images(tmp_path: Path, *, is_folder: bool) -> None:
     with pytest.raises(fatpack.FatpackError, match=r"no image|--drop|drop="):
         fatpack.slim(before, tmp_path / "other", drop="sm_99")
     assert not (tmp_path / "other").exists()
+
+
+def test_one_layer_of_several_images_is_slimmed_once(tmp_path: Path) -> None:
+    """Two images of a nested index share a layer, and their databases mean the same library."""
+    shared = build.layer(build.file("usr/lib/libtwo.so", LIBRARY))
+    sums = f"{hashlib.md5(LIBRARY).hexdigest()}  usr/lib/libtwo.so\n".encode()
+    one = build.Image([shared, build.layer(build.file("var/lib/dpkg/info/two.md5sums", sums))])
+    two = build.Image([shared, build.layer(build.file("etc/motd", b"two"))], os="other")
+    files = {**one.layout(), **two.layout()}
+    entries = [
+        one.descriptor(image.manifest(), build.MANIFEST, platform={"os": name})
+        for name, image in (("a", one), ("b", two))
+    ]
+    inner = json.dumps({"schemaVersion": 2, "mediaType": build.INDEX, "manifests": entries}).encode()
+    files[f"blobs/sha256/{build.digest(inner)}"] = inner
+    top = {"schemaVersion": 2, "manifests": [one.descriptor(inner, build.INDEX)]}
+    new = slimmed(tmp_path, {**files, "index.json": json.dumps(top).encode()})
+    index = json.loads(new["index.json"])["manifests"][0]["digest"].removeprefix("sha256:")
+    inside = {**new, "index.json": new[f"blobs/sha256/{index}"]}
+    first, second = build.checked_layers(inside), build.checked_layers(inside, 1)
+    assert first[0] == second[0] != shared
+    library = build.members(first[0])[0][1]
+    assert build.members(first[1])[0][1] == f"{hashlib.md5(library).hexdigest()}  usr/lib/libtwo.so\n".encode()
+    assert second[1] == two.layers[1]
+
+
+def test_a_library_that_is_not_proved_stays_and_the_others_are_slimmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse_one(before: View, _after: View) -> None:
+        if before.source.name.endswith("b.so"):
+            raise HostError("the result is not proved")
+
+    path, after = tmp_path / "image.tar", tmp_path / "new.tar"
+    path.write_bytes(build.archive(build.Image(layers()).layout()))
+    monkeypatch.setattr(image_layers, "prove_slimmed", refuse_one)
+    assert main(["slim", str(path), "--for", "sm_90", "-o", str(after)]) == 4
+    assert "demo/b.so: stays as it is (43.7 kB): the result is not proved" in capsys.readouterr().out
+    found = build.members(build.checked_layers(build.read_files(after))[1])
+    assert (found[2][1], len(found[1][1]) < len(LIBRARY)) == (LIBRARY, True)
+
+
+def test_packages_of_systems_are_refused_with_their_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = build.layer(build.file("./usr/lib/libtwo.so", LIBRARY))
+    path = tmp_path / "two.deb"
+    path.write_bytes(ar({"debian-binary": b"2.0\n", "control.tar": build.layer(), "data.tar": data}))
+    assert main(["slim", str(path), "--for", "sm_90", "-d", str(tmp_path / "out")]) == 4
+    assert "its control.tar has md5sums of all files: unpack it with dpkg-deb -R" in capsys.readouterr().err
+
+
+def ar(files: dict[str, bytes]) -> bytes:
+    out = b"!<arch>\n"
+    for name, data in files.items():
+        out += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(data):<10}`\n".encode() + data + b"\n" * (len(data) % 2)
+    return out

@@ -19,9 +19,10 @@ from fatpack import limits, magic_numbers
 from fatpack.codecs.compress import compress_stream
 from fatpack.commands.slim.image_files import plain_name, resized_headers
 from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.result import prove_slimmed
 from fatpack.concurrency import system
 from fatpack.edit.selection import is_linked_program
-from fatpack.errors import BadValue, FatpackError, LimitExceeded, Truncated, Unsupported, pluralize
+from fatpack.errors import BadValue, FatpackError, HostError, LimitExceeded, Truncated, Unsupported, pluralize
 from fatpack.io.file import FileSource
 from fatpack.io.source import View, piece_parts
 from fatpack.packages.members import LazyInflatedMember
@@ -391,6 +392,12 @@ class LayerReader:
             return None
         new = self._spool.add(outcome.pieces)
         outcome.verify(view, new)
+        try:
+            prove_slimmed(view, new)
+        except FatpackError as error:  # the others are slimmed, and the proof of the image will accept them
+            unproved = HostError(getattr(error, "problem", str(error)), hint="report this, with the library")
+            self._libraries.append(PackageLibrary(path, size, size, None, None, None, unproved))
+            return None
         self._libraries.append(PackageLibrary(path, size, len(new), None, None, outcome))
         return LayerLibrary(path, place.replace(content=new), file_facts(view), file_facts(new))
 

@@ -77,6 +77,16 @@ def _is_conda(view: View) -> bool:
     return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
 
 
+#: kinds of packages whose checksums would have to follow → the way to a slimmed package
+_WAYS = {
+    "deb": (
+        "its control.tar has md5sums of all files: unpack it with dpkg-deb -R, slim the folder, make DEBIAN/md5sums "
+        "anew, and pack it with dpkg-deb -b; installed packages are slimmed with --environment"
+    ),
+    "rpm": "its header has digests of all files, and mostly a signature: slim the libraries in %install",
+}
+
+
 def refuse_device_code(view: View, path: str) -> None:
     """Raise Unsupported for a package with device code of which no slimmed copy can be made."""
     for batch in walk_input(path, view, Filter(), SkipCounts(), []):
@@ -86,7 +96,8 @@ def refuse_device_code(view: View, path: str) -> None:
                     raise leaf.error
                 if leaf.view is not None and any(isinstance(item, FoundContainer) for item in scan(leaf.view)):
                     inside = leaf.path.removeprefix(path).lstrip("!")
-                    hint = "unpack it and slim the folder, or slim the wheels and conda packages that are made of it"
+                    default = "unpack it and slim the folder, or slim the wheels and conda packages that are made of it"
+                    hint = _WAYS.get(detect_package(view) or "", default)
                     if _is_of_image(path, inside):
                         hint = (
                             "it is a layer, or a part of a container image: slim the whole image, in an archive "

@@ -311,13 +311,12 @@ class LayerComparison:
         else:
             self._equal(name, head, old.size)
         padding = self._old.read(-old.size % _BLOCK), self._new.read(-new.size % _BLOCK)
-        # umoci's layers end after the last byte of the last file.
-        is_cut = -old.size % _BLOCK != len(padding[0])
-        expected = 0 if is_cut else -new.size % _BLOCK
-        self._ledger.same(f"{name}: padding", expected, len(padding[1]))
         if old.size == new.size:
-            self._ledger.same(f"{name}: padding", padding[0], padding[1])
+            self._ledger.same(f"{name}: padding", *padding)
         else:
+            # umoci's layers end after the last byte of the last file.
+            is_cut = -old.size % _BLOCK != len(padding[0])
+            self._ledger.same(f"{name}: size of the padding", 0 if is_cut else -new.size % _BLOCK, len(padding[1]))
             self._ledger.same(f"{name}: zeros in the padding", b"", padding[1].strip(b"\0"))
 
     def _equal(self, name: str, head: tuple[bytes, bytes], size: int) -> None:
