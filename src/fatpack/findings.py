@@ -357,6 +357,7 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "A kernel is launched that exists only in host code: a template that device code does not instantiate.",
     ),
+    "FP3061": ("note", "A registered container has no image for any device: its kernels, if it has any, do not run."),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
     "FP3103": ("warning", "A program finds kpack archives, but none for a device."),

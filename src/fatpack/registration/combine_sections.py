@@ -11,6 +11,7 @@ from fatpack.findings import finding
 from fatpack.formats.clang_bundle import fat_object
 from fatpack.formats.clang_bundle.fat_object import TargetSymbols
 from fatpack.model import CombinedContainer
+from fatpack.registration import EMPTY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def read_combined(
 
     ``sites``: sections with images, tables or registration records. Sections without images are yielded again, and so
     are locations of containers to which only a registration record points.
-    ``starts``: by format, the absolute offsets of the containers found in other sections of the host.
+    ``starts``: by format, the absolute offsets of the containers found in other sections of the host; by ``EMPTY``,
+    those of the containers among them without device images.
     ``searched_ranges``: the ranges of the view that were searched already.
     """
     parts = [site for site in sites if site.content == binary.IMAGE]
@@ -121,11 +123,13 @@ def read_combined(
         if any(_CUDA in (site.section or "") for site in tables):
             from fatpack.registration.records import check_cuda_records
 
-            yield from check_cuda_records(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
+            fatbins = starts.get("cuda-fatbin", ())
+            yield from check_cuda_records(view, host, tables, fatbins, searched_ranges, starts.get(EMPTY, ()))
         if any(_HIP in (site.section or "") for site in tables):
             from fatpack.registration.records import check_hip_records
 
-            yield from check_hip_records(view, host, tables, starts.get("clang-offload-bundle", ()))
+            bundles = starts.get("clang-offload-bundle", ())
+            yield from check_hip_records(view, host, tables, bundles, starts.get(EMPTY, ()))
     if records:
         from fatpack.registration import stripped_programs
 

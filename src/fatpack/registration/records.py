@@ -214,6 +214,19 @@ class ContainerRegistrations:
             text = f"{count} {model.containers} are here, and records register {self._registered}"
         yield finding(model.unregistered, site.data.span(), text, _UNREGISTERED_HINT)
 
+    def without_images(self, emptied: Collection[int]) -> Iterator[Finding]:
+        """Yield the note that registered containers have no device images; ``emptied`` are the offsets of all such."""
+        found = sorted(set(emptied).intersection(self._starts) - self.unregistered)
+        if found:
+            noun = self._model.container if len(found) == 1 else self._model.containers
+            text = f"{len(found)} registered {noun} without any image for a device"
+            span = self._view.slice(found[0] - self._view.start, 1).span()
+            yield finding("FP3061", span, text, _EMPTIED_HINT)
+
+
+_EMPTIED_HINT = (
+    "kernels registered with one run on no device; fatpack slim leaves these if none of the devices was served"
+)
 
 #: Consequence of a container in a program without a record.
 _UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be launched; compile and link again"
@@ -248,11 +261,12 @@ HIP_MODEL = RecordModel(
 
 
 def check_hip_records(
-    view: View, host: str, tables: Sequence[CodeSection], bundles: Collection[int]
+    view: View, host: str, tables: Sequence[CodeSection], bundles: Collection[int], emptied: Collection[int] = ()
 ) -> Iterator[Finding]:
-    """Yield findings about the records of a host. ``bundles`` are the absolute offsets of its bundles.
+    """Yield findings about the records of a host.
 
-    Nothing for a host without records: its bundles may be registered in another way.
+    ``bundles`` are the absolute offsets of its bundles, ``emptied`` those of containers without device images. Nothing
+    for a host without records: its bundles may be registered in another way.
     """
     registrations = ContainerRegistrations(view, HIP_MODEL, bundles, lambda position: _may_start(view, position))
     first = None
@@ -273,6 +287,7 @@ def check_hip_records(
                 yield from registrations.follow(record.pointer, record.span, record.title)
     if first is not None and not is_kpack:
         yield from registrations.missing(first, registrations.unregistered)
+        yield from registrations.without_images(emptied)
 
 
 def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
@@ -335,11 +350,13 @@ def check_cuda_records(
     tables: Sequence[CodeSection],
     fatbins: Collection[int],
     searched_ranges: Sequence[tuple[int, int]],
+    emptied: Collection[int] = (),
 ) -> Iterator[CodeSection | Finding]:
     """Yield findings about the records of a host, and the locations of fat binaries outside the usual sections.
 
     ``fatbins`` are the absolute offsets of the fat binaries that were found, ``searched_ranges`` the ranges of the view
-    that were searched for them. Nothing for a host without records.
+    that were searched for them, ``emptied`` the offsets of containers without images. Nothing for a host without
+    records.
     """
     registrations = ContainerRegistrations(view, CUDA_MODEL, fatbins, lambda position: _starts_fatbin(view, position))
     first = None
@@ -361,6 +378,7 @@ def check_cuda_records(
         yield from registrations.missing(
             first, {start for start in registrations.unregistered if not registers_nothing(view, start)}
         )
+        yield from registrations.without_images(emptied)
 
 
 def _starts_fatbin(view: View, position: int) -> bool:

@@ -191,7 +191,8 @@ def _part(
     has_records = evidence.wrappers or evidence.tables or evidence.descriptors or evidence.offload_binaries
     if not (evidence.called or has_records or evidence.stubs or evidence.binaries):
         # Nothing has to register images among the data of a library: its own code loads them, as Triton's tools do.
-        if not evidence.is_linked or all(_is_in_data(each) for each in found):
+        is_for_link = not evidence.is_linked and not any(_is_for_records(each) for each in found)
+        if is_for_link or all(_is_in_data(each) for each in found):
             return None
         return RegisteringFile(
             member, numbers, view, host, way, evidence, why_not="nothing in it registers its device code"
@@ -226,6 +227,11 @@ def _unknown_variables(lost: Collection[str]) -> str:
         return ""
     text = f"{pluralize(len(lost), 'variable')} of the images not registered"
     return f"{text}, and no table of symbols shows if host code uses them: {name_list(lost)}"
+
+
+def _is_for_records(found: FoundContainer) -> bool:
+    """Return whether a container is in a section whose containers records register; others are inputs of a link."""
+    return section_name_stem(found.section or "") in (".nv_fatbin", ".hip_fatbin")
 
 
 def _is_in_data(found: FoundContainer) -> bool:

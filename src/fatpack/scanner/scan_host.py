@@ -11,6 +11,7 @@ from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
 from fatpack.errors import FormatError, HostError, Unsupported, cli_or_api, pluralize
 from fatpack.findings import FindingTally, finding
 from fatpack.model import Finding
+from fatpack.registration import EMPTY
 from fatpack.scanner.context import (
     SEARCH_ALL,
     SEARCH_ANYWHERE,
@@ -58,7 +59,8 @@ class _RegionScan:
     ) -> Iterator[FoundContainer | Finding]:
         """Yield the containers, with their images identified, and a finding for everything wrong.
 
-        ``starts`` receives the offset of each container, by format; each takes the next of the ``attributes``.
+        ``starts`` receives the offset of each container, by format, and of those without device images by ``EMPTY``;
+        each container takes the next of the ``attributes``.
         """
         place, context = self._place, self._context
         view, section = place.data, place.section
@@ -93,6 +95,8 @@ class _RegionScan:
                 stored = view.slice(at, container.span.size)
                 if starts is not None:
                     starts.setdefault(container.format, set()).add(stored.start)
+                    if not any(image.size and image.target.offload != "host" for image in container.images):
+                        starts.setdefault(EMPTY, set()).add(stored.start)
                 attribute = next(attributes, None) if attributes is not None else None
                 yield FoundContainer(
                     container,

@@ -136,4 +136,4 @@ def test_entries_that_nothing_registers(
     assert sorted({item["code"] for item in record["findings"]}) == codes
     if not wrapper:
         (hint,) = {item["hint"] for item in record["findings"]}
-        assert "`fatpack link-inputs` with the link line names the archive from which nothing was taken" in hint
+        assert "a program does not show which archive that was: `fatpack link-inputs`" in hint

@@ -18,6 +18,8 @@ from __future__ import annotations
 import fnmatch
 import os
 
+from fatpack import binary
+from fatpack.binary.host_sections import section_name_stem
 from fatpack.commands.check.model import MissingKernels, Violation
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINE, error_message
@@ -26,7 +28,7 @@ from fatpack.inputs.files import SEPARATOR, Filter, MemberPath, SkipCounts
 from fatpack.inputs.map_files import map_paths
 from fatpack.inputs.nested import open_nested
 from fatpack.io.open import open_source, resolve_url
-from fatpack.model import arch_name
+from fatpack.model import Finding, arch_name
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
 from fatpack.tabular.columns import RowOptions
@@ -282,6 +284,77 @@ def has_no_kernels(image_set: ImageSetRows, kernels: ImageKernels) -> bool:
 
 _SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
 
+#: the note of a listing that registered containers have no images, and the warning that kernels are in no image
+_NO_IMAGES, _IN_NO_IMAGE = "FP3061", "FP3046"
+
+
+class EmptiedContainers(Record):
+    """Registered containers of a file that have no image for any device, as ``slim`` leaves them.
+
+    ``numbers`` and ``section`` are their places. ``lost`` says in words which kernels are registered and in no image;
+    if that is "", it is not known if there are any, for the reason ``why_not``.
+    """
+
+    path: str
+    vendor: str
+    numbers: tuple[int, ...]
+    section: str
+    lost: str
+    why_not: str = ""
+
+
+def read_emptied(last: AnyRow, budget: Budget) -> EmptiedContainers | None:
+    """Return the registered containers without images of a file by its row, None if no kernel of them is lost."""
+    if _NO_IMAGES not in (last.findings or ()) or last.error is not None:
+        return None
+    from fatpack.scanner import scan
+    from fatpack.scanner.registration_verdict import ScannedContainers, judge_file
+
+    try:
+        with reopen(last.path, budget) as source:
+            found = list(scan(source.view()))
+            verdict = judge_file(source.view(), ScannedContainers(found))
+    except (FatpackError, OSError):
+        return None  # it was read before; a file that changes meanwhile is reported by other rules
+    lost = next((item.message for item in verdict.findings if item.code == _IN_NO_IMAGE), "")
+    containers = [item for item in found if not isinstance(item, Finding)]
+    emptied = {
+        number: item
+        for number, item in enumerate(containers)
+        if not any(image.size and image.target.offload != "host" for image in item.container.images)
+    }
+    if not emptied or not (lost or verdict.why_not):
+        return None
+    first = next(iter(emptied.values()))
+    vendor = "nvidia" if first.container.format == "cuda-fatbin" else "amd"
+    return EmptiedContainers(last.path, vendor, tuple(emptied), first.section or "", lost, verdict.why_not)
+
+
+#: sections of containers that records register, and the kinds of hosts whose records are read
+_REGISTERED, _HOSTS = (".nv_fatbin", ".hip_fatbin"), ("elf", "coff", "pe")
+
+#: what of a file is not checked in which no record registers such containers
+UNREGISTERED = "that its device code is registered, because no record in it does that"
+
+
+def lacks_records(last: AnyRow, sections: Iterable[str | None], budget: Budget) -> bool:
+    """Return whether containers in the sections of a file are of the kind that records register, and it has no record.
+
+    Files in packages are not opened again for this.
+    """
+    path = last.path
+    if last.host not in _HOSTS or last.error is not None or isinstance(path, MemberPath) or not os.path.isfile(path):
+        return False
+    if not any(section_name_stem(section or "") in _REGISTERED for section in sections):
+        return False
+    try:
+        with reopen(path, budget) as source:
+            sites = list(binary.get_host(last.host).locate(source.view()))
+    except (FatpackError, OSError):
+        return False
+    return not any(not isinstance(site, Finding) and site.content in (binary.TABLE, binary.RECORDS) for site in sites)
+
+
 #: sections of what a device link takes; PE images cut their names
 _LINKER_INPUT = ("__nv_relfatbin", "__nv_rel")
 
@@ -471,6 +544,14 @@ class RuleContext:
         self.missed: dict[str, Incomplete] = {}
         self.compiled: dict[str, tuple[int, int]] = {}
         self.unchecked: dict[str, list[str]] = {}
+        self._emptied: dict[str, EmptiedContainers | None] = {}
+
+    def emptied(self, item: FileImageSets) -> EmptiedContainers | None:
+        """Return the registered containers without images of a file, read once; None if no kernel of them is lost."""
+        path = item.last.path
+        if path not in self._emptied:
+            self._emptied[path] = read_emptied(item.last, self.budget)
+        return self._emptied[path]
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""

@@ -427,6 +427,10 @@ def _judged(view: View, path: str) -> tuple[bool, list[Violation], str]:
 
 def requirement_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield what does not serve the devices, one after the other."""
+    for item in context.found if context.policy.require else ():
+        sections = {row.section for unit in item.units for row in unit.images}
+        if rule_context.lacks_records(item.last, sections, context.budget):
+            context.unchecked.setdefault(item.last.path, []).append(rule_context.UNREGISTERED)
     for requirement in context.policy.require:
         yield from _required(context, requirement)
 
@@ -472,10 +476,34 @@ def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violat
             )
         if without_ptx:
             yield from _later(context, item, units, without_ptx, requirement)
+    for item in context.found:
+        yield from _emptied(context, item, requirement)
     has_code = any(unit.vendor == "nvidia" for item in context.found for unit in item.units)
     for arch in missing if has_code else ():
         hint = f"build code for {arch}, or require sm_{_number(requirement)}"
         yield make_violation("FP3304", "", arch, f"nothing is for {arch} itself", hint)
+
+
+def _emptied(context: RuleContext, item: FileImageSets, requirement: Requirement) -> Iterator[Violation]:
+    """Yield the violation that registered containers of a file have no image, and their kernels are in no other."""
+    emptied = context.emptied(item) if context.policy.per == "unit" or not item.units else None
+    if emptied is None or emptied.vendor != requirement.device.vendor:
+        return
+    which = pluralize(len(emptied.numbers), "registered container")
+    code, text = "FP3303", f"lacks {requirement.title} in {which} without images: {emptied.lost}"
+    if not emptied.lost:
+        code, text = (
+            "FP3305",
+            f"it is not known if {requirement.title} is served: {which} without images; {emptied.why_not}",
+        )
+    hint = "take the file as it was before it was slimmed, or one built for the device"
+    rule = "C2" if emptied.vendor == "nvidia" else "H3"
+    holes = tuple(
+        MissingKernels(str(number), emptied.section, "", None, ("no image",), rule, "it is registered, and empty", ())
+        for number in emptied.numbers
+    )
+    units = len(item.units) + len(emptied.numbers)
+    yield make_violation(code, emptied.path, requirement.title, text, hint, units=units, holes=holes)
 
 
 def _unsupported(

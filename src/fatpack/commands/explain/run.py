@@ -126,6 +126,8 @@ def explain_image_set(
     if image_set.own > 1:
         several = f"the library chooses among {image_set.own} containers by itself"
         choices = tuple(one.replace(reason=f"{several}; {one.reason}") for one in choices)
+    if not image_set.images:
+        choices = tuple(one.replace(reason=f"it is registered, and has no image: {one.reason}") for one in choices)
     choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
     loadable = [image_set.images[number] for one in choices for number in one.possible]
     answer = ImageSetAnswer(
@@ -388,7 +390,10 @@ def explain_rows(
         if missed and missed[0] is not None:
             unread.append(UnreadInput(item.path, missed[0].problem, missed[0].exit_code))
         kernels.size = item.file_size or 0
-        _ask_all(asking, held, item.cuda_runtime, _not_searched(item, unread))
+        if kernels.are_unregistered(item, held):
+            for one in asking:
+                one.unregistered += 1
+        _ask_all(asking, [*held, *kernels.emptied(item)], item.cuda_runtime, _not_searched(item, unread))
         held = []
     _ask_all(asking, held)
     names_unread = [os.path.basename(one.path) or one.path for one in unread]
@@ -469,6 +474,32 @@ class _LaunchedKernels:
         self._path = ""
         self._kernels: ImageKernels | None = None
 
+    def emptied(self, row: ImageRow) -> list[ImageSet]:
+        """Return the registered containers of a file without images, whose kernels are in no other, as units."""
+        from fatpack.commands.check import rule_context
+
+        found = rule_context.read_emptied(row, current_budget()) if self._can_read(row.path) else None
+        if found is None or not found.lost:
+            return []
+        format, runtime = ("cuda-fatbin", "cuda") if found.vendor == "nvidia" else ("clang-offload-bundle", "hip")
+        return [
+            ImageSet(
+                ImageSetLocation(found.path, container=number, section=found.section), format, found.vendor, runtime, ()
+            )
+            for number in found.numbers
+        ]
+
+    def are_unregistered(self, row: ImageRow, image_sets: Sequence[ImageSet]) -> bool:
+        """Return whether the containers of a file are of the kind that records register, and it has no record."""
+        from fatpack.commands.check import rule_context
+
+        sections = {each.place.section for each in image_sets}
+        return self._can_read(row.path) and rule_context.lacks_records(row, sections, current_budget())
+
+    def _can_read(self, path: str) -> bool:
+        """Return whether a file can be read again: a stream cannot."""
+        return self._has_files and (isinstance(path, MemberPath) or os.path.isfile(path))
+
     def have_no_kernels(self, image_set: ImageSet) -> bool:
         """Return whether a unit has no kernel for sure, by the rule of ``check``; False for files that it leaves out.
 
@@ -477,9 +508,9 @@ class _LaunchedKernels:
         from fatpack.commands.check import rule_context
 
         path = image_set.place.path
-        if self.size > rule_context.MAX_BYTES_FOR_KERNEL_NAMES or not self._has_files:
+        if not image_set.images:  # of one that was emptied, kernels are registered
             return False
-        if not (isinstance(path, MemberPath) or os.path.isfile(path)):  # a stream is not read twice
+        if self.size > rule_context.MAX_BYTES_FOR_KERNEL_NAMES or not self._can_read(path):
             return False
         if self._kernels is None or path != self._path:
             self._path, self._kernels = path, rule_context.read_kernels(path, current_budget())
@@ -500,6 +531,8 @@ class _DeviceExplainer:
         #: the CUDA versions of which a driver must be for what runs, (0, 0) for any driver
         self._needs: set[tuple[int, int]] = set()
         self._runtimes: dict[int | None, None] = {}
+        #: the number of files in which no record registers containers
+        self.unregistered = 0
         self.names: dict[str, None] = {}
 
     def skip(self, reason: str, image_set: ImageSet) -> None:
@@ -637,6 +670,11 @@ class _DeviceExplainer:
         if self._passed.get("input"):
             count = pluralize(self._passed["input"], "file")
             notes.append(f"{count} not counted: {COMPILER_INPUT}")
+        if self.unregistered and self._answers:
+            notes.append(
+                f"not checked in {pluralize(self.unregistered, 'file')}: that the device code is registered; no record "
+                "in it does that, so the program has to load it itself"
+            )
         if self._passed.get("unseen"):
             notes.append(f"{pluralize(self._passed['unseen'], 'container')} with code that shows no names of kernels")
         return [*notes, *self._libraries]

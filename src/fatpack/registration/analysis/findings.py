@@ -317,8 +317,8 @@ def _launched_names(evidence: RegistrationEvidence, callers: Mapping[int, int]) 
 
 LINK_STEP = (
     "likely step: a link without clang-linker-wrapper; link with clang --offload-link. It takes images from an archive "
-    "only for targets that other files have: `fatpack link-inputs` with the link line names the archive from which "
-    "nothing was taken, and --whole-archive before it takes all its images"
+    "only for targets that other files have, and a program does not show which archive that was: `fatpack link-inputs` "
+    "with the link line names it, and --whole-archive before it takes all its images"
 )
 
 #: suffix of the byte that represents an OpenMP region; weak symbols in COFF have a second one
