@@ -16,8 +16,8 @@ SYCLBIN = b"IBYS"
 #: the number 0x1EE55A01, in public headers before CUDA 4
 OLD_FATBIN = b"\x01\x5a\xe5\x1e"
 
-# Registration records: the numbers 0x466243B1 and 0x48495046 in little-endian byte order
-CUDA_WRAPPER, HIP_WRAPPER = b"\xb1\x43\x62\x46", b"FPIH"
+# Registration records: the numbers 0x466243B1, 0x48495046 and 0x4B504948 in little-endian byte order
+CUDA_WRAPPER, HIP_WRAPPER, KPACK_WRAPPER = b"\xb1\x43\x62\x46", b"FPIH", b"HIPK"
 
 # Objects and programs
 ELF = b"\x7fELF"

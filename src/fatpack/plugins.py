@@ -249,10 +249,7 @@ def _entry_points_in(group: str) -> Iterator[tuple[str, str, str]]:
     """
     if os.environ.get("FATPACK_PLUGINS", "") == "no":
         return
-    mention = f"[{group}]".encode()
-    for folder, package, text in _texts():
-        if mention not in text:
-            continue
+    for folder, package, text in _packages_that_mention(f"[{group}]".encode()):
         if len(text) > _ENTRY_POINTS:
             _tell(f"plug-ins of {package} are not used: its entry_points.txt has over 1 MiB; remove {package}")
             continue
@@ -267,22 +264,34 @@ def _entry_points_in(group: str) -> Iterator[tuple[str, str, str]]:
         yield from stated
 
 
-def _texts() -> Iterator[tuple[str, str, bytes]]:
-    """Yield metadata folder, name and entry points of every package that can be imported; of one name, the first."""
-    seen = set()
+def _packages_that_mention(mention: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Yield metadata folder, name and entry points of the packages whose entry points mention a group.
+
+    Of packages of one name the first on the path is imported, so the others do not count. Names are compared only if a
+    package mentions the group: environments have hundreds of packages, and hardly any has a plug-in.
+    """
+    places: list[tuple[str, str]] = []
+    texts: dict[tuple[str, str], bytes] = {}
     for folder in dict.fromkeys(sys.path):
         try:
-            with os.scandir(folder or ".") as entries:
-                found = [entry.name for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+            names = sorted([name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info"))])
         except OSError:  # a zip archive, or a missing folder
             continue
-        for name in sorted(found):
-            package = name.rpartition(".")[0].partition("-")[0]
-            key = package.lower().replace("_", "-").replace(".", "-")
-            if key not in seen:
-                seen.add(key)
-                place = os.path.join(folder, name)
-                yield place, package, _read(os.path.join(place, "entry_points.txt"))
+        for name in names:
+            places.append((folder, name))
+            text = _read(f"{folder or '.'}{os.sep}{name}{os.sep}entry_points.txt")
+            if mention in text:
+                texts[folder, name] = text
+    if not texts:
+        return
+    seen = set()
+    for folder, name in places:
+        package = name.rpartition(".")[0].partition("-")[0]
+        key = package.lower().replace("_", "-").replace(".", "-")
+        if key not in seen:
+            seen.add(key)
+            if (folder, name) in texts:
+                yield os.path.join(folder, name), package, texts[folder, name]
 
 
 def _read(path: str) -> bytes:

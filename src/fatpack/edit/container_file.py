@@ -6,7 +6,6 @@ from fatpack import formats, limits
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.model import Finding
 from fatpack.scanner import scan
-from fatpack.scanner.unsupported_files import unsupported_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ def _refuse_others(view: View, inside: Sequence[FoundContainer]) -> None:
         return
     for found in inside:
         if found.host == "raw":
+            from fatpack.scanner.unsupported_files import unsupported_kind
+
             kind = unsupported_kind(view) or "a file of an unknown format"
             at = found.container.span.start
             raise HostError(

@@ -91,7 +91,6 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
     checks this. In an archive every member must be unchanged, or a sound edit of itself.
     """
     from fatpack import binary
-    from fatpack.binary import archive
     from fatpack.scanner import detect_host
 
     name = detect_host(before)
@@ -107,6 +106,8 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
             problem = f"files of the kind {name} are not edited, and the result is another file"
             raise HostError(problem, hint="edit the objects, and link again", chain=after.chain)
         return
+    from fatpack.binary import archive
+
     archive.verify(before, after)
     for old, new in zip(archive.locate(before), archive.locate(after), strict=True):
         if isinstance(old, Finding) or isinstance(new, Finding):

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from fatpack import magic_numbers
 from fatpack.edit import container_file, write_containers
 from fatpack.edit.editor import editor_for
 from fatpack.edit.verify import content_findings
@@ -76,8 +77,6 @@ def rewrite_object(
     section of its own. With ``allow_empty`` containers that code refers to stay as empty ones if they lose all images.
     Raises HostError, with advice.
     """
-    from fatpack.formats.clang_bundle.layout import MAGIC
-
     room = editor_for(view)
     sites = [site for site in room.locate(view) if not isinstance(site, Finding) and site.index is not None]
     by_section: dict[int | None, list[FoundContainer]] = {}
@@ -103,7 +102,7 @@ def rewrite_object(
         raise HostError(error.problem, hint=advice, chain=error.chain) from error
     for image in new:
         whole = PiecesSource(list(pieces), view.chain[-1] if view.chain else "").view()
-        pieces = room.embed(whole, [image.data], name=MAGIC.decode() + image.attrs["id"])
+        pieces = room.embed(whole, [image.data], name=magic_numbers.BUNDLE.decode() + image.attrs["id"])
     return pieces
 
 
@@ -276,9 +275,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     damaged container refuses the whole edit: unreadable images cannot be kept safely. Raises NothingSelected, with the
     values that the file has, FormatError, and HostError for a host that is not edited.
     """
-    from fatpack.binary import archive
     from fatpack.scanner import FoundContainer, detect_host
-    from fatpack.scanner.unsupported_files import unsupported_kind
     from fatpack.selectors.no_match import nothing_selected
     from fatpack.selectors.select import select_images
 
@@ -293,6 +290,8 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     ids = {id(image) for _, _, image in images}  # as in ImageChanges: parts have no positions
     damaged = tuple(_damaged(parts, ids, host, verb))
     if name == "raw" and not any(isinstance(item, FoundContainer) for item in items):
+        from fatpack.scanner.unsupported_files import unsupported_kind
+
         kind = unsupported_kind(host)
         raise HostError(
             f"this is {kind}, which this version does not edit"
@@ -304,6 +303,8 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     if not images:
         raise nothing_selected(host, items, selector, verb, [position for position, _, _ in chosen])
     if name == "archive":
+        from fatpack.binary import archive
+
         # Reasons that the archive cannot be written come first: members of a thin archive are separate files to edit.
         archive.rewrite(host, {})
     # A container that keeps images is written again with a new hash, which would hide the damage of its code.
@@ -379,11 +380,12 @@ def is_linked_program(view: View) -> bool:
 def _part(view: View, title: str, depth: int, *, is_member: bool) -> FilePart:
     """Return a file with its contents, archives in archives too."""
     from fatpack import limits
-    from fatpack.binary import archive
     from fatpack.scanner import detect_host, scan
 
     if detect_host(view) != "archive":
         return FilePart(view, title, tuple(scan(view, is_member=is_member, checks_registration=False)))
+    from fatpack.binary import archive
+
     if depth <= 0:
         hint = limits.advice("NESTING")
         raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
@@ -421,10 +423,11 @@ def rewrite(selection: EditSelection, changes: ImageChanges, *, allow_empty: boo
 
 def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Iterable[Piece] | None:
     """Return a file with its changes; None if it has none."""
-    from fatpack.binary import archive
     from fatpack.scanner import FoundContainer, detect_host
 
     if part.members:
+        from fatpack.binary import archive
+
         edited = {number: _written(member, changes, allow_empty=allow_empty) for number, member in part.members}
         pieces = {number: list(pieces) for number, pieces in edited.items() if pieces is not None}
         return archive.rewrite(part.view, pieces) if pieces else None

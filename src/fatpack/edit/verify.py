@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
+    from fatpack.concurrency.threads import ThreadTasks
     from fatpack.io.source import View
     from fatpack.model import Container, Image
     from fatpack.scanner import FoundImage
@@ -29,15 +30,18 @@ class Verification:
     """
 
     def __init__(self, items: Sequence[FoundContainer | Finding]) -> None:
-        from fatpack.concurrency.threads import ThreadTasks
-
         self._items = items
         # Decompressed data shares its source with other readers, so threads must not read it.
-        self._tasks = ThreadTasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
+        checks = [_check(found.container) for found in _unchecked(items) if _is_in_file(found)]
+        self._tasks: ThreadTasks[list[Finding]] | None = None
+        if checks:
+            from fatpack.concurrency.threads import ThreadTasks
+
+            self._tasks = ThreadTasks(checks)
 
     def findings(self) -> list[Finding]:
         """Return the findings: hashes, stray bytes, damaged streams. Containers inside images come last."""
-        found = [item for findings in self._tasks for item in findings]
+        found = [item for findings in self._tasks or () for item in findings]
         for inner in _everything(self._items):
             if not _is_in_file(inner):
                 found += _check(inner.container)()
@@ -47,7 +51,8 @@ class Verification:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._tasks.__exit__()
+        if self._tasks is not None:
+            self._tasks.__exit__()
 
 
 def verify_content(items: Sequence[FoundContainer | Finding]) -> list[Finding]:

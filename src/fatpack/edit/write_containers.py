@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
 from fatpack.findings import code_for_error, finding
-from fatpack.io.inflated import StreamedSource
 from fatpack.io.source import View
 from fatpack.record import Record
 
@@ -12,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from fatpack.io.inflated import StreamedSource
     from fatpack.io.source import Piece, Span
     from fatpack.model import Container, Finding, Image
     from fatpack.scanner import FoundContainer
@@ -95,7 +95,10 @@ def with_separate_streams(images: Iterable[Image]) -> tuple[Image, ...]:
     for image in images:
         view = image.data
         source = view.source
-        if isinstance(source, StreamedSource):
+        if source.is_inflated and source.is_streamed:
+            from fatpack.io.inflated import StreamedSource
+
+            assert isinstance(source, StreamedSource)
             # Each object is a stream with a state of its own.
             own = sources.setdefault(id(source), source.separate())
             found.append(image.replace(data=view.replace(source=own)))

@@ -63,7 +63,7 @@ MODULES = {
 #: that need all of its content, which listing does not read
 CONTENT_VERIFIERS = {
     "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed",
-    "llvm-offload-binary": "fatpack.formats.offload_binary.reader",
+    "llvm-offload-binary": "fatpack.formats.offload_binary",
 }
 
 #: JSON name of the format → module with ``symptoms(container, findings)``: signs of known bugs in its producers

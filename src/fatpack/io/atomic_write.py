@@ -15,7 +15,6 @@ import stat
 from fatpack.concurrency import signals, system
 from fatpack.errors import UsageError
 from fatpack.io.file import FileSource
-from fatpack.io.inflated import InflatedSource
 from fatpack.io.source import View
 from fatpack.io.write import check_size, write_pieces
 from fatpack.limits import UNCOUNTED, output_budget
@@ -378,7 +377,7 @@ def _is_concurrent(file: NewFile) -> bool:
 
 
 def _is_part(view: View) -> bool:
-    return isinstance(view.source, InflatedSource) and len(view) != view.source.size
+    return view.source.is_inflated and len(view) != view.source.size
 
 
 class _Meter:

@@ -46,6 +46,8 @@ class InflatedSource(Source):
     :class:`PicklableCall`.
     """
 
+    is_inflated = True
+
     def __init__(
         self,
         size: int,

@@ -72,6 +72,8 @@ class Source:
     is_file = False
     #: whether reading some bytes inflates all bytes before them
     is_streamed = False
+    #: whether the bytes are decompressed when they are read
+    is_inflated = False
     #: bytes on disk (or passed by the caller) that this was made from: limits on inflation are based on it
     present: int
     #: budget of the command for inflated and written bytes; sources inflated from the file share it

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from fatpack import binary, images, limits
 from fatpack.findings import finding
-from fatpack.formats.clang_bundle import fat_object
-from fatpack.formats.clang_bundle.fat_object import TargetSymbols
 from fatpack.model import CombinedContainer
 from fatpack.registration import EMPTY
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.binary import CodeSection
+    from fatpack.formats.clang_bundle import fat_object
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
     from fatpack.model import Finding
@@ -34,6 +33,8 @@ def read_fat_object(
 
     ``tables`` are all sections with facts about device code.
     """
+    from fatpack.formats.clang_bundle import fat_object
+
     named = [((site.section or ""), site.data) for site in tables]
     sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
     order: ByteOrder = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
@@ -53,7 +54,7 @@ def read_fat_object(
             yield problem
         parts += [part.replace(data=piece) for piece in pieces]
     noted = tuple(data for name, data in named if name == ".tgtsym")
-    symbols = TargetSymbols(noted, tuple(part.id for part in sections))
+    symbols = fat_object.TargetSymbols(noted, tuple(part.id for part in sections))
     yield from symbols.unread()
     yield CombinedContainer(fat_object.fat_object_container(parts, view, symbols), view)
 
@@ -63,6 +64,8 @@ def _pieces(
 ) -> tuple[list[View], Finding | None]:
     """Return the images in a section, and a finding if they cannot be separated."""
     if part.id in sizes:
+        from fatpack.formats.clang_bundle import fat_object
+
         pieces = fat_object.split_by_sizes(part.data, sizes[part.id], order)
         if pieces:
             return pieces, None

@@ -18,6 +18,7 @@ behaviour of the runtime on Windows is unknown: at that revision it cannot find 
 
 from __future__ import annotations
 
+from fatpack import magic_numbers
 from fatpack.binary.pointers import INSIDE, NULL, OUTSIDE
 from fatpack.errors import BadValue, FormatError
 from fatpack.findings import finding
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from fatpack.registration.records import RecordSection, RegistrationRecord
 
 #: "HIPK"; the record of a bundle has "HIPF"
-MAGIC = 0x4B504948
+_MAGIC = int.from_bytes(magic_numbers.KPACK_WRAPPER, "little")
 
 #: LIMIT: bytes of a map that are read, the same number as the runtime reads.
 _SIZE = 64 << 10
@@ -74,7 +75,7 @@ def read_markers(view: View, segment: RecordSection) -> Iterator[KpackMarker | F
     """Yield the markers among the records of a section, and findings about them."""
     known: dict[int, KpackReference | None] = {}
     for record in segment.records:
-        if record.magic != MAGIC:
+        if record.magic != _MAGIC:
             continue
         pointer = record.pointer
         if pointer.kind != INSIDE:

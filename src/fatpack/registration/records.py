@@ -28,7 +28,6 @@ from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.registration import kpack_marker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -245,13 +244,14 @@ _UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be lau
 HIP_NAMES = (".hipFatBinSegment", ".hipFatB")
 
 HIP_MAGIC = int.from_bytes(magic_numbers.HIP_WRAPPER, "little")
+_KPACK_MAGIC = int.from_bytes(magic_numbers.KPACK_WRAPPER, "little")
 _HIP_VERSION = 1
 
 
 #: The properties of HIP's records.
 HIP_MODEL = RecordModel(
     names=HIP_NAMES,
-    versions={HIP_MAGIC: (_HIP_VERSION,), kpack_marker.MAGIC: (_HIP_VERSION,)},
+    versions={HIP_MAGIC: (_HIP_VERSION,), _KPACK_MAGIC: (_HIP_VERSION,)},
     container="bundle",
     containers="bundles",
     wrong="FP3001",
@@ -276,14 +276,16 @@ def check_hip_records(
             yield segment
             continue
         first = first or segment.site
-        kpacks = [record for record in segment.records if record.magic == kpack_marker.MAGIC]
+        kpacks = [record for record in segment.records if record.magic == _KPACK_MAGIC]
         is_kpack = is_kpack or bool(kpacks)
         if kpacks:
             text = f"{len(kpacks)} of its records say that the device code was moved to a separate archive (kpack)"
             yield finding("FP3004", kpacks[0].span, f"{segment.site.section}: {text}")
+            from fatpack.registration import kpack_marker
+
             yield from (item for item in kpack_marker.read_markers(view, segment) if isinstance(item, Finding))
         for record in segment.records:
-            if record.magic != kpack_marker.MAGIC:
+            if record.magic != _KPACK_MAGIC:
                 yield from registrations.follow(record.pointer, record.span, record.title)
     if first is not None and not is_kpack:
         yield from registrations.missing(first, registrations.unregistered)
@@ -303,6 +305,8 @@ def kpack_markers(view: View, host: str) -> Iterator[KpackMarker | Finding]:
         if isinstance(segment, Finding):
             yield segment
         else:
+            from fatpack.registration import kpack_marker
+
             yield from kpack_marker.read_markers(view, segment)
 
 

@@ -3,50 +3,31 @@
 An offload binary says more than a bundle: a kind of image, flags and any number of keys, where a bundle has one ID. The
 ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
 one again; so a bundle becomes offload binaries and those the same bundle. How images are laid out (alignment,
-compression, comments of text bundles) is not content: it is chosen anew. What is special about CUDA fat binaries is in
-the last section of this module.
+compression, comments of text bundles) is not content: it is chosen anew. :mod:`fatpack.commands.convert.entries` has
+what is special about CUDA fat binaries and SYCLBIN files.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.commands.pack.fatbin import KINDS
 from fatpack.commands.pack.formats import PackedContainers, pack_as
-from fatpack.commands.pack.syclbin import DescribedImage, kernel_set
 from fatpack.concurrency.threads import ThreadTasks
 from fatpack.edit.extract import image_pieces
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error, with_separate_streams
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS
 from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id, stored_id
-from fatpack.formats.cuda_fatbin.entry import is_refused
-from fatpack.formats.cuda_fatbin.layout import (
-    COMPRESSED,
-    FATBIN_FORMAT,
-    FLAG_64_BIT,
-    FLAG_ACCELERATED,
-    FLAG_DEBUG,
-    FLAG_FAMILY,
-    FLAG_FINALIZABLE,
-    HOST_MASK,
-    CudaEntry,
-    flag_words,
-)
-from fatpack.formats.cuda_fatbin.layout import CudaEntry as FatbinEntry
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
 from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS, OffloadBinaryEntry
-from fatpack.formats.syclbin.layout import IR_TYPES, SYCLBIN_FORMAT, SyclbinEntry, SyclbinHeader
 from fatpack.io.source import PiecesSource, View
 from fatpack.io.write import refuse_shared_bytes
-from fatpack.model import Finding, Image, Target
+from fatpack.model import Finding, Image
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
-from fatpack.selectors.bundle_id_match import bundle_id
 from fatpack.selectors.no_match import NothingSelected, available_values
 from fatpack.selectors.select import describe_image, select_images
-from fatpack.targets.triple import is_amdgpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,190 +39,7 @@ if TYPE_CHECKING:
     from fatpack.scanner import FoundImage
     from fatpack.selectors.select import Selector
 
-    ImageRow = tuple[str, FoundContainer, FoundImage, View]
-
     ConvertedT = TypeVar("ConvertedT")
-
-
-# Converting into and out of CUDA fat binaries.
-#
-# Entries of fat binaries go into other fat binaries as they are stored: compressed, obfuscated or of unknown kinds. In
-# an offload binary, what an entry states becomes keys: ``identifier``, ``options``, ``debug``, ``host`` and, for kinds
-# that the bytes do not show, ``entry-kind``; so the way back gives the same entry. A bundle has no place for them.
-
-#: Flags that target and attributes state, that the image itself states, or that are about how it is stored.
-_STATED = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | COMPRESSED | FLAG_ACCELERATED | FLAG_FAMILY | FLAG_FINALIZABLE
-
-#: attribute of an entry → key in an offload binary, where that is another
-_KEYS = {"kind": "entry-kind"}
-_ATTRS = ("identifier", "options", "debug", "host")
-
-
-def offload_binary_keys(position: str, found: FoundImage, losses: list[str]) -> Mapping[str, str]:
-    """Return the attributes of an image of any format as keys of an offload binary; what is no key is a loss.
-
-    Raises UsageError for an image that cannot be had.
-    """
-    image = found.as_stored
-    if not isinstance(image.record, CudaEntry):
-        return image.attrs
-    title = f"image {describe_image(position, found)}"
-    if image.attrs.get("obfuscated"):
-        raise UsageError(f"{title} is obfuscated by its producer", hint="only a fat binary can hold it")
-    unstated = image.record.head.flags & ~_STATED
-    if unstated:
-        losses.append(f"{title}: the flags {flag_words(unstated)}")
-    return {_KEYS.get(key, key): value for key, value in image.attrs.items()}
-
-
-def group_into_fatbins(
-    chosen: Sequence[tuple[str, FoundContainer, FoundImage, View]], losses: list[str]
-) -> list[list[Image]]:
-    """Return the images of every fat binary to make: for each that the images come from, and for all other containers.
-
-    Where the same kind of image for the same target would be in one twice, another one begins: they are those of
-    several objects, and a program would use the first only. Every item is a position, the container, the image and
-    its bytes.
-    """
-    groups: list[list[Image]] = []
-    last: FoundContainer | None = None
-    taken: set[tuple[Target, str, str]] = set()
-    for position, container, found, data in chosen:
-        is_fatbin = container.container.format == FATBIN_FORMAT
-        images = list(_entries(position, found, data, losses))
-        labels = {_label(image) for image in images}
-        is_next = container is not last and (is_fatbin or last is None or last.container.format == FATBIN_FORMAT)
-        if is_next or (not is_fatbin and labels & taken):
-            groups.append([])
-            taken = set()
-        groups[-1] += images
-        taken |= labels
-        last = container
-    return groups
-
-
-def _label(image: Image) -> tuple[Target, str, str]:
-    return image.target, image.form, image.attrs.get("identifier", "")
-
-
-def _entries(position: str, found: FoundImage, data: View, losses: list[str]) -> Iterator[Image]:
-    """Yield what an image becomes in a fat binary: one entry, or those of the fat binary that it is itself."""
-    image = found.as_stored
-    if isinstance(image.record, CudaEntry):
-        yield image
-        return
-    title = f"image {describe_image(position, found)}"
-    attrs = dict(image.attrs)
-    kept = {name: attrs.pop(name) for name in _ATTRS if name in attrs}
-    if "entry-kind" in attrs:
-        kept["kind"] = attrs.pop("entry-kind")
-    losses += [f"{title}: the key {key}={value}" for key, value in attrs.items() if key != "id"]
-    inside = [
-        item for item in found.inside if isinstance(item, FoundContainer) and item.container.format == FATBIN_FORMAT
-    ]
-    if inside:
-        losses += [f"{title}: the key {key}={value}" for key, value in kept.items()]
-        for item in inside:
-            yield from (entry.as_stored for entry in item.images)
-        return
-    form = "" if "kind" in kept else found.form
-    if form not in KINDS.values() and "kind" not in kept:
-        what = found.info.detail or found.form or "unknown"
-        hint = f"select the others with {cli_or_api('--form', 'form=…')}"
-        raise UsageError(f"{title} is no image for NVIDIA GPUs ({what})", hint=hint)
-    if image.target.offload not in ("cuda", "none"):
-        losses.append(f"{title}: the programming model {image.target.offload!r}")
-    own = found.info
-    arch = "sm_" + (image.target.arch or own.arch).partition("_")[2]
-    triple = image.target.triple if image.target.triple.startswith("nvptx") else own.triple
-    target = Target(triple or "nvptx64-nvidia-cuda", arch if arch != "sm_" else "", "cuda")
-    yield Image(target, form, data, len(data), len(data), data.span(), attrs=kept)
-
-
-# Conversion of SYCLBIN files: property sets belong to modules, not to images.
-
-#: Attributes of an image's position in its file, which have no meaning in another file.
-_PLACES = ("role", "am_index", "ir_type")
-
-
-def without_position(found: FoundImage) -> FoundImage:
-    """Return an image of a SYCLBIN file without the keys of its position there; any other image unchanged."""
-    image = found.as_stored
-    if not isinstance(image.record, SyclbinEntry):
-        return found
-    attrs = {key: text for key, text in image.attrs.items() if key not in _PLACES}
-    return found.replace(as_stored=image.replace(attrs=attrs, record=None))
-
-
-def syclbin_losses(rows: Sequence[ImageRow]) -> Iterator[str]:
-    """Yield what is lost of SYCLBIN files whose images go into containers of other formats, a line for each file."""
-    seen: set[str] = set()
-    for position, found, _, _ in rows:
-        header = found.container.record
-        number = position.partition(".")[0]
-        if number in seen or not isinstance(header, SyclbinHeader):
-            continue
-        seen.add(number)
-        if any(len(module.metadata) for module in header.modules):
-            yield f"container {number}: the property sets of its abstract modules"
-
-
-def images_for_syclbin(rows: Sequence[ImageRow], losses: list[str]) -> list[Image]:
-    """Return images for a SYCLBIN file: what shares an abstract module still does, with its property sets.
-
-    Of version 1 in an offload binary those inside are meant. Raises UsageError for an image of another programming
-    model.
-    """
-    made: list[Image] = []
-    numbers: dict[tuple[str, int], int] = {}
-    for position, container, found, data in rows:
-        inside = [item for item in found.inside if isinstance(item, FoundContainer) and item.format == SYCLBIN_FORMAT]
-        for number, outer in enumerate(inside):
-            made += (_of_file(f"{position}/{number}", outer, item.as_stored, numbers) for item in outer.images)
-        if not inside:
-            image = found.as_stored
-            is_stored = isinstance(image.record, SyclbinEntry) and isinstance(container.container.record, SyclbinHeader)
-            number_text = position.partition(".")[0]
-            made.append(
-                _of_file(number_text, container, image, numbers) if is_stored else _alone(position, found, data, losses)
-            )
-    following = len(set(numbers.values()))
-    for at, image in enumerate(made):
-        if "am_index" not in image.attrs:
-            made[at] = image.replace(attrs={**image.attrs, "am_index": str(following)})
-            following += 1
-    return made
-
-
-def _of_file(place: str, container: FoundContainer, image: Image, numbers: dict[tuple[str, int], int]) -> Image:
-    """Return an image of a SYCLBIN file, with the property sets of its module under a new number.
-
-    ``place`` is the position of the container, which tells its modules from those of others.
-    """
-    header, entry = container.container.record, image.record
-    attrs = {key: text for key, text in image.attrs.items() if key != "am_index"}
-    if not isinstance(header, SyclbinHeader) or not isinstance(entry, SyclbinEntry) or entry.module is None:
-        return image.replace(attrs=attrs, record=DescribedImage(b"", entry))
-    texts = {module.number: module.metadata for module in header.modules}
-    number = numbers.setdefault((place, entry.module), len(numbers))
-    text = texts[entry.module].tobytes() if entry.module in texts else b""
-    return image.replace(attrs={**attrs, "am_index": str(number)}, record=DescribedImage(text, entry))
-
-
-def _alone(position: str, found: FoundImage, data: View, losses: list[str]) -> Image:
-    """Return any other image, which makes an abstract module of its own."""
-    image = found.as_stored
-    title = f"image {describe_image(position, found)}"
-    if image.target.offload not in ("sycl", "none"):
-        hint = (
-            f"a SYCLBIN file holds nothing else; {cli_or_api('--offload=sycl', 'offload=…')} selects what is for SYCL"
-        )
-        raise UsageError(f"{title} is no code for SYCL", hint=hint)
-    losses += [f"{title}: the key {key}={text}" for key, text in image.attrs.items()]
-    form = found.form if not image.target.arch and found.form in IR_TYPES else ""
-    record = DescribedImage(kernel_set(data, found.form))
-    target = image.target.replace(offload="sycl")
-    return Image(target, form, data, len(data), len(data), data.span(), record=record)
 
 
 #: image form → image kind of offload binaries
@@ -297,7 +95,9 @@ def convert_images(
 
 
 def _converted(chosen: Sequence[_SelectedImage], losses: list[str], options: Options) -> Conversion:
-    if not isinstance(options, SyclbinOptions):
+    if not isinstance(options, SyclbinOptions) and any(_format(item) == "syclbin" for item in chosen):
+        from fatpack.commands.convert.entries import syclbin_losses, without_position
+
         losses += syclbin_losses(_rows(chosen))
         chosen = [item.replace(found=without_position(item.found)) for item in chosen]
     if isinstance(options, CirOptions):
@@ -311,6 +111,8 @@ def _converted(chosen: Sequence[_SelectedImage], losses: list[str], options: Opt
         code = [_made(item, _for_kpack) for item in _without_host(chosen, losses)]
         return Conversion(_packed(code, options), len(code), tuple(losses))
     if isinstance(options, SyclbinOptions):
+        from fatpack.commands.convert.entries import images_for_syclbin
+
         made = _made(chosen[0], lambda _: images_for_syclbin(_rows(chosen), losses))
         return Conversion(_packed(made, options), len(made), tuple(losses))
     images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
@@ -348,6 +150,8 @@ def _rows(chosen: Sequence[_SelectedImage]) -> list[tuple[str, FoundContainer, F
 
 
 def _fatbins(chosen: Sequence[_SelectedImage], losses: list[str], options: FatbinOptions) -> Conversion:
+    from fatpack.commands.convert.entries import group_into_fatbins
+
     groups = _made(chosen[0], lambda _: group_into_fatbins(_rows(chosen), losses))
     parts = [pack_as(group, options) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
@@ -453,9 +257,8 @@ def _chosen(
             continue
         try:
             data = _bytes_of(found, image)
-            is_copied = copies and isinstance(image.as_stored.record, FatbinEntry)
             # Entries that cannot be had are copied all the same; what is wrong with them was reported.
-            is_checked = not is_refused(data) if is_copied else read
+            is_checked = _is_readable_entry(data) if copies and found.container.format == "cuda-fatbin" else read
             if is_checked and (error := read_error([data])) is not None:
                 raise error
         except PER_IMAGE_ERRORS as error:
@@ -487,6 +290,12 @@ def _chosen(
     return chosen, losses, unreadable
 
 
+def _is_readable_entry(data: View) -> bool:
+    from fatpack.formats.cuda_fatbin.entry import is_refused
+
+    return not is_refused(data)
+
+
 def _bytes_of(found: FoundContainer, image: FoundImage) -> View:
     """Return an image as a file of its own, which is not always the bytes that the container holds."""
     pieces = list(image_pieces(found, image))
@@ -500,7 +309,7 @@ def _for_offload_binary(item: _SelectedImage, losses: list[str]) -> Image:
     if isinstance(image.record, OffloadBinaryEntry):
         return image
     target = image.target
-    pairs = {"triple": target.triple, "arch": target.arch, **offload_binary_keys(item.position, item.found, losses)}
+    pairs = {"triple": target.triple, "arch": target.arch, **_keys(item, losses)}
     if target.offload in OFFLOAD_WORDS:
         pairs["kind"] = target.offload
     elif target.offload not in ("host", "none") and "id" not in pairs:
@@ -511,6 +320,20 @@ def _for_offload_binary(item: _SelectedImage, losses: list[str]) -> Image:
     # The image kind follows the file's extension, as in everything else that makes offload binaries.
     name = f"image.{EXTENSIONS.get(_KINDS.get(found.form, 0), '')}"
     return image_from(ImageOption((name,), (("file", name), *kept)), name, item.data)
+
+
+def _keys(item: _SelectedImage, losses: list[str]) -> Mapping[str, str]:
+    """Return the attributes of an image as keys of an offload binary; what is no key is a loss."""
+    if _format(item) != "cuda-fatbin":
+        return item.found.as_stored.attrs
+    from fatpack.commands.convert.entries import offload_binary_keys
+
+    return offload_binary_keys(item.position, item.found, losses)
+
+
+def _format(item: _SelectedImage) -> str:
+    """Return the name of the format that an image comes from."""
+    return item.container.container.format
 
 
 def _derived_id(image: Image) -> str:
@@ -526,10 +349,12 @@ def _derived_id(image: Image) -> str:
 def _for_cir(item: _SelectedImage) -> Image:
     """Return a module of a CIR container as it is, any other image as a module if it is MLIR text."""
     image = item.found.as_stored
-    if item.container.container.format == "cir-offload-container":
+    if _format(item) == "cir-offload-container":
         return image
     if item.found.form != "cir":
         raise UsageError(f"{item.title} is no MLIR module", hint="a CIR container holds nothing else")
+    from fatpack.selectors.bundle_id_match import bundle_id
+
     return image.replace(data=item.data, attrs={"id": bundle_id(image)}, record=None)
 
 
@@ -551,6 +376,8 @@ def _for_kpack(item: _SelectedImage) -> Image:
     image = item.found.as_stored
     if image.record is not None and "binary" in image.attrs and image.target.offload == "hip":
         return image
+    from fatpack.targets.triple import is_amdgpu
+
     if image.target.offload != "hip" or not is_amdgpu(image.target.triple):
         others = cli_or_api("--offload=hip", 'offload="hip"')
         hint = f"a kpack archive holds nothing else; {others} selects what is for HIP"
@@ -563,13 +390,13 @@ def _for_kpack(item: _SelectedImage) -> Image:
 
 def _for_bundle(item: _SelectedImage, losses: list[str]) -> Image:
     image, data = item.found.as_stored, item.data
-    attrs = dict(offload_binary_keys(item.position, item.found, losses))
+    attrs = dict(_keys(item, losses))
     target, record = image.target, image.record
     if target.offload == "cuda" and "id" not in attrs:
         # Bundles of NVIDIA's images are OpenMP's; no bundle knows CUDA.
         losses.append(f"{item.title}: the programming model 'cuda', in place of which the bundle has openmp")
         target = target.replace(offload="openmp")
-    if isinstance(record, FatbinEntry):
+    if _format(item) == "cuda-fatbin":
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
     if "binary" in attrs:
         losses.append(f"{item.title}: the library that it belongs to, {attrs['binary']}")

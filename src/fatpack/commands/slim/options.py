@@ -6,8 +6,6 @@ from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, exit_code, worst_exit_code
-from fatpack.inputs.files import SEPARATOR
-from fatpack.inputs.walk import is_skipped
 from fatpack.io.open import PATTERN_CHARACTERS
 from fatpack.record import Record
 
@@ -114,6 +112,8 @@ class StrictRefusal(FatpackError):
 
 def may_hold_device_code(name: str) -> bool:
     """Return whether a file may hold device code, by its name: what describes an installed wheel holds none."""
+    from fatpack.inputs.walk import is_skipped
+
     return ".dist-info/" not in name and not is_skipped(name)
 
 
@@ -433,9 +433,14 @@ class SlimOptions(Record):
 
     def for_library(self, view: View) -> SlimOptions:
         """Return the options for a library: those of the first exception whose pattern is its name or path."""
-        path = (view.chain[-1] if view.chain else view.source.name).rpartition(SEPARATOR)[2]
-        exception = next((one for one in self.exceptions if one.matches(path)), None)
-        options = self if exception is None else exception.options.replace(use=self.use, compressed=self.compressed)
+        options = self
+        if self.exceptions:
+            from fatpack.inputs.files import SEPARATOR
+
+            path = (view.chain[-1] if view.chain else view.source.name).rpartition(SEPARATOR)[2]
+            exception = next((one for one in self.exceptions if one.matches(path)), None)
+            if exception is not None:
+                options = exception.options.replace(use=self.use, compressed=self.compressed)
         return options if self.plan is None else self.plan.choose(view, options)
 
     @property

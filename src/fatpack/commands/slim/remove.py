@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from fatpack.edit.editor import verify_edited
 from fatpack.edit.selection import is_linked_program, rewrite, select_for_edit
-from fatpack.formats.clang_bundle.fat_object import is_host_marker
 from fatpack.record import Record
 from fatpack.selectors.no_match import NothingSelected, unmatched_patterns, unread_findings
 from fatpack.selectors.select import describe_image
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.edit.selection import EditSelection
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
-    from fatpack.scanner import FoundImage
+    from fatpack.scanner import FoundContainer, FoundImage
     from fatpack.selectors.select import Selector
 
 
@@ -54,7 +53,7 @@ def remove_images(host: View, selector: Selector, *, allow_empty: bool = False) 
     if is_linked_program(host):
         return _of_linked(host, selector, allow_empty)
     edit = select_for_edit(host, selector, "remove")
-    removed = [edit.title(where) + _describe_removed(where, image) for where, _, image in edit.images]
+    removed = [edit.title(where) + _describe_removed(where, found, image) for where, found, image in edit.images]
     notes = list(_notes_on_host_only(edit))
     pieces = rewrite(edit, {id(image): () for _, _, image in edit.images}, allow_empty=allow_empty)
     return ImageRemoval(
@@ -85,10 +84,14 @@ def _of_linked(host: View, selector: Selector, allow_empty: bool) -> ImageRemova
     )
 
 
-def _describe_removed(position: str, image: FoundImage) -> str:
+def _describe_removed(position: str, found: FoundContainer, image: FoundImage) -> str:
     """Return the removed images in words; of a fat object's host the one-byte entry is removed, not the object."""
-    is_marker = is_host_marker(image.as_stored)
-    return f"{position} the marker of the host, which stays" if is_marker else describe_image(position, image)
+    if found.container.format == "clang-offload-bundle":
+        from fatpack.formats.clang_bundle.fat_object import is_host_marker
+
+        if is_host_marker(image.as_stored):
+            return f"{position} the marker of the host, which stays"
+    return describe_image(position, image)
 
 
 def _notes_on_host_only(edit: EditSelection) -> Iterator[str]:

@@ -299,9 +299,13 @@ def find_id_conflicts(spellings: Sequence[str]) -> list[Conflict]:
 
     ``hip`` and ``hipv4`` are different groups, as they are to clang.
     """
+    ids = [parse_id(spelling) for spelling in spellings]
+    kinds = {item.kind for item in ids if ":" in item.arch}
+    ids = [item for item in ids if item.kind in kinds]
+    if len(ids) < 2:
+        return []
     from fatpack.targets.compatibility import find_conflicts as target_conflicts
 
-    ids = [parse_id(spelling) for spelling in spellings]
     return target_conflicts(Target(item.triple, item.arch, item.kind, item.spelling) for item in ids)
 
 

@@ -23,7 +23,6 @@ from fatpack.formats.offload_binary.layout import (
     decode_offload,
     layouts_for_order,
 )
-from fatpack.io.inflated import StreamedSource
 from fatpack.io.source import Span, View, VirtualName
 from fatpack.model import Container, Finding, Image, Target
 
@@ -333,28 +332,3 @@ def _read_image(
         attrs=attrs,
         record=OffloadBinaryEntry(image_kind, offload_kind, flags, pairs, string_at, image_at),
     )
-
-
-# The check that needs the whole content of a compressed binary: whether all of it inflates.
-
-
-def is_hashed(container: Container) -> bool:
-    """Return whether a hash of its content is stored: false for all."""
-    return False
-
-
-def is_unchecked(container: Container) -> bool:
-    """Return whether a container is a compressed binary whose content was too large to be inflated when it was read."""
-    return isinstance(container.record, OffloadBinaryHeader) and container.record.body.source.is_streamed
-
-
-def verify(container: Container) -> list[Finding]:
-    """Inflate all of an unchecked container, in bounded memory; there are no findings. Raises FormatError for damage.
-
-    Only the file is shared with other readers of the container: it may run in a thread of its own.
-    """
-    source = container.record.body.source if isinstance(container.record, OffloadBinaryHeader) else None
-    if isinstance(source, StreamedSource):
-        for _ in source.separate().pieces(0, source.size):
-            pass
-    return []
