@@ -27,10 +27,11 @@ def editor_for(view: View) -> Editor:
     """Return the module that can edit these bytes. Raises HostError, with advice."""
     from fatpack import binary, images
     from fatpack.scanner import detect_host
-    from fatpack.scanner.unsupported_files import unsupported_kind
 
     name = detect_host(view)
     if name == "raw":
+        from fatpack.scanner.unsupported_files import unsupported_kind
+
         kind = unsupported_kind(view)
         problem = f"this is {kind}, which this version does not edit" if kind else "this is no object file"
         raise HostError(problem, hint="containers go into relocatable objects (.o)", chain=view.chain)

@@ -68,11 +68,13 @@ def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
 
     Raises the errors of writing, for the first container that cannot be written.
     """
+    tasks = [_task(container) for container in containers]
+    if not any("compression" in container.attrs for container in containers):
+        return [write() for write in tasks]
     from fatpack.concurrency.threads import ThreadTasks
 
-    are_compressed = any("compression" in container.attrs for container in containers)
-    with ThreadTasks([_task(container) for container in containers], threads=None if are_compressed else 1) as tasks:
-        return list(tasks)
+    with ThreadTasks(tasks) as written:
+        return list(written)
 
 
 def _task(container: Container) -> Callable[[], list[Piece]]:

@@ -7,13 +7,12 @@ such files. Only their kind and processor are identified; ``fatpack.binary`` rea
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary.elf.device_elf import DeviceElfSections
-from fatpack.binary.elf.quick_header import QuickHeader
 from fatpack.errors import FormatError
 from fatpack.images.identification import ImageInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.binary.elf.quick_header import QuickHeader
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
 
@@ -35,6 +34,8 @@ def identify_fpga_package(elf: QuickHeader, otherwise: ImageInfo) -> ImageInfo:
     if elf.section_count() > _MOST:
         return otherwise
     try:
+        from fatpack.binary.elf.device_elf import DeviceElfSections
+
         names = {section.name for section in DeviceElfSections(elf.view).rows}
     except FormatError:
         return otherwise

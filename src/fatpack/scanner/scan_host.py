@@ -386,16 +386,17 @@ class _FileScan:
 
     def _raw(self) -> Iterator[FoundContainer | Finding]:
         """Yield the containers of a file without a host: a container itself, an MLIR module, or a file to search."""
-        from fatpack.scanner import unsupported_files
-
         context = self._context
         view = context.view
-
         if starts_as_container(context):
             yield from _RegionScan(CodeSection(view), context, self._inside).items()
             if not formats.format_by_magic(view.head(0, 24)):
-                yield from filter(None, (unsupported_files.split_mlir_finding(view),))
+                from fatpack.scanner.unsupported_files import split_mlir_finding
+
+                yield from filter(None, (split_mlir_finding(view),))
             return
+        from fatpack.scanner import unsupported_files
+
         found = False
         for item in _in_module(view, context, is_file=True):
             found = found or isinstance(item, FoundContainer)

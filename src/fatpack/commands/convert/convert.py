@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 
 from fatpack.commands.pack.formats import PackedContainers, pack_as
-from fatpack.concurrency.threads import ThreadTasks
 from fatpack.edit.extract import image_pieces
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error, with_separate_streams
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
@@ -121,10 +120,8 @@ def _converted(chosen: Sequence[_SelectedImage], losses: list[str], options: Opt
 
 def _as_bundles(chosen: Sequence[_SelectedImage], losses: list[str], options: BundleOptions) -> Conversion:
     groups = _bundles(chosen, losses)
-    # Only compressing is worth threads; everything else is packed without reading the images.
     tasks = [_bundle(group.values(), options) for group in groups]
-    with ThreadTasks(tasks, threads=None if options.compression else 1) as running:
-        packed = list(running)
+    packed = _run_in_threads(tasks) if options.compression else [task() for task in tasks]
     if len(packed) == 1:
         return Conversion(packed[0], len(chosen), tuple(losses))
     if any(part.verify or part.is_text for part in packed):
@@ -143,6 +140,14 @@ def _several(count: int, noun: str) -> tuple[str, ...]:
     one = cli_or_api("--container N converts one", "Selector(container=…) selects one")
     text = f"the output has {count} {noun}, one after the other, as linkers lay them: a loader reads the first; {one}"
     return (text,) if count > 1 else ()
+
+
+def _run_in_threads(tasks: Sequence[Callable[[], PackedContainers]]) -> list[PackedContainers]:
+    """Return the results of tasks that compress; packing without compression does not read the images."""
+    from fatpack.concurrency.threads import ThreadTasks
+
+    with ThreadTasks(tasks) as running:
+        return list(running)
 
 
 def _rows(chosen: Sequence[_SelectedImage]) -> list[tuple[str, FoundContainer, FoundImage, View]]:

@@ -8,7 +8,6 @@ comment token of the language; for ``o`` a fat object, if the host's image is an
 from __future__ import annotations
 
 from fatpack import binary, formats, images
-from fatpack.binary import archive
 from fatpack.commands.pack.formats import PackedContainers, id_from, image_with_id
 from fatpack.errors import HostError, UsageError, cli_or_api
 from fatpack.findings import finding
@@ -128,6 +127,8 @@ def pack_archive(stored: Sequence[Image]) -> PackedContainers:
         is_host = parts[0][1].target.offload == "host"
         name = parts[0][0] if is_host else f"{stem}.o".encode("utf-8", "surrogateescape")
         members.append((name, PiecesSource(_bundled(images), name.decode("utf-8", "replace")).view()))
+    from fatpack.binary import archive
+
     return PackedContainers(tuple(archive.build_archive(members)))
 
 

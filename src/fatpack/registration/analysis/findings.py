@@ -11,7 +11,6 @@ from fatpack.errors import cli_or_api, pluralize
 from fatpack.findings import finding
 from fatpack.registration.analysis.counts import registers_entries
 from fatpack.registration.analysis.descriptors import lacks_binary, starts_empty
-from fatpack.registration.analysis.elf_program import count_entry_kinds
 from fatpack.registration.analysis.entries import NEW
 from fatpack.registration.analysis.model import (
     HIP_IMAGE,
@@ -562,6 +561,8 @@ def _mixed(evidence: RegistrationEvidence) -> Iterator[Finding]:
 
 def program_findings(file: HostMemory) -> Iterator[Finding]:
     """Yield the findings that follow from the names that a program imports and defines."""
+    from fatpack.registration.analysis.elf_program import count_entry_kinds
+
     names = {symbol.name for symbol in file.symbols}
     undefined = {symbol.name for symbol in file.symbols if not symbol.is_defined}
     kinds = count_entry_kinds(file)

@@ -190,11 +190,10 @@ class ObjectCall(Record):
 #: bytes before a call that are searched for its first argument
 _NEAR = 96
 
-#: XOR EDI, EDI and MOV EDI, 0; other instructions that write RDI: MOV from registers and memory, LEA, POP
-_ZERO = re.compile(rb"[\x31\x33]\xff|\xbf\0\0\0\0")
-_WRITES = re.compile(
-    rb"[\x48-\x4f]?\x89[\xc7\xcf\xd7\xdf\xe7\xef\xf7\xff]|[\x8b\x8d][\x38-\x3f\x78-\x7f\xb8-\xbf]|\x5f"
-)
+#: XOR EDI, EDI and MOV EDI, 0; other instructions that write RDI: MOV from registers and memory, LEA, POP. Compiled at
+#: the first search.
+_ZERO = rb"[\x31\x33]\xff|\xbf\0\0\0\0"
+_WRITES = rb"[\x48-\x4f]?\x89[\xc7\xcf\xd7\xdf\xe7\xef\xf7\xff]|[\x8b\x8d][\x38-\x3f\x78-\x7f\xb8-\xbf]|\x5f"
 
 
 class ObjectCalls:
@@ -254,8 +253,8 @@ class ObjectCalls:
         before = [each.at for each in self.references(function) if each.is_call and each.at < call.at]
         start = max([function.start, call.at - _NEAR, *(at + 4 for at in before)])
         code = file.bytes_at(start, call.at - start)
-        zero = max((match.end() for match in _ZERO.finditer(code)), default=-1)
-        return zero >= 0 and not _WRITES.search(code, zero)
+        zero = max((match.end() for match in re.finditer(_ZERO, code)), default=-1)
+        return zero >= 0 and not re.compile(_WRITES).search(code, zero)
 
     def reached(self, roots: Iterable[int]) -> set[int]:
         """Return the functions that ``roots`` reach: by calls, and by passing on their addresses."""
