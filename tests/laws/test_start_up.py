@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import copyfile
 
+import click
 import pytest
 from tests.builders import kpack_site
 from tests.builders.sycl import Stored, program, spirv
@@ -195,28 +196,37 @@ def test_every_stand_in_has_a_plain_use() -> None:
     assert used == TOOLS.keys(), "LOOPED lists a use of every stand-in: builds call each of them in loops"
 
 
+def _inputs_of_stand_ins(folder: Path) -> None:
+    copyfile(FIXTURES / "elf" / "clang-22-hip.o", folder / HIP)
+    (folder / SYCL).write_bytes(program([Stored(spirv(20, 1)), Stored(spirv(33, 2))]))
+    (folder / LIBRARY).touch()
+
+
 @pytest.mark.parametrize("arguments", LOOPED.values(), ids=LOOPED)
 def test_what_builds_call_in_loops_loads_next_to_nothing(arguments: list[str], tmp_path: Path) -> None:
-    copyfile(FIXTURES / "elf" / "clang-22-hip.o", tmp_path / HIP)
-    (tmp_path / SYCL).write_bytes(program([Stored(spirv(20, 1)), Stored(spirv(33, 2))]))
-    (tmp_path / LIBRARY).touch()
+    _inputs_of_stand_ins(tmp_path)
     needed = TOOL_NEEDED.get(arguments[1], set()) if arguments[0] == "tool" else set()
     heavy = _loaded(*arguments, cwd=tmp_path) & ((HEAVY | TOOL_HEAVY) - needed)
     assert not heavy, _advice(arguments, heavy)
 
 
-#: What people type, on a small file, and the instructions that the whole command may take, in bare starts: 6, of which
-#: click takes 4.5. Editors take more.
+#: What people type, on a small file: the whole command takes 6 bare starts at most, of which click takes 4.6.
 TYPED = {
-    "inspect": (["inspect", CONTAINER], 6),
-    "extract": (["extract", CONTAINER, "--directory", "out", "--force"], 6.1),
-    "embed": (["embed", HOST, CONTAINER, "--output", "fat.o"], 6.3),
-    "pack": (["pack", f"--image=file={CUBIN},arch=sm_80,kind=cuda", "--output", "x.bin"], 6),
-    "convert": (["convert", CONTAINER, "--format=bundle", "--lossy", "--output", "x.bundle"], 7.2),
-    "remove": (["remove", FAT, "--container", "0", "--dry-run"], 6.9),
-    "targets": (["targets", "sm_90a"], 6.1),
-    "help": (["--help"], 5.1),
+    "inspect": ["inspect", CONTAINER],
+    "inspect an object": ["inspect", FAT],
+    "extract": ["extract", CONTAINER, "--directory", "out", "--force"],
+    "embed": ["embed", HOST, CONTAINER, "--output", "fat.o", "--force"],
+    "pack": ["pack", f"--image=file={CUBIN},arch=sm_80,kind=cuda", "--output", "x.bin", "--force"],
+    "convert": ["convert", CONTAINER, "--format=bundle", "--lossy", "--output", "x.bundle", "--force"],
+    "remove": ["remove", FAT, "--container", "0", "--dry-run"],
+    "targets": ["targets", "sm_90a"],
+    "help": ["--help"],
 }
+MOST_TYPED = 6
+
+#: Stand-ins take 2.1 bare starts at most, except two: docs/design/start-up.md says what takes the rest.
+MOST_LOOPED = 2.1
+MORE_LOOPED = {"tool-prune": 3.4, "tool-split": 3.5}
 
 
 def _instructions(*words: str, cwd: Path) -> int:
@@ -224,18 +234,47 @@ def _instructions(*words: str, cwd: Path) -> int:
     environment = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
     assert done.returncode in (0, 1), done.stderr
-    return int(re.findall(r"Collected : ([0-9]+)", done.stderr)[0])
+    return int(re.findall(r"Collected : ([0-9]+)", done.stderr)[-1])
+
+
+@pytest.fixture(scope="module")
+def bare_start(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """The instructions of a bare interpreter."""
+    return _instructions("-c", "pass", cwd=tmp_path_factory.mktemp("bare"))
+
+
+def _bare_starts(words: list[str], bare_start: int, cwd: Path) -> float:
+    """Return the instructions of a command in bare starts, in an environment of fatpack and click alone.
+
+    In a large one more takes the search for plug-ins: a twentieth of a bare start for a hundred packages.
+    """
+    _loaded(*words, cwd=cwd)  # modules are compiled once
+    packages = cwd / "packages"
+    packages.mkdir()
+    for module in (click, fatpack):
+        (packages / module.__name__).symlink_to(module.__path__[0], target_is_directory=True)
+    standard = [path for path in sys.path if path.startswith(sys.base_prefix) and "site-packages" not in path]
+    program = (
+        f"import sys; sys.path[:] = {[str(packages), *standard]!r}; from fatpack.main import main; sys.exit(main())"
+    )
+    return _instructions("-c", program, *words, cwd=cwd) / bare_start
 
 
 @pytest.mark.reference
 @pytest.mark.parametrize("name", TYPED)
-def test_commands_start_within_their_budget(name: str, tmp_path: Path) -> None:
-    words, most = TYPED[name]
-    _loaded(*words, cwd=tmp_path)  # modules are compiled once
-    bare = _instructions("-c", "pass", cwd=tmp_path)
-    program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.main import main; sys.exit(main())"
-    taken = _instructions("-c", program, *words, *(["--force"] if "--output" in words else []), cwd=tmp_path)
-    assert taken <= most * bare, f"fatpack {name}: {taken / bare:.2f} bare starts, at most {most} are allowed"
+def test_commands_start_within_their_budget(name: str, bare_start: int, tmp_path: Path) -> None:
+    taken = _bare_starts(TYPED[name], bare_start, tmp_path)
+    assert taken <= MOST_TYPED, f"fatpack {name}: {taken:.2f} bare starts, at most {MOST_TYPED} are allowed"
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+@pytest.mark.parametrize("name", [name for name, words in LOOPED.items() if words[0] == "tool"])
+def test_stand_ins_start_within_their_budget(name: str, bare_start: int, tmp_path: Path) -> None:
+    _inputs_of_stand_ins(tmp_path)
+    most = MORE_LOOPED.get(name, MOST_LOOPED)
+    taken = _bare_starts(LOOPED[name], bare_start, tmp_path)
+    assert taken <= most, f"{' '.join(LOOPED[name][:2])}: {taken:.2f} bare starts, at most {most} are allowed"
 
 
 #: In a program: the compiled modules, and their total size.

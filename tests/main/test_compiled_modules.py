@@ -6,7 +6,7 @@ import os
 import py_compile
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
 from shutil import copytree
@@ -88,10 +88,18 @@ def test_modules_compiled_in_another_folder_name_their_own_source(folder: Path) 
 
 def test_hooks_of_others_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     hook = object()
-    monkeypatch.setattr(sys, "meta_path", [hook, PathFinder])
+    usual: list[object] = [BuiltinImporter, FrozenImporter, PathFinder]
+    monkeypatch.setattr(sys, "meta_path", [hook, *usual])
     _open_compiled_modules()
-    assert [type(finder) for finder in sys.meta_path[:-1]] == [object, _CompiledModules]
-    assert sys.meta_path[-1] is PathFinder
+    assert sys.meta_path[0] is hook
+    assert isinstance(sys.meta_path[1], _CompiledModules)
+    assert list[object](sys.meta_path[2:]) == usual
+
+
+def test_an_interpreter_with_another_finder_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", [BuiltinImporter, object()])
+    _open_compiled_modules()
+    assert len(sys.meta_path) == 2
 
 
 PROGRAM = (

@@ -8,7 +8,7 @@ import gc
 import marshal
 import os
 import sys
-from _frozen_importlib import ModuleSpec
+from _frozen_importlib import BuiltinImporter, ModuleSpec
 
 from fatpack.concurrency.signals import SignalHandlers, remove_unfinished
 
@@ -240,9 +240,11 @@ def _failed(text: str, code: int) -> int:
 
 def _open_compiled_modules() -> None:
     """Open the compiled modules of fatpack by their paths from now on: searching for one costs more than loading it."""
-    usual = importer.PathFinder
-    if usual in sys.meta_path and not sys.flags.optimize and sys.pycache_prefix is None:
-        sys.meta_path.insert(sys.meta_path.index(usual), _CompiledModules())  # hooks of others come first, as before
+    finders = sys.meta_path
+    is_usual = BuiltinImporter in finders and importer.PathFinder in finders
+    if is_usual and not sys.flags.optimize and sys.pycache_prefix is None:
+        # Before the finders of the interpreter, and after the hooks that others have put there.
+        finders.insert(finders.index(BuiltinImporter), _CompiledModules())
 
 
 _CACHE = f"{os.sep}__pycache__{os.sep}"
