@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -206,6 +208,18 @@ def test_folders_have_no_size(lib: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "--max-size is about one file" in capsys.readouterr().err
     with pytest.raises(UsageError):
         library.slim(lib, lib.with_name("o.so"), max_size="much")
+
+
+def test_images_have_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = tmp_path / "image.tar"
+    with tarfile.open(image, "w") as made:
+        for name, content in (("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'), ("index.json", b'{"manifests":[]}')):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
+    assert main(["slim", str(image), "--max-size", "1MB", "-o", str(tmp_path / "out.tar")]) == 2
+    assert "a size is reached for libraries and packages, and this is an image" in capsys.readouterr().err
+    assert not (tmp_path / "out.tar").exists()
 
 
 def test_a_lossless_step_comes_first(lib: Path) -> None:

@@ -95,6 +95,9 @@ def history_command(options: SlimOptions) -> str:
     words += [f"--{name} {','.join(found)}" for name in ("keep", "drop") if (found := getattr(options, name))]
     if options.keep_ptx is not None:
         words.append(f"--keep-ptx={options.keep_ptx}")
+    if options.use is not None:
+        words += [f"--used {profile.path.rpartition('/')[2]}" for profile in options.use.profiles]
+        words += ["--drop-unused"] if options.use.drops_unused else []
     if options.lossless:
         words.append("--lossless")
     elif options.recompress is not None:

@@ -341,6 +341,8 @@ def plan_size(request: SlimRequest) -> SizePlan:
         raise UsageError("--max-size is about one file", hint="slim one library or package at a time")
     path = request.files[0]
     with open_source(path) as source:
+        if is_container_image(source.view(), path):
+            raise UsageError("a size is reached for libraries and packages, and this is an image", hint="--for DEVICE")
         try:
             tell: Callable[[str], None] = lambda words: print_stderr(words, quiet=request.quiet)  # noqa: E731
             return plan_for_size(source.view(), path, request.options, request.naming, tell)
