@@ -40,8 +40,8 @@ _TYPED = {
     "commands/slim/request.py",
 }
 
-#: Selectors and options describe themselves as typed on the command line.
-_DESCRIBE = {"selectors/select.py"}
+#: Selectors and options describe themselves as typed on the command line, and so does the history of an image.
+_DESCRIBE = {"selectors/select.py", "commands/slim/container_images.py"}
 
 #: Options of other tools in the advice to call these, and whole commands, which mean the same to everybody.
 _OTHERS = re.compile(r"((nvidia-smi|llvm-\w+|nvcc|clang) --|fatpack [a-z]+ ).*")

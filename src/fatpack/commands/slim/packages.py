@@ -81,7 +81,7 @@ def _is_conda(view: View) -> bool:
 _WAYS = {
     "deb": (
         "its control.tar has md5sums of all files: unpack it with dpkg-deb -R, slim the folder, make DEBIAN/md5sums "
-        "anew, and pack it with dpkg-deb -b; installed packages are slimmed with --environment"
+        "anew, and pack it with dpkg-deb -b; installed packages are slimmed in place: fatpack slim --environment DIR"
     ),
     "rpm": "its header has digests of all files, and mostly a signature: slim the libraries in %install",
 }
