@@ -141,15 +141,18 @@ def ptx(text: str = "", version: str = "9.0", target: str = "sm_80") -> bytes:
 
 
 def of_words(words: str) -> bytes:
-    """Return a fat binary of images in few words: ``90a`` is a cubin, ``p90`` PTX with a kernel, ``L80`` LTO-IR."""
+    """Return a fat binary of images in few words: ``90a`` is a cubin, ``p90`` PTX with a kernel, ``L80`` LTO-IR.
+
+    ``R80`` is relocatable PTX.
+    """
     bits = {"": 0, "a": 1 << 20, "f": 1 << 21}
     entries = []
     for word in words.split():
-        kind = {"p": PTX, "L": LTOIR}.get(word[0], ELF)
-        number = word.lstrip("pL")
+        kind = {"p": PTX, "L": LTOIR, "R": RELOCATABLE_PTX}.get(word[0], ELF)
+        number = word.lstrip("pLR")
         digits = number.rstrip("af")
         text = f".version 8.0\n.target sm_{number}\n.address_size 64\n.visible .entry k{digits}() {{ ret; }}\n\0"
-        image = {PTX: text.encode(), LTOIR: b"BC\xc0\xde", ELF: device_elf(190, int(digits))}[kind]
+        image = {LTOIR: b"BC\xc0\xde", ELF: device_elf(190, int(digits))}.get(kind, text.encode())
         options = None if kind == ELF else b""
         entries.append(entry(image, kind, sm=int(digits), flags=0x11 | bits[number[len(digits) :]], options=options))
     return fatbin(*entries)

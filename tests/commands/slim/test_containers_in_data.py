@@ -17,6 +17,7 @@ from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import SlimPlan, plan_slim
 from fatpack.commands.slim.result import verifier_for
 from fatpack.io.source import BytesSource, View
+from fatpack.main import main
 from fatpack.proof.ledger import ProofResult
 from fatpack.scanner import FoundContainer, scan
 from fatpack.targets.local_devices import parse_devices
@@ -132,6 +133,22 @@ def test_thousands_of_emptied_containers_end_no_search(tmp_path: Path) -> None:
     items = list(scan(view(data)))
     assert [item.section for item in items if isinstance(item, FoundContainer)] == [".nv_fatbin", ".ldata"]
     assert not [item for item in items if not isinstance(item, FoundContainer)]
+
+
+def test_what_ptx_stays_and_costs_is_said_with_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "libx.so", tmp_path / "slim.so"
+    path.write_bytes(program(tmp_path, "p70", "p100", "R80", "100"))
+    assert main(["slim", str(path), "--for", "sm_90", "-o", str(out)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "PTX" in line]
+    assert [line.partition(" (")[0] for line in lines] == [
+        "PTX that a device compiles stays: compute_70",
+        "PTX for later devices stays: compute_100",
+        "relocatable PTX, which no device takes, stays: compute_80",
+    ]
+    assert lines[1].endswith("; --drop-ptx removes it")
+    assert lines[2].endswith("; --drop compute_80 removes it")
+    assert main(["slim", str(path), "--for", "sm_90", "--drop-ptx", "--force", "-o", str(out)]) == 0
+    assert "later devices" not in capsys.readouterr().out
 
 
 # The proof: a library built by hand, with a container among its variables.

@@ -293,7 +293,8 @@ def choose_images(
     useless = tuple(find_useless_containers(registered, kept_ids, device_images, options, idle_sets))
     vendors = frozenset(keep_for_device.target_vendor(row.image.target) for row in rows if not is_host(row.image))
     unserved = tuple(_unsupported_devices([row for row in rows if id(row.found) not in inputs], vendors, options))
-    return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated)
+    needed = frozenset(id(row.image) for one in device_images for row in one.needed)
+    return ImageSelection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved, vacated, needed)
 
 
 def _device_link_inputs(linked: Sequence[FoundContainer]) -> frozenset[int]:
@@ -371,7 +372,7 @@ def _kept_ids_of_set(
         takes, may_take, doubt = _for_device(image_set, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
         possible |= {id(row.image) for row in may_take}
-        device_images.append(ImageForDevice(image_set[0], device.words, (*takes, *may_take)))
+        device_images.append(ImageForDevice(image_set[0], device.words, (*takes, *may_take), tuple(takes)))
         if not takes:
             notes.take(f"{device.words} has no code to run, and had none before", number)
         if doubt:

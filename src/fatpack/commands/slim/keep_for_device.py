@@ -237,11 +237,15 @@ class SlimImage(Record):
 
 
 class ImageForDevice(Record):
-    """The images that a device loads, or may load, from one set; ``first`` is the first image of the set."""
+    """The images that a device loads, or may load, from one set; ``first`` is the first image of the set.
+
+    ``needed`` are those of them without which the device would load nothing else that is as good.
+    """
 
     first: SlimImage
     device: str
     rows: tuple[SlimImage, ...]
+    needed: tuple[SlimImage, ...] = ()
 
 
 def is_host(image: FoundImage) -> bool:
@@ -340,7 +344,8 @@ class ImageSelection(Record):
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
     would not be then, and ``useless`` those that would be left with code that no device loads. ``vendors`` are those
     for whose devices the file has code, and ``unserved`` the devices of these vendors that nothing in the file is for.
-    ``vacated`` are the numbers of the containers that lose all code, none of which was for a device before.
+    ``vacated`` are the numbers of the containers that lose all code, none of which was for a device before. ``needed``
+    are the ``id()`` of the images that a device of the list takes.
     """
 
     kept: tuple[SlimImage, ...] = ()
@@ -352,6 +357,7 @@ class ImageSelection(Record):
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
     vacated: frozenset[int] = frozenset()
+    needed: frozenset[int] = frozenset()
 
     def kept_too(self, images: Collection[int]) -> ImageSelection:
         """Return the selection with some of the dropped images kept, each by its ``id()``."""

@@ -201,6 +201,7 @@ class SlimPlan(Record):
     are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
     ``not_removed``: number of images that match ``drop`` but cannot be removed, because of their container or a record.
     ``use``: the fate of each container by the kernels that ran, None without profiles.
+    ``needed`` are the ``id()`` of the images that devices of the list take.
     """
 
     pieces: tuple[Piece, ...]
@@ -215,6 +216,7 @@ class SlimPlan(Record):
     unserved: tuple[Device, ...] = ()
     not_removed: int = 0
     use: UseReport | None = None
+    needed: frozenset[int] = frozenset()
 
     @property
     def size(self) -> int:
@@ -307,7 +309,7 @@ def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None
     made = SlimPlan(
         pieces, selection.kept, selection.dropped, notes, mode, (), seen, edit.damaged, *vendors_and_devices
     )
-    return made.replace(use=use)
+    return made.replace(use=use, needed=selection.needed)
 
 
 def _reshaped(part: FilePart, reshape: Callable[[FoundContainer], FoundContainer]) -> FilePart:
@@ -387,7 +389,7 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
     made = SlimPlan(
         pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *vendors_and_devices
     )
-    return made.replace(use=use)
+    return made.replace(use=use, needed=selection.needed)
 
 
 def _by_use_and_size(

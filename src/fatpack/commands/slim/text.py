@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.keep_for_device import SlimImage, UnsupportedContainer
     from fatpack.commands.slim.options import PackageLibrary, SlimOptions, SlimOutcome, UnsupportedDevice
+    from fatpack.commands.slim.plan import SlimPlan
     from fatpack.commands.slim.result import ImageDigest
     from fatpack.commands.slim.used import UseRequest
     from fatpack.targets.devices import Device
@@ -187,6 +188,7 @@ def _below(
     """Yield the lines below the table: unchanged files with the reason, the sum, and devices that are not served."""
     for item in outcomes:
         yield from _remarks(item)
+    yield from _ptx_notes([item.plan for item in outcomes if item.plan is not None and item.plan.is_changed])
     # The errors of single files were printed with their hints already.
     errors = [item.error for item in outcomes if isinstance(item.error, FatpackError) and not item.is_told]
     yield from (printable(f"hint: {hint}") for hint in dict.fromkeys(error.hint for error in errors) if hint)
@@ -266,3 +268,31 @@ def _remarks(item: SlimOutcome) -> Iterator[str]:
         yield printable(f"{item.path}: unchanged: {'; '.join(item.plan.notes) or 'nothing to remove'}")
         return
     yield from (printable(f"{item.path}: {note}") for note in item.plan.notes)
+
+
+def _ptx_notes(plans: Sequence[SlimPlan]) -> Iterator[str]:
+    """Yield lines that say what PTX stays in the slimmed files, what it costs there, and which option removes it.
+
+    Without devices the options name what stays.
+    """
+    texts = [(row, plan) for plan in plans if plan.needed for row in plan.kept if row.image.form == "ptx"]
+    relocatable = [row for row, _ in texts if _is_relocatable(row)]
+    needed = [row for row, plan in texts if id(row.image) in plan.needed and not _is_relocatable(row)]
+    later = [row for row, plan in texts if id(row.image) not in plan.needed and not _is_relocatable(row)]
+    if needed:
+        yield f"PTX that a device compiles stays: {_cost(needed)}"
+    if later:
+        yield f"PTX for later devices stays: {_cost(later)}; --drop-ptx removes it"
+    if relocatable:
+        names = ",".join(count_by_arch(relocatable))
+        yield f"relocatable PTX, which no device takes, stays: {_cost(relocatable)}; --drop {names} removes it"
+
+
+def _is_relocatable(row: SlimImage) -> bool:
+    return row.image.as_stored.attrs.get("kind") == "relocatable-ptx"
+
+
+def _cost(rows: Sequence[SlimImage]) -> str:
+    """Return the architectures of some images, and the bytes that they have in the file."""
+    size = sum(row.image.size if row.image.stored_size is None else row.image.stored_size for row in rows)
+    return f"{_archs(count_by_arch(rows))} ({format_size(size)})"
