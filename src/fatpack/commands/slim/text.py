@@ -275,7 +275,9 @@ def _ptx_notes(plans: Sequence[SlimPlan]) -> Iterator[str]:
 
     Without devices the options name what stays.
     """
-    texts = [(row, plan) for plan in plans if plan.needed for row in plan.kept if row.image.form == "ptx"]
+    # Of containers that a run did not use, PTX stays for the devices themselves: their use says so.
+    plans = [plan for plan in plans if plan.needed and plan.use is None]
+    texts = [(row, plan) for plan in plans for row in plan.kept if row.image.form == "ptx"]
     relocatable = [row for row, _ in texts if _is_relocatable(row)]
     needed = [row for row, plan in texts if id(row.image) in plan.needed and not _is_relocatable(row)]
     later = [row for row, plan in texts if id(row.image) not in plan.needed and not _is_relocatable(row)]
