@@ -25,7 +25,14 @@ from fatpack.commands.check.rule_context import (
 from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.commands.doctor.run import diagnose
 from fatpack.errors import FatpackError, TargetError, cli_or_api, pluralize
-from fatpack.exit_codes import INPUT_OUTPUT, error_message, exit_code
+from fatpack.exit_codes import (
+    INPUT_OUTPUT,
+    MALFORMED,
+    UNSUPPORTED,
+    error_message,
+    exit_code,
+    exit_code_for_findings,
+)
 from fatpack.findings import CODES, message_from_text
 from fatpack.inputs.files import SEPARATOR
 from fatpack.limits import Budget, current_budget
@@ -607,7 +614,7 @@ def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Viol
     yield from unread_kernel_violations(context)
     if policy.verify:
         labelled = {item.path for item in mislabelled}
-        yield from checksum_violations(context.names, policy, context.reported, labelled, opener)
+        yield from checksum_violations(context, labelled, opener)
 
 
 # No path is larger than ``--max-size``, and none grew by more than ``--max-growth``.
@@ -707,24 +714,28 @@ _PACKAGES = ("FP3603", "FP3604")
 _IMAGES = ("images", "content of", "modules of CIR")
 
 
-def checksum_violations(
-    names: Sequence[str], policy: Policy, reported: Collection[str], labelled: Collection[str], opener: Opener | None
-) -> Iterator[Violation]:
-    """Yield damaged and suspect files, and a note for each unverified item. Files in ``reported`` are left out.
+def checksum_violations(context: RuleContext, labelled: Collection[str], opener: Opener | None) -> Iterator[Violation]:
+    """Yield damaged and suspect files, and a note for each unverified item. Files that were reported are left out,
+    except those that are damaged, and were reported as not supported.
 
     Of files in ``labelled`` it was said that their labels are wrong.
     """
+    policy = context.policy
     # Everything is inflated a second time, so it has a budget of its own.
     budget = Budget(current_budget().inflated)
-    found = diagnose(names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
+    found = diagnose(context.names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
     said: dict[str, list[Finding]] = {}
     for item in found.findings:
         said.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
     for patient in found.patients:
         own = said.get(patient.path, [])
-        if patient.path in reported:
-            continue
         errors = [item for item in own if item.severity == "error" and item.code not in _PACKAGES]
+        if patient.path in context.reported:
+            missed = context.missed.get(patient.path)
+            damage = [item for item in errors if exit_code_for_findings([(item.severity, item.code)]) == MALFORMED]
+            if missed is None or missed.exit_code != UNSUPPORTED or not damage:
+                continue
+            own = errors = damage
         if patient.error is not None or errors:
             texts = [patient.error] if patient.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
             more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""

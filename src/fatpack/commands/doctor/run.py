@@ -220,7 +220,9 @@ class _DiagnosisBuilder:
             self._files += not result.package
             self._codes.add(result.exit_code)
         if "limit" in notes.severities:
-            notes.skip("files or parts of them", "a limit ended the reading, as the findings say")
+            notes.skip(
+                "files or parts of them", "a limit or an unsupported part ended the reading, as the findings say"
+            )
         self._codes.add(notes.exit_code)
         if state != "healthy":
             self._patients.append(FileReport(result.path, result.size, result.host, state, result.error))
