@@ -113,7 +113,8 @@ def _assign(
     if not magics:
         return True
     magic = magics[0]
-    for at in sorted(range(len(magic) - 2), key=lambda at: sum(map(_COMMON.count, magic[at : at + 3]))):
+    common = [byte in _COMMON for byte in magic]
+    for at in sorted(range(len(magic) - 2), key=lambda at: common[at] + common[at + 1] + common[at + 2]):
         word = magic[at : at + 3]
         wanted = dict(zip(word, pattern, strict=True))
         is_alike = all(wanted[byte] == kind for byte, kind in zip(word, pattern, strict=True))

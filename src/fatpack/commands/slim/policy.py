@@ -24,7 +24,6 @@ import os
 
 from fatpack import __version__
 from fatpack.commands.check.policy import find_table, read_table
-from fatpack.commands.slim.installed import digests_of
 from fatpack.commands.slim.options import LibraryException, SlimOptions, count_by_arch
 from fatpack.errors import FatpackError, UsageError, cli_or_api
 from fatpack.io.atomic_write import write_file
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from fatpack.commands.slim.installed import FileDigests
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.io.source import View
 
@@ -189,6 +189,13 @@ def _changes(made: SlimPlan | FatpackError) -> dict[str, Any]:
     return {"kept": count_by_arch(made.kept), "dropped": count_by_arch(made.dropped), "error": None}
 
 
+def _digests(view: View) -> FileDigests:
+    """Return the digest and size of a file, which only plans need."""
+    from fatpack.commands.slim.installed import digests_of
+
+    return digests_of([view], ())
+
+
 class PlanWriter:
     """Takes down the files and libraries of a run for a plan; ``table`` is the policy of the run."""
 
@@ -199,7 +206,7 @@ class PlanWriter:
 
     def take_file(self, view: View) -> None:
         """Take down a named file."""
-        found = digests_of([view], ())
+        found = _digests(view)
         name = os.path.basename(view.chain[0] if view.chain else view.source.name)
         self._files[found.sha256] = {"name": name, "size": found.size, "sha256": found.sha256}
 
@@ -211,7 +218,7 @@ class PlanWriter:
         """Take down what becomes of a library with device code, or why it stays."""
         if not isinstance(made, FatpackError) and not (made.kept or made.dropped):
             return
-        found = digests_of([view], ())
+        found = _digests(view)
         after = found.size if isinstance(made, FatpackError) else sum(map(len, made.pieces))
         self._libraries[found.sha256] = {
             "name": "!".join(view.chain),
@@ -272,7 +279,7 @@ class PlanReader:
 
     def take_file(self, view: View) -> None:
         """Raise UsageError for a named file that is none of the plan."""
-        digest = digests_of([view], ()).sha256
+        digest = _digests(view).sha256
         if digest not in self._files:
             name = view.chain[0] if view.chain else view.source.name
             known = os.path.basename(name) in self._files.values()
@@ -282,7 +289,7 @@ class PlanReader:
     def choose(self, view: View, options: SlimOptions) -> SlimOptions:
         """Return the options for a library: those that change nothing where the plan says that it stays."""
         if len(view) in self._staying:
-            item = self._libraries.get(digests_of([view], ()).sha256)
+            item = self._libraries.get(_digests(view).sha256)
             if item is not None and item["do"] == "stay":
                 return SlimOptions()
         return options
@@ -292,7 +299,7 @@ class PlanReader:
         if not isinstance(made, FatpackError) and not (made.kept or made.dropped):
             return
         name = "!".join(view.chain)
-        item = self._libraries.get(digests_of([view], ()).sha256)
+        item = self._libraries.get(_digests(view).sha256)
         if item is None:
             raise UsageError(f"{name} is not in the plan, or changed since {self._path} was made", hint=_AGAIN)
         found = _changes(made)
