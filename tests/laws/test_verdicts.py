@@ -179,3 +179,14 @@ def test_containers_without_kernels_alone_fail_for_none(tmp_path: Path) -> None:
     explained = fatpack.explain(path, "sm_90")
     assert (explained.exit_code, explained.verdict) == (fatpack.check(path, require="sm_90").exit_code, "runs")
     assert explained.devices[0].verdict == "sm_90: the only container has no kernel, so that no launch can fail"
+
+
+def test_doctor_reads_all_symbols_that_rows_of_kernels_and_reports_read(tmp_path: Path) -> None:
+    data = (FIXTURES / "kpack" / "needs.zstd.kpack").read_bytes()
+    path, codes = tmp_path / "x.kpack", set()
+    for bit in range(8):
+        path.write_bytes(data[:0x2E9] + bytes([data[0x2E9] ^ 1 << bit]) + data[0x2EA:])
+        code = run("report", str(path), "-o", str(tmp_path / f"{bit}.html"))
+        codes.add(code)
+        assert (fatpack.doctor(path).exit_code == 3) is (code == 3)
+    assert 3 in codes
