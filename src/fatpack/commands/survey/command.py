@@ -116,10 +116,9 @@ def command(
 
 def _refuse_table(output: str) -> None:
     """Raise UsageError for an output with the name of a table, which is no folder yet."""
-    from fatpack.tabular import FORMATS
-
     stem, _, suffix = output.rpartition(".")
-    if suffix.lower() in FORMATS and not os.path.isdir(output):
+    # A folder of Parquet files is often named as one, and readers take it for one table.
+    if suffix.lower() in ("csv", "jsonl") and not os.path.isdir(output):
         hint = f"-o {stem or 'FOLDER'}; fatpack inspect SOURCES... --rows {suffix.lower()} -o {output} writes one table"
         raise UsageError(f"{output} is the name of a table, and survey writes a folder of tables", hint=hint)
 
