@@ -30,6 +30,7 @@ from fatpack.tools.nvidia.command_line import NvidiaOption
 FREE = {
     "--address": "of a cluster",
     "--build-tag": "the user's",
+    "--by-use-also": "the name of a library, with wildcards",
     "--cir-ids": "the user's, in the order of modules",
     "--cuda": "a version: any driver may be meant",
     "--driver": "a version: any driver may be meant",

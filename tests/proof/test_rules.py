@@ -18,6 +18,9 @@ IMPLIED = {
     "packages/conda: _compare_zips: f'{now.filename}: {field}'": "entries of the directory",
 }
 
+#: Modules whose forgeries are in ``packages/test_container_images.py``: each is found, by one rule or more.
+OF_IMAGES = ("packages/container_images", "packages/image_layers", "packages/image_databases")
+
 PROGRAMS = elf_forgeries.FORGERIES | {f"DLL: {name}": make for name, make in pe_forgeries.FORGERIES.items()}
 
 
@@ -25,7 +28,8 @@ def test_each_rule_rejects_a_forgery_alone() -> None:
     rejecting = [rejected_by(*make()) for make in PROGRAMS.values()]
     rejecting += [package_rejected_by(*make()) for make in package_forgeries.FORGERIES.values()]
     alone = {rule for rules in rejecting if len(rules) == 1 for rule in rules}
-    missing = {rule.label for rules in all_rules().values() for rule in rules if rule not in alone}
+    judged = [rule for module, rules in all_rules().items() if module not in OF_IMAGES for rule in rules]
+    missing = {rule.label for rule in judged if rule not in alone}
     assert missing == IMPLIED.keys()
 
 

@@ -101,7 +101,10 @@ def host_page(name: str) -> str:
 def findings_page() -> str:
     """Return the list of finding codes."""
     lines = ["# Findings", "", GENERATED]
-    lines += ["What `inspect` may report. A code is stable, and never used again for anything else.", ""]
+    lines += [
+        "The findings of all commands, from `src/fatpack/findings.py`. A code is stable, and never used again.",
+        "",
+    ]
     rows = [[code, severity, meaning] for code, (severity, meaning) in sorted(CODES.items())]
     return "\n".join([*lines, *table(["code", "severity", "meaning"], rows)])
 

@@ -101,7 +101,7 @@ def report_unmatched(summary: TreeSummary) -> bool:
 
 
 def report_unused(exclude: Sequence[str], summaries: Sequence[TreeSummary], *, quiet: bool = False) -> None:
-    """Say which patterns left nothing out: one with a slip in it leaves in what it was to leave out."""
+    """Print a note for each ``--exclude`` pattern that excluded no file: it may be misspelt."""
     used = set[str]().union(*(item.counts.used for item in summaries))
     for pattern in dict.fromkeys(exclude):
         if pattern not in used:

@@ -45,7 +45,7 @@ FAMILIES = {
 }
 
 #: Listed in CUDA 13.4's guide according to quotations of it.
-_HEARSAY = frozenset((107,))
+_QUOTED_ONLY = frozenset((107,))
 
 #: the first number with families
 _FIRST_FAMILY = 100
@@ -165,7 +165,7 @@ def _loads_family(image: NvidiaArch, device: NvidiaArch) -> LoadRule:
         rule = f"the family of {image.capability}, which is in no list"
         return LoadRule(have == want, rule, have == want and image.number == device.number)
     names = ", ".join(f"{number // 10}.{number % 10}" for number in members)
-    is_sure = have == want or want not in members or want not in _HEARSAY
+    is_sure = have == want or want not in members or want not in _QUOTED_ONLY
     return LoadRule(
         want in members,
         f"the family of {_capability(image)}: compute capability {names}",

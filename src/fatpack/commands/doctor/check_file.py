@@ -66,7 +66,7 @@ class KnownBugRow(Record):
     facts: tuple[str, ...] = ()
 
     def evidence(self, findings: Iterable[Finding], facts: Iterable[str]) -> tuple[str, ...]:
-        """Return what of findings and facts shows this bug: codes and names, each once; nothing if none does."""
+        """Return the codes of findings and the names of facts that show this bug, each once; empty if none does."""
         codes = (item.code for item in findings if any(match.fits(item) for match in self.match))
         return tuple(dict.fromkeys([*codes, *(name for name in facts if name in self.facts)]))
 

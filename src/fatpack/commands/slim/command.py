@@ -66,6 +66,7 @@ _HEADINGS = {
 @click.option(
     "--used",
     multiple=True,
+    type=FILE,
     metavar="PROFILE",
     help="Keep what a recorded run used: Nsight Systems' SQLite, a torch.profiler trace, rocprofv3, or names. "
     "Repeatable.",

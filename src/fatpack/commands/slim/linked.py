@@ -1,8 +1,8 @@
-"""Linked files slimmed: containers written smaller, laid down again, and the words that lead to them set anew.
+"""Linked files slimmed: containers are written smaller and moved together, and pointers to them follow.
 
-What a record of the runtime leads to may move, unless other files see it by a symbol. A container to which none leads
-stays at its address and may shrink there: the program's code may load it by itself. Only what a device link left that
-had nothing to link moves, if no word, relocation or symbol refers to it.
+A container that a record of the runtime registers may move, unless other files see it by a symbol. A container without
+a record stays at its address and may shrink there: the program's code may load it by itself. The exception are inputs
+of a device link that had nothing to link: these move if no word, relocation or symbol refers to them.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _VALUE = 1 << 24
 
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
-#: bytes by which a profile is told
+#: bytes at the start of a profile from which its kind is recognised
 _HEAD = 1 << 16
 
 #: characters that patterns have

@@ -108,7 +108,7 @@ def _run(options: dict[str, str], words: list[str]) -> int:
 
 
 def _selection(expression: str) -> Callable[[str], object]:
-    """Return what tells by its ID whether a code object is wanted. Raises _Failed for an expression that is none."""
+    """Return a function that says by its ID if a code object is selected. Raises _Failed for an invalid expression."""
     if not expression:
         return lambda _id: True
     import re  # it takes as long as everything else here

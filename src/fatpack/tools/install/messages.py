@@ -81,7 +81,7 @@ class ToolCallers:
             yield CalledProgram("nvcc", self._which(name, path=self._nvcc_path) or "")
 
     def _on_path(self, name: str) -> str:
-        """Return what PATH finds; a link that leads to nothing comes first where it would, if it led somewhere."""
+        """Return the path of a program on PATH; a broken link counts as the program that it names."""
         found = self._which(name) or ""
         for folder in os.get_exec_path():
             path = os.path.join(folder, name)

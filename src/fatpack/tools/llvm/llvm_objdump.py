@@ -140,7 +140,7 @@ class _ObjdumpRun:
 
 
 def _llvm_error() -> type[Exception]:
-    """Return what LLVM's own messages are raised as. Asked when something was raised: bundles alone do not load it."""
+    """Return the exception class of LLVM's own messages. Called after an exception, because bundles do not load it."""
     from fatpack.formats.offload_binary.llvm_reader import LlvmError
 
     return LlvmError

@@ -247,7 +247,7 @@ def fatbin_program(processor: str, runtime: str, fields: Mapping[str, int]) -> R
 
 
 def descriptor_program(processor: str, prefix: str, *, at_exit: bool) -> RegistrationCode:
-    """Return what hands a descriptor to ``{prefix}_register_lib``, and back to ``{prefix}_unregister_lib``.
+    """Return code that passes a descriptor to ``{prefix}_register_lib``, and later to ``{prefix}_unregister_lib``.
 
     ``at_exit`` registers the second function with ``atexit``; without, the object has to name it as a destructor.
     """

@@ -208,7 +208,7 @@ class EntryListing:
             self._wait(None, lambda _: self._list_texts(cubin.data, self._output.path, target))
 
     def finish(self, found: bool) -> None:
-        """Do what waits, and say which kinds there are none of."""
+        """Print the listings that are not printed yet, and say of which kinds the file has no image."""
         self._work()
         if not found:
             return
