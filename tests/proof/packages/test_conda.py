@@ -259,3 +259,12 @@ def test_damage_anywhere_ends_in_a_verdict_or_an_error(suffix: str) -> None:
 def test_a_wheel_is_no_conda_package() -> None:
     wheel = wheels.wheel({"demo/__init__.py": b""})
     assert proof_of(wheel, wheel).kind == "wheel"
+
+
+def test_bytes_behind_the_end_of_an_archive_are_refused() -> None:
+    tar = build.tarred({**FILES, **info()}, LINKS)
+    end = len(tar.rstrip(b"\0")) + 511 & ~511
+    old = bz2.compress(tar)
+    for forged in (tar + build.tarred({"evil": b"x"}), tar[:end] + b"Z" * 512 + build.tarred({"evil": b"x"})):
+        with pytest.raises(BadValue, match="bytes follow the end"):
+            conda.prove_conda(view_of(old), view_of(bz2.compress(forged)))

@@ -226,6 +226,35 @@ def other_layout(forged: Slimmed) -> None:
     forged.others["oci-layout"] = b'{"imageLayoutVersion":"2.0.0"}'
 
 
+def lazy_table(forged: Slimmed) -> None:
+    key = "io.github.containers.zstd-chunked.manifest-checksum"
+    forged.manifest["layers"][1]["annotations"] = {key: "sha256:" + "e" * 64}
+
+
+def other_base(forged: Slimmed) -> None:
+    forged.manifest["annotations"] = {"org.opencontainers.image.base.name": "elsewhere/base"}
+
+
+def other_base_in_the_index(forged: Slimmed) -> None:
+    forged.index["manifests"][0]["annotations"]["org.opencontainers.image.base.name"] = "elsewhere/base"
+
+
+def other_copy_of_a_layer(forged: Slimmed) -> None:
+    forged.manifest["layers"][1]["data"] = "ZXZpbA=="
+
+
+def other_copy_of_the_config(forged: Slimmed) -> None:
+    forged.manifest["config"]["data"] = "e30="
+
+
+def other_copy_of_the_manifest(forged: Slimmed) -> None:
+    forged.index["manifests"][0]["data"] = "e30="
+
+
+def other_kind_of_number(forged: Slimmed) -> None:
+    forged.index["schemaVersion"] = 2.0
+
+
 @pytest.mark.parametrize(
     ("forge", "what"),
     [
@@ -256,6 +285,13 @@ def other_layout(forged: Slimmed) -> None:
         (annotated, "all but config and layers"),
         (one_file_more_in_the_layout, "a" * 64 + ": file"),
         (other_layout, "oci-layout"),
+        (lazy_table, ": layer 1"),
+        (other_base, "all but config and layers"),
+        (other_base_in_the_index, "index.json: manifest"),
+        (other_copy_of_a_layer, "copy in its descriptor"),
+        (other_copy_of_the_config, "copy in its descriptor"),
+        (other_copy_of_the_manifest, "copy in its descriptor"),
+        (other_kind_of_number, "index.json: all but manifests"),
     ],
 )
 def test_whatever_else_is_changed_is_found(tmp_path: Path, forge: Callable[[Slimmed], None], what: str) -> None:
@@ -305,3 +341,84 @@ def test_what_is_no_image_or_damaged_is_refused(tmp_path: Path) -> None:
     for pair in ((cut, image), (image, cut)):
         with pytest.raises(FormatError, match="the archive ends in a file"):
             proof_of(*pair)
+
+
+def with_artifact(config: bytes, payload: bytes) -> dict[str, bytes]:
+    """Return an image with a manifest beside it whose layer is no archive: an attestation, a chart."""
+    image = build.Image([BASE], "")
+    document = {"schemaVersion": 2, "config": image.descriptor(config, build.CONFIG)}
+    document["layers"] = [image.descriptor(payload, "application/vnd.in-toto+json")]
+    files = image.layout((json.dumps(document).encode(), {}))
+    return files | {f"blobs/sha256/{build.digest(one)}": one for one in (config, payload)}
+
+
+@pytest.mark.parametrize("config", [b"{}", json.dumps({"rootfs": {"diff_ids": ["sha256:" + "1" * 64]}}).encode()])
+def test_what_is_no_layer_of_an_image_is_compared(config: bytes) -> None:
+    verdict = proof_of(with_artifact(config, b"the builder"), with_artifact(config, b"the forgery"))
+    assert not verdict.is_proved
+    assert any(build.digest(b"the builder") in item.what for item in verdict.differences)
+
+
+def test_what_follows_the_files_of_an_archive_is_compared() -> None:
+    image = build.Image([BASE], "").saved()
+    whole = build.archive(image)
+    end = len(whole.rstrip(b"\0")) + 511 & ~511
+    for forged in (whole + build.archive({"evil": b"x"}), whole[:end] + b"Z" * 512 + whole):
+        verdict = prove_image(view_of(whole), view_of(forged))
+        what = "global headers, and bytes after the end of the archive"
+        assert [item.what for item in verdict.differences] == [what]
+
+
+def test_extended_headers_of_the_archive_are_compared() -> None:
+    image = build.Image([BASE], "").saved()
+    members = [build.file(name, data, pax={"SCHILY.xattr.user.a": "b"}) for name, data in image.items()]
+    verdict = prove_image(view_of(build.archive(image)), view_of(build.layer(*members)))
+    assert [item.what for item in verdict.differences] == ["attributes of files in the archive"]
+
+
+def test_sparse_files_in_the_archive_are_refused() -> None:
+    image = build.Image([BASE], "").saved()
+    members = [build.file(name, data) for name, data in image.items()]
+    info, data = members[-1]
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(len(data))}
+    members[-1] = build.file(info.name, b"1\n0\n0\n".ljust(512, b"\0") + data, pax=sparse)
+    with pytest.raises(FormatError, match="describes itself wrongly"):
+        prove_image(view_of(build.archive(image)), view_of(build.layer(*members)))
+
+
+def test_a_file_that_only_the_new_image_has_is_found(tmp_path: Path) -> None:
+    image = build.Image([BASE], "").saved()
+    old = build.write_folder(image, tmp_path / "old")
+    new = build.write_folder({**image, "index.json": b"{}"}, tmp_path / "new")
+    assert [item.what for item in prove_image(str(old), str(new)).differences] == ["index.json: file"]
+
+
+def test_sources_of_layers_that_name_nothing_are_compared() -> None:
+    image = build.Image([BASE], "").both()
+    saved = json.loads(image["manifest.json"])
+    next(iter(saved[0]["LayerSources"].values()))["digest"] = "sha256:" + "e" * 64
+    verdict = proof_of(image, {**image, "manifest.json": json.dumps(saved).encode()})
+    assert [item.what for item in verdict.differences] == ["manifest.json: LayerSources: file that is not in the image"]
+
+
+def test_sizes_in_layers_are_octal_digits() -> None:
+    whole = bytearray(MIDDLE)
+    whole[124:136] = b"0o%09o\0" % int(MIDDLE[124:135], 8)
+    whole[148:156] = b" " * 8
+    whole[148:156] = b"%06o\0 " % sum(whole[:512])
+    with pytest.raises(FormatError, match="is no number"):
+        proof_of(build.Image([MIDDLE], "").layout(), build.Image([bytes(whole)], "").layout())
+
+
+@pytest.mark.parametrize("saved", [[1], [{"Config": "c", "Layers": [], "LayerSources": {"a": 1}}]])
+def test_documents_of_wrong_types_are_refused(saved: list[Any]) -> None:
+    files = {"manifest.json": json.dumps(saved).encode()}
+    with pytest.raises(FormatError, match="describes itself wrongly"):
+        proof_of(files, {"manifest.json": files["manifest.json"] + b" "})
+
+
+def test_a_history_of_wrong_types_is_refused(tmp_path: Path) -> None:
+    forged = Slimmed(tmp_path)
+    forged.config["history"][-1] = "x"
+    with pytest.raises(FormatError, match="describes itself wrongly"):
+        in_folder(tmp_path, forged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -303,3 +304,39 @@ def test_what_is_no_wheel_is_refused() -> None:
         proof_of(build.wheel(FILES), build.packed({"a": b""}))
     with pytest.raises(BadValue):
         proof_of(build.wheel(FILES), b"PK")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("WHEEL", b"Build: 1\n", b"Build: 1\rRoot-Is-Purelib: true\n"),
+        ("METADATA", b"\nVersion: 1.5\n", b"\nVersion:\r\r1.5\n"),
+    ],
+)
+def test_a_carriage_return_hides_no_header(tmp_path: Path, name: str, before: bytes, after: bytes) -> None:
+    old, new = slimmed(tmp_path, "--build-tag", "1")
+    with zipfile.ZipFile(io.BytesIO(new)) as archive:
+        files = {one: archive.read(one) for one in archive.namelist()}
+    assert files[f"{INFO}/{name}"].count(before) == 1
+    files[f"{INFO}/{name}"] = files[f"{INFO}/{name}"].replace(before, after)
+    lines = [f"{one},{build.digest(data)},{len(data)}\n" for one, data in files.items() if not one.endswith("/RECORD")]
+    files[f"{INFO}/RECORD"] = "".join([*lines, f"{INFO}/RECORD,,\n"]).encode()
+    verdict = proof_of(old, build.packed(files))
+    assert any(name in item.what for item in verdict.differences)
+
+
+def test_deflated_bytes_beyond_the_size_of_a_file_are_found() -> None:
+    old, new = io.BytesIO(), io.BytesIO()
+    files = build.files_of({"demo/__init__.py": b"value = 1\n"})
+    for into, more in ((old, b""), (new, b"import evil\n")):
+        with zipfile.ZipFile(into, "w") as archive:
+            for name, data in files.items():
+                archive.writestr(zipfile.ZipInfo(name), data + (more if name.startswith("demo/") else b""), 8)
+    whole = new.getvalue()
+    for at in (whole.index(b"PK\3\4") + 14, whole.index(b"PK\1\2") + 16):
+        data = bytearray(whole)
+        struct.pack_into("<I", data, at, zlib.crc32(b"value = 1\n"))
+        struct.pack_into("<I", data, at + 8, 10)
+        whole = bytes(data)
+    verdict = proof_of(old.getvalue(), whole)
+    assert [item.what for item in verdict.differences] == ["demo/__init__.py: bytes after its compressed data"]

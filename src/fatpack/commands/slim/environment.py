@@ -103,15 +103,22 @@ class Journal:
             if document["schema"] != _SCHEMA:
                 raise ValueError(f"schema {document['schema']!r}")
             self.backup = str(document["backup"] or "")
+            if "\0" in self.backup:
+                raise ValueError(f"backup {self.backup!r}")
             self.is_complete = bool(document["complete"])
             self.restore = [str(line) for line in document["restore"]]
             for item in document["files"]:
                 states = tuple(_digests(state) for state in item["states"])
-                if not states or os.path.isabs(item["path"]) or os.pardir in item["path"].split("/"):
+                if (
+                    not states
+                    or os.path.isabs(item["path"])
+                    or os.pardir in item["path"].split("/")
+                    or "\0" in item["path"]
+                ):
                     raise ValueError(f"file {item['path']!r}")
                 facts = dict(item["kept"]), dict(item["dropped"])
                 self.entries[item["path"]] = JournalEntry(item["path"], item["kind"] == "library", states, *facts)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
             raise BadValue(
                 "the journal is damaged",
                 format="environment",
@@ -237,7 +244,7 @@ class EnvironmentJob:
         """Take the changes of earlier runs from the journal, and forget files that were installed again."""
         for name, entry in list(self.journal.entries.items()):
             path = os.path.join(self._root, name)
-            if not os.path.isfile(path) or os.path.islink(path):
+            if not os.path.isfile(path) or _is_by_link(path):
                 del self.journal.entries[name]
                 continue
             number = None
@@ -457,8 +464,13 @@ def undo_environment(path: str) -> Undo:
     return Undo(tuple(restored), tuple(left), tuple(journal.restore) if left else ())
 
 
+def _is_by_link(file: str) -> bool:
+    """Return whether a path in an environment leads through a link, as no path of a journal that fatpack wrote does."""
+    return os.path.realpath(file) != os.path.normpath(file)
+
+
 def _state_of(file: str, entry: JournalEntry) -> int | None:
-    if os.path.islink(file) or not os.path.isfile(file):
+    if _is_by_link(file) or not os.path.isfile(file):
         return None
     if os.path.getsize(file) not in {state.size for state in entry.states}:
         return None

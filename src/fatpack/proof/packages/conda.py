@@ -160,13 +160,19 @@ def read_tar_entries(view: View) -> Iterator[TarEntry]:
 
     The decompressed bytes count against the budget. Raises FormatError and LimitExceeded.
     """
-    reader = io.BufferedReader(_PiecesFile(_inflated(view)), limits.CHUNK)
+    pieces = _PiecesFile(_inflated(view))
+    reader = io.BufferedReader(pieces, limits.CHUNK)
     try:
         with tarfile.open(fileobj=reader, mode="r|") as archive:
             while (info := archive.next()) is not None:
                 content = archive.extractfile(info) if info.isreg() else None
                 yield TarEntry(info, None if content is None else _Content(content, view, info.name))
                 archive.members.clear()  # type: ignore[attr-defined]  # it would grow with the archive
+            while reader.read(limits.CHUNK):
+                pass
+            if pieces.last > archive.offset:
+                # ``tarfile`` ends at a header that is none, and others read on
+                raise tarfile.TarError("bytes follow the end of the archive")
     except _FAILURES as error:
         raise _damaged(error, view, "archive") from error
 
@@ -228,6 +234,9 @@ class _PiecesFile(io.RawIOBase):
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._unread = memoryview(b"")
+        self._size = 0
+        #: end of the last byte that is no zero
+        self.last = 0
 
     def readable(self) -> bool:
         return True
@@ -239,6 +248,9 @@ class _PiecesFile(io.RawIOBase):
             if piece is None:
                 return 0
             self._unread = memoryview(piece)
+            if used := len(bytes(piece).rstrip(b"\0")):
+                self.last = self._size + used
+            self._size += len(piece)
         size = min(len(target), len(self._unread))
         target[:size], self._unread = self._unread[:size], self._unread[size:]
         return size

@@ -62,6 +62,8 @@ _LAZY = re.compile(
     r"|io\.(github\.containers|containers)\.zstd-chunked\..*"
 )
 _REFERENCE, _REF_NAME = "vnd.docker.reference.digest", "org.opencontainers.image.ref.name"
+#: records of extended headers that follow from name, target and size
+_NAMING = ("path", "linkpath", "size")
 _COSIGN = re.compile(r"sha256-([0-9a-f]{64})\.(sig|att|sbom)")
 
 
@@ -72,6 +74,7 @@ class ImageContents:
         self.files: dict[str, View] = {}
         self.links: dict[str, str] = {}
         self.facts: list[tuple[str, tuple[object, ...]]] = []
+        self.end: tuple[object, ...] = ()
         if isinstance(image, str):
             self.chain: tuple[str, ...] = (image,)
             self._read_folder(image, stack)
@@ -95,7 +98,10 @@ class ImageContents:
                     name = posixpath.normpath(info.name)
                     if len(self.facts) > _FILES:
                         raise self.wrong(name, "fewer files", "more")
+                    if info.issparse():  # readers see other bytes than those that lie there
+                        raise self.wrong(name, "a file without holes", "a sparse one")
                     facts = (info.mode, info.uid, info.gid, info.mtime, info.type, info.uname, info.gname)
+                    facts += tuple(sorted(item for item in info.pax_headers.items() if item[0] not in _NAMING))
                     self.facts.append((name, facts))
                     if info.issym() or info.islnk():
                         folder = posixpath.dirname(name) if info.issym() else ""
@@ -104,6 +110,7 @@ class ImageContents:
                         if name in self.files:
                             raise self.wrong(name, "one file of this name", "two")
                         self.files[name] = view.slice(info.offset_data, info.size)
+                self.end = (*sorted(archive.pax_headers.items()), _digest_of_end(view, archive.offset))
         except (tarfile.TarError, ValueError, OverflowError) as error:
             raise BadValue(str(error), format="tar", hint="get the image again", chain=self.chain) from error
 
@@ -138,7 +145,9 @@ class ImageContents:
             return dict(found)
 
         try:
-            return json.loads(view.tobytes(), object_pairs_hook=pairs)
+            # 2.0 is no 2 for most readers, and text is UTF-8 for all
+            text = view.tobytes().decode()
+            return json.loads(text, object_pairs_hook=pairs, parse_float=lambda number: ("float", float(number)))
         except (ValueError, RecursionError) as error:
             raise self.wrong(name, "JSON", str(error)) from error
 
@@ -149,6 +158,16 @@ class ImageContents:
         index = self.files.get(_INDEX)
         digest = "" if index is None else file_digest(index)
         return ProvedFile(view, sum(map(len, self.files.values())), digest)
+
+
+def _digest_of_end(view: View, at: int) -> str:
+    """Return the digest of what follows the last file of an archive, "" for zeros alone."""
+    size = len(view)
+    while at < size:
+        if any(view.read(at, min(limits.CHUNK, size - at))):
+            return file_digest(view.slice(at, size - at))
+        at += limits.CHUNK
+    return ""
 
 
 def _inflated(view: View, stack: ExitStack) -> View:
@@ -236,13 +255,15 @@ class _ImageComparison:
         #: file before → file after, of everything that documents name
         self._pairs: dict[str, str] = {}
         self._lost: set[str] = set()
+        #: documents before that were compared value by value
+        self._documents: set[str] = set()
         self._compared: dict[tuple[str, str], ComparedLayer | None] = {}
         self._stacks: list[list[tuple[str, str]]] = []
 
     def compare(self) -> None:
         """Compare everything."""
-        self._pairs[_INDEX] = _INDEX
         if _INDEX in self._old.files:
+            self._pairs[_INDEX] = _INDEX
             self._index(_INDEX, _INDEX, 0)
         if _SAVED in self._old.files:
             self._saved()
@@ -282,10 +303,17 @@ class _ImageComparison:
         self.ledger.same(f"{name}: size in its descriptor", len(view), descriptor.get("size"))
         self.ledger.same(f"{name}: digest", name.rpartition("/")[2], file_digest(view))
 
+    def _data(self, old: Document, new: Document, name: str) -> None:
+        """Compare the copy of a file in its descriptor: one that changed has none, one that did not has the same."""
+        is_same = old.get("digest") == new.get("digest")
+        if "data" in new:
+            self.ledger.same(f"{name}: copy in its descriptor", old.get("data") if is_same else "none", new["data"])
+
     def _index(self, old_name: str, new_name: str, depth: int) -> None:
         if depth > _NESTING:
             raise self._new.wrong(new_name, "less nesting", "more")
         old, new = self._document(self._old, old_name), self._document(self._new, new_name)
+        self._documents.add(old_name)
         title = "index.json" if not depth else f"index {old_name[-64:][:12]}"
         self.ledger.same(f"{title}: all but manifests", {**old, "manifests": 0}, {**new, "manifests": 0})
         entries = self._list(self._new, new, "manifests")
@@ -296,7 +324,7 @@ class _ImageComparison:
         for entry in before:
             # One that did not change has its digest; one that did has a digest that is not among the old ones.
             is_new = bool(left) and str(left[0].get("digest")) not in known
-            if left and (entry == left[0] or (is_new and _bare(entry) == _bare(left[0]))):
+            if left and (entry == left[0] or (is_new and _bare(entry, left[0]) == _bare(left[0], left[0]))):
                 self._entry(entry, left.pop(0), depth)
             else:
                 missing.append(entry)
@@ -314,6 +342,7 @@ class _ImageComparison:
             self.ledger.same(f"{names[0]}: new name", self._pairs[names[0]], names[1])
             return
         self._pair(*names)
+        self._data(old, new, names[1])
         self._stated(new, names[1])
         if names[1] not in self._new.files:
             return
@@ -348,11 +377,12 @@ class _ImageComparison:
             return
         document = self._document(self._old, name)
         config = document.get("config")
-        for descriptor in [*document.get("layers", []), *([config] if isinstance(config, dict) else [])]:
+        for descriptor in [*self._list(self._old, document, "layers"), *([config] if isinstance(config, dict) else [])]:
             self._lost.add(self._blob(self._old, descriptor))
 
     def _manifest(self, old_name: str, new_name: str) -> None:
         old, new = self._document(self._old, old_name), self._document(self._new, new_name)
+        self._documents.add(old_name)
         layers = self._list(self._old, old, "layers"), self._list(self._new, new, "layers")
         title = f"manifest {old_name[-64:][:12]}"
         bare = [{**one, "config": 0, "layers": 0} for one in (old, new)]
@@ -368,6 +398,7 @@ class _ImageComparison:
             if pair[0] != pair[1]:
                 self._without(both[0], both[1], title, _is_lazy)
             self.ledger.same(f"{title}: layer {len(names)}", *both)
+            self._data(was, now, pair[1])
             if pair[0] in self._old.files:
                 self._pair(*pair)
                 self._stated(now, pair[1])
@@ -378,6 +409,7 @@ class _ImageComparison:
         if isinstance(configs[0], dict) and isinstance(configs[1], dict):
             both = [{**one, "digest": 0, "size": 0, "data": 0} for one in configs if one is not None]
             self.ledger.same(f"{title}: config", *both)
+            self._data(configs[0], configs[1], self._blob(self._new, configs[1]))
             self._config(self._blob(self._old, configs[0]), self._blob(self._new, configs[1]), names)
             if self._blob(self._old, configs[0]) in self._old.files:
                 self._stated(configs[1], self._blob(self._new, configs[1]))
@@ -385,16 +417,14 @@ class _ImageComparison:
             self.ledger.same(f"{title}: config", *configs)
 
     def _without(self, old: Document, new: Document, title: str, may_go: Any) -> None:
-        """Take annotations out of both that may be missing, and note those that are."""
-        for one in (old, new):
-            annotations = one.get("annotations")
-            if isinstance(annotations, dict):
-                one["annotations"] = {key: value for key, value in annotations.items() if not may_go(key)}
-                if one is old:
-                    gone = [key for key in annotations if may_go(key) and key not in (new.get("annotations") or {})]
-                    self.dropped += [f"{title}: annotation {key}" for key in gone]
-                if not one["annotations"]:
-                    del one["annotations"]
+        """Take annotations out of the old one that may be missing and are, and note them. No other may be new."""
+        annotations, left = old.get("annotations"), new.get("annotations", {})
+        if isinstance(annotations, dict) and isinstance(left, dict):
+            gone = [key for key in annotations if may_go(key) and key not in left]
+            self.dropped += [f"{title}: annotation {key}" for key in gone]
+            old["annotations"] = {key: value for key, value in annotations.items() if key not in gone}
+            if gone and not old["annotations"]:
+                del old["annotations"]
 
     def _config(self, old_name: str, new_name: str, layers: Sequence[tuple[str, str]]) -> None:
         if old_name not in self._old.files:
@@ -408,6 +438,7 @@ class _ImageComparison:
         if stated is not None:
             self.ledger.same(f"{new_name}: digest", stated[0], file_digest(self._new.files[new_name]))
         old, new = self._document(self._old, old_name), self._document(self._new, new_name)
+        self._documents.add(old_name)
         title = f"config {posixpath.basename(old_name)[:12]}"
         histories = old.pop("history", []), new.pop("history", [])
         roots = old.pop("rootfs", {}), new.pop("rootfs", {})
@@ -416,6 +447,8 @@ class _ImageComparison:
         self.ledger.same(f"{title}: rootfs", *roots)
         if isinstance(histories[1], list) and histories[1][:-1] == histories[0] and histories[0] != histories[1]:
             entry = histories[1][-1]
+            if not isinstance(entry, dict):
+                raise self._new.wrong(f"{new_name}: history", "objects", type(entry).__name__)
             expected = {"created": entry.get("created"), "created_by": entry.get("created_by"), "empty_layer": True}
             self.ledger.same(f"{title}: new entry of the history", {**expected, **entry}, expected)
         else:
@@ -437,6 +470,9 @@ class _ImageComparison:
         if not self.ledger.same("manifest.json: images", _length(old), _length(new)) or not isinstance(old, list):
             return
         for was, now in zip(old, new, strict=True):
+            for image, one in ((self._old, was), (self._new, now)):
+                if not isinstance(one, dict):
+                    raise image.wrong(_SAVED, "objects", type(one).__name__)
             bare = [{**one, "Config": 0, "Layers": 0, "LayerSources": 0} for one in (was, now)]
             self.ledger.same("manifest.json: all but names", *bare)
             layers = was.get("Layers"), now.get("Layers")
@@ -463,10 +499,16 @@ class _ImageComparison:
             return
         self.ledger.same("manifest.json: number of LayerSources", len(old), len(new))
         for (_, was), (key, now) in zip(old.items(), new.items(), strict=False):
-            both = [{**one, "digest": 0, "size": 0} for one in (was, now)]
+            for image, one in ((self._old, was), (self._new, now)):
+                if not isinstance(one, dict):
+                    raise image.wrong("LayerSources", "objects", type(one).__name__)
+            both = [{**one, "digest": 0, "size": 0, "data": 0} for one in (was, now)]
             self.ledger.same("manifest.json: LayerSources", *both)
+            self._data(was, now, "manifest.json: LayerSources")
             name = self._blob(self._new, now)
-            if name in self._new.files:
+            if name not in self._new.files:
+                self.ledger.same("manifest.json: LayerSources: file that is not in the image", was, now)
+            else:
                 self._stated(now, name)
                 diff_ids = {one.diff_ids[1] for one in self._compared.values() if one is not None}
                 is_known = str(key).removeprefix("sha256:") in diff_ids or key in old
@@ -556,10 +598,16 @@ class _ImageComparison:
                     self.ledger.differ(f"{name}: file", expected="one", found="none")
                 else:
                     compare_views(name, view, other, self.ledger)
+        for name, other_name in self._pairs.items():
+            is_compared = (name, other_name) in self._compared or name in self._documents
+            if name != other_name and not is_compared and name in self._old.files and other_name in self._new.files:
+                # what is no layer of an image: statements of attestations, files of artifacts
+                compare_views(name, self._old.files[name], self._new.files[other_name], self.ledger)
         for name in self._new.files.keys() - set(renamed.values()):
             self.ledger.differ(f"{name}: file", expected="none", found="one")
         old = [(renamed.get(name, name), facts) for name, facts in self._old.facts if name not in self._gone(renamed)]
         self.ledger.same("attributes of files in the archive", old, self._new.facts)
+        self.ledger.same("global headers, and bytes after the end of the archive", self._old.end, self._new.end)
         for name, target in self._old.links.items():
             self.ledger.same(f"{name}: link", renamed.get(target, target), self._new.links.get(name))
 
@@ -599,10 +647,15 @@ def _length(value: Any) -> object:
     return len(value) if isinstance(value, list) else type(value).__name__
 
 
-def _bare(entry: Document) -> Document:
-    """Return an entry of an index without digest, size and the annotations that a change makes wrong."""
+def _bare(entry: Document, new: Document) -> Document:
+    """Return an entry of an index without digest, size and the annotations that a change makes wrong if ``new`` has none."""
     bare = {key: value for key, value in entry.items() if key not in ("digest", "size", "data")}
     annotations = entry.get("annotations")
     if isinstance(annotations, dict):
-        bare["annotations"] = {key: value for key, value in annotations.items() if key not in _BASE}
+        left = new.get("annotations")
+        left = left if isinstance(left, dict) else {}
+        found = {key: value for key, value in annotations.items() if key not in _BASE or key in left}
+        bare["annotations"] = found
+        if annotations and not found:
+            del bare["annotations"]
     return bare

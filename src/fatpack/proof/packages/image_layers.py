@@ -152,10 +152,10 @@ class _Headers(Record):
 def _number(field: bytes, archive: _Forward) -> int:
     if field[0] & 0x80:
         return int.from_bytes(field, "big") & ((1 << 8 * len(field) - 1) - 1)
-    try:
-        return int(field.rstrip(b" \0").lstrip() or b"0", 8)
-    except ValueError as error:
-        raise archive.damaged(f"size {field!r} is no number") from error
+    digits = field.rstrip(b" \0").lstrip(b" ")
+    if digits.strip(b"01234567"):  # int() takes 0o7, 1_7 and -7, too
+        raise archive.damaged(f"size {field!r} is no number")
+    return int(digits or b"0", 8)
 
 
 class _HeaderReader:
@@ -204,6 +204,8 @@ class _HeaderReader:
             return
         for key, value in _pax(body, self._archive):
             if key == b"size":
+                if kind == b"g":  # some readers use it, others do not
+                    raise self._archive.damaged("a global header has a size")
                 self._size = int(value) if value.isdigit() else self._size
                 self._rest.append(b"size")
                 continue

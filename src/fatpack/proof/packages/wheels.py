@@ -10,6 +10,7 @@ import base64
 import csv
 import hashlib
 import io
+import re
 import struct
 import zipfile
 import zlib
@@ -81,6 +82,8 @@ def compare_wheel(what: str, before: str, after: str, ledger: DifferenceLog) -> 
     if now is not None and was is not None:
         old[was], new[now] = _without_value(old[was]), _without_value(new[now])
     elif now is not None:
+        if _without_value(new[now]) == new[now]:
+            ledger.differ(f"{what}: build tag", expected="a tag", found=ascii(new[now][:200]))
         is_ended = new.pop(now).endswith("\n")
         if not is_ended and now:  # it is the last line, and the line before had no end in the old file
             new[-1] = new[-1].removesuffix("\n").removesuffix("\r")
@@ -120,7 +123,13 @@ def _header(lines: Sequence[str], name: str) -> int | None:
     return None
 
 
+#: versions and build tags; the readers of mail end lines at a carriage return, too, and at others
+_VALUE = re.compile(r"[ \t]*[\w.!+-]+[ \t]*", re.ASCII)
+
+
 def _without_value(line: str) -> str:
+    if _VALUE.fullmatch(line.rstrip("\r\n").partition(":")[2]) is None:
+        return line
     return line.partition(":")[0] + ":" + line[len(line.rstrip("\r\n")) :]
 
 

@@ -176,16 +176,18 @@ class _ZipFrame:
             return info.compress_size == info.file_size
         if info.compress_type != _DEFLATED:
             return False
-        stream = zlib.decompressobj(-zlib.MAX_WBITS)
+        stream, size = zlib.decompressobj(-zlib.MAX_WBITS), 0
         while at < end and not stream.eof:
             data = self.view.read(at, min(WINDOW, end - at))
             at += len(data)
             while data and not stream.eof:
-                stream.decompress(data, WINDOW)
+                size += len(stream.decompress(data, WINDOW))
                 data = stream.unconsumed_tail
-        while not stream.eof and stream.decompress(b"", WINDOW):
-            pass  # the decompressed result of the last bytes
-        return stream.eof and at == end and not stream.unused_data
+                if size > info.file_size:  # zipfile reads no more than it, others do
+                    return False
+        while not stream.eof and (more := stream.decompress(b"", WINDOW)):
+            size += len(more)  # the decompressed result of the last bytes
+        return stream.eof and at == end and not stream.unused_data and size == info.file_size
 
     def gap(self, place: int) -> tuple[int, int]:
         """Return the range of bytes between the data of a file and the next one, or the directory."""
