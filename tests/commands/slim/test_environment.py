@@ -323,3 +323,30 @@ def test_options_that_do_nothing_are_errors(
 def test_undo_and_backup_go_with_an_environment(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slim", *words.split()]) == 2
     assert "--environment" in capsys.readouterr().err
+
+
+def test_a_journal_leads_to_no_file_outside(venv: Path, tmp_path: Path) -> None:
+    outside, backup = tmp_path / "outside", tmp_path / "backup"
+    for folder in (outside, backup, venv / environment.FOLDER):
+        folder.mkdir()
+    (outside / "victim").write_bytes(b"victim")
+    (venv / "link").symlink_to(outside)
+    digests = [hashlib.sha256(data).hexdigest() for data in (b"forged", b"victim")]
+    (backup / digests[0]).write_bytes(b"forged")
+    states = [{"size": 6, "sha256": digest} for digest in digests]
+    file = {"path": "link/victim", "kind": "library", "states": states, "kept": {}, "dropped": {}}
+    document = {"schema": "fatpack.slim-journal/1", "complete": True, "backup": str(backup), "restore": []}
+    (venv / environment.FOLDER / environment.JOURNAL).write_text(json.dumps({**document, "files": [file]}))
+    main(["slim", "--environment", str(venv), "--undo", "-q"])
+    assert (outside / "victim").read_bytes() == b"victim"
+
+
+@pytest.mark.parametrize("change", [{"backup": "a\0b"}, {"files": [{"path": "a", "states": [{"size": 1e400}]}]}])
+def test_a_journal_of_impossible_values_is_damaged(
+    venv: Path, change: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (venv / environment.FOLDER).mkdir()
+    document = {"schema": "fatpack.slim-journal/1", "complete": True, "backup": "", "restore": [], "files": []}
+    (venv / environment.FOLDER / environment.JOURNAL).write_text(json.dumps({**document, **change}))
+    assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 3
+    assert "the journal is damaged" in capsys.readouterr().err

@@ -422,3 +422,13 @@ def test_a_history_of_wrong_types_is_refused(tmp_path: Path) -> None:
     forged.config["history"][-1] = "x"
     with pytest.raises(FormatError, match="describes itself wrongly"):
         in_folder(tmp_path, forged)
+
+
+@pytest.mark.parametrize("document", [b"[1]", b'{"paths_data":{"paths":[1]}}', b'{"paths":[{"size_in_bytes":1e400}]}'])
+def test_databases_of_wrong_types_are_compared_as_bytes(document: bytes) -> None:
+    both = [
+        build.Image([build.layer(build.file("conda-meta/x.json", data))], "").layout()
+        for data in (document, document + b" ")
+    ]
+    verdict = proof_of(*both)
+    assert any("that cannot be read" in item.what for item in verdict.differences)

@@ -109,12 +109,8 @@ class Journal:
             self.restore = [str(line) for line in document["restore"]]
             for item in document["files"]:
                 states = tuple(_digests(state) for state in item["states"])
-                if (
-                    not states
-                    or os.path.isabs(item["path"])
-                    or os.pardir in item["path"].split("/")
-                    or "\0" in item["path"]
-                ):
+                parts = item["path"].split("/")
+                if not states or os.path.isabs(item["path"]) or os.pardir in parts or "\0" in item["path"]:
                     raise ValueError(f"file {item['path']!r}")
                 facts = dict(item["kept"]), dict(item["dropped"])
                 self.entries[item["path"]] = JournalEntry(item["path"], item["kind"] == "library", states, *facts)

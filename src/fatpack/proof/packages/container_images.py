@@ -100,8 +100,8 @@ class ImageContents:
                         raise self.wrong(name, "fewer files", "more")
                     if info.issparse():  # readers see other bytes than those that lie there
                         raise self.wrong(name, "a file without holes", "a sparse one")
-                    facts = (info.mode, info.uid, info.gid, info.mtime, info.type, info.uname, info.gname)
-                    facts += tuple(sorted(item for item in info.pax_headers.items() if item[0] not in _NAMING))
+                    records = sorted(item for item in info.pax_headers.items() if item[0] not in _NAMING)
+                    facts = (info.mode, info.uid, info.gid, info.mtime, info.type, info.uname, info.gname, *records)
                     self.facts.append((name, facts))
                     if info.issym() or info.islnk():
                         folder = posixpath.dirname(name) if info.issym() else ""
@@ -648,7 +648,7 @@ def _length(value: Any) -> object:
 
 
 def _bare(entry: Document, new: Document) -> Document:
-    """Return an entry of an index without digest, size and the annotations that a change makes wrong if ``new`` has none."""
+    """Return an entry of an index without digest, size and the annotations that may be missing and are in ``new``."""
     bare = {key: value for key, value in entry.items() if key not in ("digest", "size", "data")}
     annotations = entry.get("annotations")
     if isinstance(annotations, dict):

@@ -76,7 +76,7 @@ def compare_database(
     base = "/".join(path.split("/")[:-levels]) if levels else ""
     try:
         old, new = list(_READERS[kind](before, base)), list(_READERS[kind](after, base))
-    except (ValueError, RecursionError, csv.Error):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, csv.Error):  # of JSON of any kind
         ledger.same(f"{title}: {path}: bytes of a database that cannot be read", before == after, True)
         return
     if not ledger.same(f"{title}: {path}: rows", len(old), len(new)):
