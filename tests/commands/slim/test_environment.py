@@ -350,3 +350,13 @@ def test_a_journal_of_impossible_values_is_damaged(
     (venv / environment.FOLDER / environment.JOURNAL).write_text(json.dumps({**document, **change}))
     assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 3
     assert "the journal is damaged" in capsys.readouterr().err
+
+
+def test_of_two_runs_one_is_refused(venv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(venv)
+    with environment.only_run(str(venv)):
+        assert slim(venv) == 4
+        assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 4
+    assert "another run of fatpack changes this environment" in capsys.readouterr().err
+    assert contents(venv) == before
+    assert slim(venv) == 0

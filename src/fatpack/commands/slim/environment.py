@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from fatpack.commands.slim.installed import (
     FileChange,
@@ -162,6 +162,32 @@ def _digests(state: Mapping[str, Any]) -> FileDigests:
     return found
 
 
+@contextmanager
+def only_run(environment: str) -> Iterator[None]:
+    """Keep other runs away from an environment: each would write a journal without the changes of the other.
+
+    Raises HostError where another one is at work. Windows has no such locks, and nothing is kept away there.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    folder = os.open(environment, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise HostError(
+                "another run of fatpack changes this environment", hint="wait for its end", chain=(environment,)
+            ) from error
+        except OSError:
+            pass  # file systems without locks
+        yield
+    finally:
+        os.close(folder)
+
+
 # The libraries of an environment, and the descriptions of their packages.
 
 
@@ -204,6 +230,14 @@ class EnvironmentJob:
 
         A library that cannot be changed stays, with its error, and the others are changed all the same.
         """
+        if self._is_trial:
+            yield from self._slim(slimming, notes)
+            return
+        with only_run(self._root):
+            self.journal = Journal(self._root)  # another run may have ended since
+            yield from self._slim(slimming, notes)
+
+    def _slim(self, slimming: Slimming, notes: list[str]) -> Iterator[PackageLibrary]:
         self._resume()
         self._choose_backup()
         libraries = list(self._libraries(notes))
@@ -442,6 +476,11 @@ def undo_environment(path: str) -> Undo:
     UsageError for an environment without journal, BadValue for a damaged one, and ``OSError``.
     """
     root = os.path.realpath(path)
+    with only_run(root):
+        return _undo(path, root)
+
+
+def _undo(path: str, root: str) -> Undo:
     journal = Journal(root)
     if not journal.entries:
         raise UsageError(f"{path} has no journal: nothing in it is slimmed", hint=f"it would be {journal.path}")
