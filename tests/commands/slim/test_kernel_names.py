@@ -6,6 +6,8 @@ import pytest
 
 from fatpack.commands.slim.kernel_names import KernelNameIndex, beginning, match_names, normal_form, short_name
 from fatpack.commands.slim.profiles import Profile
+from fatpack.demangling import demangle
+from fatpack.errors import Unsupported
 
 #: kernels as libtorch_cuda.so has them
 ADD = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_"
@@ -109,3 +111,15 @@ def test_other_arguments_are_other_kernels() -> None:
 @pytest.mark.parametrize("name", ["(" * 50_000, "<" * 50_000, "'lambda'(" * 5000, "{lambda(" * 5000, "a<b>::" * 5000])
 def test_hostile_names_take_little_time(name: str) -> None:
     assert match(name) == (set(), [])
+
+
+def test_names_that_stand_for_too_much_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 60 types has the one before it twice: a name of 700 bytes stands for 10**18 characters."""
+    monkeypatch.setattr("fatpack.demangling._SECONDS", 2)
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    numbers = [*digits[1:], *(f"1{digit}" for digit in digits)][:60]
+    name = "_Z1fI1AIiiE" + "".join(f"S0_IS{number}_S{number}_E" for number in numbers) + "EvT_"
+    with pytest.raises(Unsupported, match="repeat their parts too often"):
+        demangle([name])
+    many = "_Z1f" + "N3aTS3bST1cE" * 40
+    assert demangle([many])[many].startswith("f(aTS::bST::c")
