@@ -264,3 +264,22 @@ def test_options_that_contradict_a_plan(
     Path("text.txt").write_text("text")
     assert main(["slim", NAME, "-d", "out", *words.split()]) == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["a." * 30_000 + "a=1", "a=" + "[" * 50_000, "#" * (5 << 20)])
+def test_hostile_tables_are_refused(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    assert main(["slim", str(path), "--config", str(path), "--dry-run"]) == 2
+    assert "is no TOML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [{"options": None}, {"libraries": [{"sha256": "", "do": "slim", "size": 1e400}]}])
+def test_plans_of_wrong_types_are_refused(
+    tmp_path: Path, change: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    document = {"schema": "fatpack.slim-plan/1", "options": {}, "files": [], "libraries": [], **change}
+    path.write_text(json.dumps(document))
+    assert main(["slim", str(path), "--plan", str(path), "--dry-run"]) == 2
+    assert "is no plan" in capsys.readouterr().err

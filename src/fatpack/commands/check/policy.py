@@ -136,13 +136,23 @@ def read_table(path: str, command: str) -> Mapping[str, Any]:
     return table
 
 
+#: LIMIT: bytes of a file with a policy, and parts of a dotted name, for which ``tomllib`` takes memory by their square
+_LARGEST = 1 << 22
+_DEEP = re.compile(rb"^[ \t[]*(?:[\w-]+[ \t]*\.[ \t]*){100}", re.MULTILINE)
+
+
 def _read(path: str) -> Mapping[str, Any]:
     tomllib = import_module("tomllib")
     with open(path, "rb") as file:
-        try:
-            data: Mapping[str, Any] = tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path} is no TOML: {error}") from None
+        text = file.read(_LARGEST + 1)
+    try:
+        if len(text) > _LARGEST:
+            raise ValueError(f"more than {_LARGEST} bytes")
+        if _DEEP.search(text):
+            raise ValueError("a name of more than 100 parts")
+        data: Mapping[str, Any] = tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no TOML: {error}") from None
     return data
 
 

@@ -258,6 +258,8 @@ class PlanReader:
             if document["schema"] != PLAN:
                 raise ValueError(f"schema {document['schema']!r}")
             table = document["options"]
+            if not isinstance(table, dict):
+                raise ValueError("options are no table")
             self._files = {str(item["sha256"]): str(item["name"]) for item in document["files"]}
             self._libraries: dict[str, dict[str, Any]] = {}
             for item in document["libraries"]:
@@ -268,7 +270,7 @@ class PlanReader:
                 }
                 if item["do"] not in ("slim", "stay"):
                     raise ValueError(f"do is {item['do']!r}; it is slim or stay")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
             words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise UsageError(
                 f"{path} is no plan: {words}",
