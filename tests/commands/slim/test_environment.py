@@ -360,3 +360,13 @@ def test_of_two_runs_one_is_refused(venv: Path, capsys: pytest.CaptureFixture[st
     assert "another run of fatpack changes this environment" in capsys.readouterr().err
     assert contents(venv) == before
     assert slim(venv) == 0
+
+
+def test_a_damaged_file_of_the_backup_is_written_anew(venv: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup"
+    backup.mkdir()
+    (backup / hashlib.sha256(BOTH).hexdigest()).write_bytes(bytes(len(BOTH)))
+    before = contents(venv)
+    assert slim(venv, "--backup", str(backup)) == 0
+    assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 0
+    assert contents(venv) == before

@@ -370,8 +370,10 @@ def _keep(path: str, view: View, backup: str, digests: FileDigests) -> None:
     """Keep an original: as another name of the same file where that is possible, else as a copy."""
     os.makedirs(backup, exist_ok=True)
     target = os.path.join(backup, digests.sha256)
-    if os.path.exists(target) and os.path.getsize(target) == digests.size:
-        return
+    if os.path.isfile(target) and os.path.getsize(target) == digests.size:
+        with open_source(target) as source:
+            if digests_of([source.view()], ()).sha256 == digests.sha256:
+                return
     try:
         os.link(path, target)
     except OSError:
