@@ -25,12 +25,12 @@ _START = "_Z"
 _GROWTH = 1.4423
 
 #: LIMIT: characters that a name may stand for here; bytes and seconds of a process for names that may stand for more
-_LARGE, _MEMORY, _SECONDS = 1 << 26, 1 << 29, 8
+_LARGE, _MEMORY, _SECONDS = 1 << 26, 1 << 29, 60
 
-#: names that it gets at once, which take it a tenth of that time
+#: names that the process gets at once, which take it a second
 _BATCH = 20_000
 
-#: what that process runs: it reads names, and writes a list
+#: the program of that process: it reads names, and writes a list
 _APART = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
