@@ -187,6 +187,9 @@ FORGERIES: dict[str, Callable[[], Pair]] = {
         with_record(lambda record: record.replace(wheels.digest(wheels.WHEEL).encode(), wheels.digest(b"").encode()))
     ),
     "another tag": lambda: wheel_and(replaced(f"{INFO}/WHEEL", b"py3", b"py2")),
+    "a header in a build tag": lambda: wheel_and(
+        replaced(f"{INFO}/WHEEL", b"\nTag:", b"\nBuild: 1\rRoot-Is-Purelib: true\nTag:")
+    ),
     "another version": lambda: wheel_and(replaced(f"{INFO}/METADATA", b"Version: 1.5", b"Version: 1.6")),
     "another content": lambda: wheel_and(wheel(**{"demo/__init__.py": b"value = 2\n"})),
     "another library": lambda: wheel_and(replaced("demo/libtwo.so", b"GCC: (", b"GCC; (")),
