@@ -38,6 +38,9 @@ ELSEWHERE = {
     "--target": _DEVICES,
     "--targets": _DEVICES,
     "--gpu": _DEVICES,
+    "--gpus": _DEVICES,
+    "--devices": _DEVICES,
+    "--archs": _DEVICES,
     "--gpu-architecture": _DEVICES,
     "--offload-arch": _DEVICES,
     **dict.fromkeys(("--out-dir", "--outdir", "--output-dir", "--output-directory"), ("--directory", "--output")),
@@ -160,7 +163,9 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             known = {spelling for option in self.options for spelling in option.opts}
-            nearest = next((each for each in ELSEWHERE.get(error.option_name, ()) if each in known), None)
+            # An option of another command of ours is told as one of another tool: --arch is --for elsewhere.
+            names = ELSEWHERE.get(error.option_name) or (_DEVICES if error.option_name in _DEVICES else ())
+            nearest = next((each for each in names if each in known), None)
             if not nearest:
                 raise
             text = f"No such option {error.option_name!r}. Did you mean {nearest!r}?"
