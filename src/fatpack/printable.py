@@ -45,12 +45,25 @@ def format_size(size: int) -> str:
     return f"{value:.3g} {units[0]}"
 
 
-def format_size_exactly(size: int) -> str:
-    """Return a size with more than three digits, for comparison with a limit: ``1024.3 MB``."""
+def format_size_exactly(size: int, digits: int = 1) -> str:
+    """Return a size with more than three digits, for comparison with a limit: ``1024.3 MB``, ``8.05 MB``.
+
+    ``digits`` are those after the point; a number below 10 has at least two.
+    """
     if size < 10_000:
         return f"{size} bytes"
     number, unit = (size / 1000, "kB") if size < 1_000_000 else (size / 1e6, "MB")
-    return f"{f'{number:.1f}'.removesuffix('.0')} {unit}"
+    text = f"{number:.{max(digits, 2) if number < 10 else digits}f}"
+    return f"{text.rstrip('0').removesuffix('.')} {unit}"
+
+
+def format_size_and_limit(size: int, limit: int) -> tuple[str, str]:
+    """Return a size and the limit that it is compared with, with so many digits that the texts differ if they do."""
+    for digits in (1, 2, 3, 4, 5, 6):
+        found = format_size_exactly(size, digits), format_size_exactly(limit, digits)
+        if found[0] != found[1]:
+            break
+    return found
 
 
 # Text from files

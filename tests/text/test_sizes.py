@@ -8,7 +8,7 @@ from fatpack.command_line.options import _parsed
 from fatpack.command_line.param_types import SizeType
 from fatpack.commands.check import policy
 from fatpack.errors import UsageError
-from fatpack.printable import format_size, format_size_exactly, parse_size
+from fatpack.printable import format_size, format_size_and_limit, format_size_exactly, parse_size
 
 
 def test_sizes_for_people() -> None:
@@ -25,8 +25,23 @@ def test_sizes_for_people() -> None:
 
 
 def test_sizes_to_be_compared() -> None:
-    sizes = {43_139_600: "43.1 MB", 40_000_000: "40 MB", 3_139_600: "3.1 MB", 18_000: "18 kB", 9_999: "9999 bytes"}
+    sizes = {43_139_600: "43.1 MB", 40_000_000: "40 MB", 3_139_600: "3.14 MB", 18_000: "18 kB", 9_999: "9999 bytes"}
     assert {size: format_size_exactly(size) for size in sizes} == sizes
+
+
+@pytest.mark.parametrize(
+    ("size", "limit", "texts"),
+    [
+        (6_213_456, 6_210_000, ("6.213 MB", "6.21 MB")),
+        (8_049_900, 8_000_000, ("8.05 MB", "8 MB")),
+        (8_049_900, 100_000_000, ("8.05 MB", "100 MB")),
+        (100_000_001, 100_000_000, ("100.000001 MB", "100 MB")),
+        (20_001, 20_000, ("20.001 kB", "20 kB")),
+        (20_000, 20_000, ("20 kB", "20 kB")),
+    ],
+)
+def test_a_size_and_its_limit_differ_as_text(size: int, limit: int, texts: tuple[str, str]) -> None:
+    assert format_size_and_limit(size, limit) == texts
 
 
 SIZES = {

@@ -36,7 +36,7 @@ from fatpack.exit_codes import (
 from fatpack.findings import CODES, message_from_text
 from fatpack.inputs.files import SEPARATOR
 from fatpack.limits import Budget, current_budget
-from fatpack.printable import format_size_exactly
+from fatpack.printable import format_size_and_limit, format_size_exactly
 from fatpack.record import Record
 from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
@@ -503,7 +503,8 @@ def _emptied(context: RuleContext, item: FileImageSets, requirement: Requirement
             "FP3305",
             f"it is not known if {requirement.title} is served: {which} without images; {emptied.why_not}",
         )
-    hint = "take the file as it was before it was slimmed, or one built for the device"
+    # The file alone does not show if the container was empty from the start, or was emptied.
+    hint = "compare with the original, which may never have had code for it; or take a file built for the device"
     rule = "C2" if emptied.vendor == "nvidia" else "H3"
     holes = tuple(
         MissingKernels(str(number), emptied.section, "", None, ("no image",), rule, "it is registered, and empty", ())
@@ -639,8 +640,8 @@ def size_violations(context: RuleContext) -> Iterator[Violation]:
     sizes = measure_paths(context)
     for item in sizes:
         if policy.max_size is not None and item.size is not None and item.size > policy.max_size:
-            more, most = format_size_exactly(item.size - policy.max_size), format_size_exactly(policy.max_size)
-            text = f"{format_size_exactly(item.size)}, {more} over the limit of {most}"
+            size, limit = format_size_and_limit(item.size, policy.max_size)
+            text = f"{size}, {format_size_exactly(item.size - policy.max_size)} over the limit of {limit}"
             hint = f"fatpack report {item.path} shows where the bytes are"
             yield make_violation("FP3307", item.path, "size", text, hint)
         elif item.size is None and not any(each.last.error for each in context.of(item.path)):

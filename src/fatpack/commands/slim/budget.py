@@ -30,7 +30,7 @@ from fatpack.commands.slim.keep_for_device import LINKED, arch_label, image_key,
 from fatpack.edit.selection import is_linked_program
 from fatpack.errors import FatpackError, FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS
-from fatpack.printable import format_size, format_size_exactly
+from fatpack.printable import format_size, format_size_and_limit
 from fatpack.record import Record
 from fatpack.targets.devices import Device
 from fatpack.targets.name_based_libraries import find_name_based_library
@@ -133,7 +133,8 @@ class SizePlan(Record):
                 rows.append([str(step.step), f"{_STEPS[step.step]}: {step.what}", *sizes, saved])
             yield from table_lines(rows, style, right=(2, 3, 4), role=lambda row, _: "" if row else "heading")
         verb = "fits into" if self.fits else "does not fit into"
-        yield f"{format_size_exactly(self.size)} {verb} {format_size_exactly(self.request.max_size)}"
+        size, limit = format_size_and_limit(self.size, self.request.max_size)
+        yield f"{size} {verb} {limit}"
 
     def record(self) -> dict[str, Any]:
         """Return the plan as plain data."""
@@ -154,7 +155,7 @@ class SizeNotReached(FatpackError):
     exit_code = FINDINGS
 
     def __init__(self, plan: SizePlan, chain: Sequence[str]) -> None:
-        limit = format_size_exactly(plan.request.max_size)
+        size, limit = format_size_and_limit(plan.size, plan.request.max_size)
         more = []
         if not plan.request.priority:
             more.append(cli_or_api("--priority DEVICE,… says which devices may go", "priority= says which may go"))
@@ -163,7 +164,7 @@ class SizeNotReached(FatpackError):
         if plan.request.use is None:
             more.append(cli_or_api("--used PROFILE --drop-unused removes unused kernels", "used= removes kernels"))
         super().__init__(
-            f"the smallest size reached is {format_size_exactly(plan.size)}, more than {limit}",
+            f"the smallest size reached is {size}, more than {limit}",
             hint="; ".join(more),
             chain=chain,
         )
