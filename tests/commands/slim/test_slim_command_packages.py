@@ -290,6 +290,9 @@ def test_files_that_are_swapped_are_reported_to_be(
     assert printed.out.startswith("AFTER is larger than BEFORE")
     assert "are the two files the wrong way round?" in printed.out
     assert printed.err == ""
+    if is_package:
+        last = printed.out.splitlines()[-1]
+        assert last.endswith(" unchanged, 0 libraries proved: 0 images kept, 0 dropped; 1 library not proved")
 
 
 @pytest.mark.parametrize(
@@ -435,3 +438,50 @@ def test_layers_of_container_images_are_not_passed_over(tmp_path: Path, capsys: 
     (tmp_path / "image" / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
     assert main(["slim", str(tmp_path / "image"), "--for", "sm_90", "-d", str(tmp_path / "third")]) == 4
     assert "it names no image; skopeo copy writes images as" in capsys.readouterr().err
+
+
+def test_a_folder_of_wheels_says_how_wheels_are_slimmed(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = wheel.parent / "wf"
+    folder.mkdir()
+    wheel.rename(folder / wheel.name)
+    assert main(["slim", str(folder), "--for", "sm_90", "-d", str(wheel.parent / "out")]) == 4
+    shown = capsys.readouterr().out
+    assert f"fatpack slim {folder}/*.whl -d DIR, or fatpack slim --find-links {folder} -d DIR" in shown
+    assert "not written" not in shown
+
+
+def test_a_wheel_without_its_name_says_that_it_needs_one(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = wheel.rename(wheel.with_name("download"))
+    assert main(["slim", str(other), "--for", "sm_90", "-d", str(wheel.parent / "out")]) == 4
+    assert "a wheel needs a file with its name; save it as NAME-VERSION-" in capsys.readouterr().err
+
+
+def test_errors_of_libraries_are_printed_with_quiet(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", str(wheel), "--drop", "sm_90", "-d", str(wheel.parent / "out"), "-q"]) == 1
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert line.startswith("fatpack: error: ") and "demo/b.so: stays as it is: " in line
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("pyvenv.cfg", "--environment "), ("conda-meta", "--environment "), ("oci-layout", "-d DIR writes a new layout")],
+)
+def test_a_folder_without_an_output_names_its_own_way(
+    tmp_path: Path, file: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / file).write_bytes(b"")
+    assert main(["slim", str(tmp_path), "--for", "sm_90"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_empty_container_is_to_be_compared_with_the_original(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "libtwo.so"
+    options = ["--drop", "sm_7*,sm_90a,compute_75", "--allow-empty", "-o", str(out), "-q"]
+    assert main(["slim", str(HOSTS / "libtwo.so"), *options]) == 0
+    assert main(["check", str(out), "--require", "sm_90"]) == 1
+    shown = capsys.readouterr().out
+    assert "what to do: compare with the original, which may never have had code for it" in shown

@@ -218,15 +218,11 @@ def render_package_certificate(verdict: PackageProofResult) -> Iterator[str]:
         if verdict.difference_count > _MAX_PACKAGE_DIFFERENCES_SHOWN:
             yield f"  and {verdict.difference_count - _MAX_PACKAGE_DIFFERENCES_SHOWN} more"
     yield from (printable(f"missing, as it was about the old digests: {what}") for what in verdict.dropped)
-    kept, dropped = (
-        (
-            sum(len(images) for images in found)
-            for found in zip(*((item.verdict.kept, item.verdict.dropped) for item in verdict.libraries), strict=True)
-        )
-        if verdict.libraries
-        else (0, 0)
-    )
+    proved = [item.verdict for item in verdict.libraries if item.verdict.is_proved]
+    kept, dropped = sum(len(one.kept) for one in proved), sum(len(one.dropped) for one in proved)
+    unproved = len(verdict.libraries) - len(proved)
     yield (
-        f"{pluralize(verdict.same_count, 'file')} unchanged, {pluralize(len(verdict.libraries), 'library')} proved: "
+        f"{pluralize(verdict.same_count, 'file')} unchanged, {pluralize(len(proved), 'library')} proved: "
         f"{pluralize(kept, 'image')} kept, {dropped} dropped"
+        + (f"; {pluralize(unproved, 'library')} not proved" if unproved else "")
     )

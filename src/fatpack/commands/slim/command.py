@@ -188,7 +188,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     )
     from fatpack.commands.slim.request import SlimRequest, find_rules, parse_slim_options
     from fatpack.commands.slim.run import plan_size, slim_all
-    from fatpack.commands.slim.text import render_slim, slim_record, unsupported_device_lines
+    from fatpack.commands.slim.text import quiet_lines, render_slim, slim_record
 
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
     policy, plan = find_rules(options)
@@ -244,7 +244,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         stream = sys.stderr if to.output == "-" else sys.stdout
         lines = render_slim(outcomes, unserved, request.options.devices, get_style(stream), request.options.use)
         write_lines(lines if size_plan is None else [*size_plan.lines(get_style(stream)), *lines], stream)
-    elif unserved:
-        for line in unsupported_device_lines(unserved):
-            print_stderr(f"fatpack: warning: {line}")
+    else:
+        # Errors are printed with --quiet, too: without them an exit code would say nothing.
+        for line in quiet_lines(outcomes, unserved):
+            print_stderr(f"fatpack: {line}")
     return code

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+
 from fatpack.errors import Unsupported, UsageError, cli_or_api
 from fatpack.inputs.files import Filter, SkipCounts, walk_input
 from fatpack.scanner import FoundContainer, scan
@@ -103,9 +106,35 @@ def refuse_device_code(view: View, path: str) -> None:
                             "it is a layer, or a part of a container image: slim the whole image, in an archive "
                             "with its manifest or in the folder with oci-layout and index.json"
                         )
-                    raise Unsupported(
-                        f"it has device code in {inside}, and such packages are not written", hint=hint, chain=(path,)
-                    )
+                    problem = f"it has device code in {inside}, and such packages are not written"
+                    if _is_wheel(view):
+                        problem, hint = _words_for_wheel(view, inside)
+                    raise Unsupported(problem, hint=hint, chain=(path,))
+
+
+def _is_wheel(view: View) -> bool:
+    """Return whether a file on a disk or from a stream is a wheel, by its members: a stream has no name."""
+    if len(view.chain) != 1 or detect_package(view) != "zip":
+        return False
+    from fatpack.model import Finding
+    from fatpack.packages import get_package
+
+    members = get_package("zip").members(view)
+    return any(not isinstance(item, Finding) and item.name.endswith(".dist-info/WHEEL") for item in members)
+
+
+def _words_for_wheel(view: View, inside: str) -> tuple[str, str]:
+    """Return the problem and the hint for a wheel in a folder, and for one without its file name."""
+    path = view.chain[0]
+    if not path.endswith(".whl"):
+        hint = "save it as NAME-VERSION-….whl, and slim that file with -d DIR"
+        return f"it is a wheel with device code in {inside}, and a wheel needs a file with its name", hint
+    folder = shlex.quote(os.path.dirname(path) or os.curdir)
+    hint = cli_or_api(
+        f"fatpack slim {folder}/*.whl -d DIR, or fatpack slim --find-links {folder} -d DIR, which makes an index, too",
+        "slim each wheel by its path",
+    )
+    return f"it is a wheel with device code in {inside}, and a folder's wheels are slimmed by their names", hint
 
 
 def _is_of_image(path: str, inside: str) -> bool:

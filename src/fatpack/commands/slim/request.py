@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from contextlib import ExitStack
 
@@ -524,7 +525,7 @@ class SlimRequest(Record):
             if self.to.output is not None or self.to.in_place:
                 raise UsageError("-d, -o and --in-place exclude each other")
         elif several and not self.to.in_place:
-            raise UsageError("several files do not go into one", hint="-d DIR for all of them, or --in-place")
+            raise UsageError("several files do not go into one", hint=self._hint_for_several())
         else:
             hints = [_INTO_FOLDER] if self.files[0].endswith((".whl", ".conda", ".tar.bz2")) else []
             check_output(self.files[0], self.to, *hints)
@@ -533,6 +534,16 @@ class SlimRequest(Record):
             raise UsageError("a certificate is about one file", hint="slim one file at a time")
         if self.certificate is not None and self.to.output == "-":
             raise UsageError("a certificate is about two files", hint="write a copy with -o or -d")
+
+    def _hint_for_several(self) -> str:
+        """Return the options that say where the files go; environments and image layouts have a way of their own."""
+        folder = self.files[0] if len(self.files) == 1 else ""
+        if folder and os.path.isfile(os.path.join(folder, "oci-layout")):
+            return "-d DIR writes a new layout: images are not changed in place"
+        environment = any(os.path.exists(os.path.join(folder, name)) for name in ("pyvenv.cfg", "conda-meta"))
+        if folder and environment:
+            return f"--environment {shlex.quote(folder)} slims it in its place, with a journal; -d DIR writes a copy"
+        return "-d DIR for all of them, or --in-place"
 
     def _check_environment(self) -> None:
         """Raise UsageError for options that do nothing where an environment is slimmed in its place."""

@@ -206,6 +206,21 @@ def _below(
     yield from unsupported_device_lines(unserved)
 
 
+def quiet_lines(outcomes: Iterable[SlimOutcome], unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
+    """Yield an error for each file that stays with one that was not printed, and a warning for each device."""
+    for item in outcomes:
+        if item.error is None or item.is_told:
+            continue
+        error = item.error
+        hint = f"; {error.hint}" if isinstance(error, FatpackError) and error.hint else ""
+        yield printable(f"error: {item.path}: stays as it is: {_problem(error)}{hint}")
+    yield from (f"warning: {line}" for line in unsupported_device_lines(unserved))
+
+
+def _problem(error: FatpackError | OSError) -> str:
+    return error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
+
+
 def unsupported_device_lines(unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:
     """Yield a line for each requested device that no image is for."""
     for one in unserved:
@@ -257,8 +272,7 @@ def _archs(counts: dict[str, int]) -> str:
 
 def _remarks(item: SlimOutcome) -> Iterator[str]:
     if item.error is not None:
-        error = item.error
-        words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
+        words = _problem(item.error)
         size = f" ({format_size(item.before)})" if item.before else ""
         message = f"{item.path}: not slimmed"
         yield printable(message if item.is_told else f"{item.path}: stays as it is{size}: {words}")
