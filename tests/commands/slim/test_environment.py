@@ -370,3 +370,38 @@ def test_a_damaged_file_of_the_backup_is_written_anew(venv: Path, tmp_path: Path
     assert slim(venv, "--backup", str(backup)) == 0
     assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 0
     assert contents(venv) == before
+
+
+def test_descriptions_stay_while_a_library_stays_slimmed(venv: Path) -> None:
+    backup = venv.parent / "originals"
+    assert slim(venv, "--backup", str(backup)) == 0
+    record = venv / SITE / "demo-1.5.dist-info/RECORD"
+    before = record.read_bytes()
+    (backup / hashlib.sha256(BOTH).hexdigest()).unlink()
+    assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 1
+    assert record.read_bytes() == before
+    assert archs(venv / SITE / "demo/deep/b.fatbin") == ["sm_75", "sm_90"]
+
+
+def test_a_journal_in_a_link_is_refused(venv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (venv / environment.FOLDER).symlink_to(tmp_path / "elsewhere")
+    before = contents(venv)
+    assert slim(venv) == 2
+    assert "is a symbolic link" in capsys.readouterr().err
+    assert contents(venv) == before and not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_commands_of_a_journal_are_printed_without_control_characters(
+    venv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert slim(venv) == 0
+    path = venv / environment.FOLDER / environment.JOURNAL
+    path.write_text(json.dumps({**journal(venv), "restore": ["pip\x1b[2J"]}))
+    assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 1
+    assert capsys.readouterr().out == "pip\\x1b[2J\n"
+
+
+def test_undo_names_the_option_that_was_typed(venv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", "--environment", str(venv), "--undo", "--json"]) == 2
+    assert "--json does nothing with --undo" in capsys.readouterr().err.replace("--as-json", "")

@@ -88,6 +88,9 @@ class Journal:
 
     def __init__(self, environment: str) -> None:
         self.path = os.path.join(environment, FOLDER, JOURNAL)
+        for place in (os.path.dirname(self.path), self.path):
+            if os.path.islink(place):
+                raise UsageError(f"{place} is a symbolic link: the journal would be elsewhere", hint="remove the link")
         self.backup = ""
         self.is_complete = True
         self.restore: Sequence[str] = ()
@@ -487,7 +490,10 @@ def _undo(path: str, root: str) -> Undo:
     if not journal.entries:
         raise UsageError(f"{path} has no journal: nothing in it is slimmed", hint=f"it would be {journal.path}")
     restored, left = [], []
-    for name, entry in sorted(journal.entries.items()):
+    # Libraries first: while one of them stays slimmed, the descriptions have to describe it.
+    for name, entry in sorted(journal.entries.items(), key=lambda item: (not item[1].is_library, item[0])):
+        if left and not entry.is_library:
+            break
         file = os.path.join(root, name)
         if not _state_of(file, entry):
             continue  # it is as it was, or was installed again, or removed

@@ -614,7 +614,7 @@ def check_proof_options(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         is_default = value is None or value is False or value == () or (name, value) == ("mode", "auto")
         if name not in _OF_PROOFS and not is_default:
-            option = f"--{name.rstrip('_').replace('_', '-')}"
+            option = f"--{name.removeprefix('as_').rstrip('_').replace('_', '-')}"
             hint = f"give {option} when you slim; then compare with --verify"
             raise UsageError(f"{option} does nothing with --verify, which makes no file", hint=hint)
 
@@ -627,7 +627,7 @@ def check_undo_options(files: Sequence[str], options: Mapping[str, Any]) -> str:
     for name, value in options.items():
         is_default = value is None or value is False or value == () or (name, value) == ("mode", "auto")
         if name not in ("environment", "quiet", "undo", "max_inflated", "max_output") and not is_default:
-            option = f"--{name.rstrip('_').replace('_', '-')}"
+            option = f"--{name.removeprefix('as_').rstrip('_').replace('_', '-')}"
             raise UsageError(f"{option} does nothing with --undo", hint="fatpack slim --environment DIR --undo")
     if files:
         raise UsageError(f"--undo restores an environment, and {files[0]} is given too", hint="leave it out")
@@ -680,7 +680,7 @@ def find_rules(options: Mapping[str, Any]) -> tuple[SlimPolicy | None, PlanReade
     names = ("for_", "keep", "drop", "keep_ptx", "drop_ptx", "allow_empty", "drop_signature", "recompress", "lossless")
     for name in (*names, "driver", "level", "used", "max_size", "config", "save_plan"):
         if options[name]:
-            option = f"--{name.rstrip('_').replace('_', '-')}"
+            option = f"--{name.removeprefix('as_').rstrip('_').replace('_', '-')}"
             raise UsageError(
                 f"{option} does nothing with --plan, which says all", hint="leave it out, or make the plan again"
             )

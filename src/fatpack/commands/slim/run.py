@@ -28,7 +28,7 @@ from fatpack.exit_codes import FINDINGS, FINE, error_message
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource
-from fatpack.printable import format_size
+from fatpack.printable import format_size, printable
 from fatpack.scanner.context import detect_package
 from fatpack.selectors.address import find_location, parse_address, refuse_package
 from fatpack.text.json import json_pieces
@@ -434,7 +434,7 @@ def undo_environment(path: str, *, quiet: bool) -> int:
         print_stderr(f"restored {os.path.join(path, name)}")
     for name, problem in undone.left:
         print_stderr(f"fatpack: warning: {os.path.join(path, name)} stays slimmed: {problem}")
-    write_text(undone.commands)
+    write_text([printable(line) for line in undone.commands])
     return FINDINGS if undone.left else FINE
 
 
