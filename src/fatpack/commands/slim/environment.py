@@ -489,7 +489,8 @@ def _undo(path: str, root: str) -> Undo:
     journal = Journal(root)
     if not journal.entries:
         raise UsageError(f"{path} has no journal: nothing in it is slimmed", hint=f"it would be {journal.path}")
-    restored, left = [], []
+    restored: list[str] = []
+    left: list[tuple[str, str]] = []
     # Libraries first: while one of them stays slimmed, the descriptions have to describe it.
     for name, entry in sorted(journal.entries.items(), key=lambda item: (not item[1].is_library, item[0])):
         if left and not entry.is_library:
