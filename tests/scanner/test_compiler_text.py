@@ -252,11 +252,15 @@ def test_zeros_are_bounded() -> None:
 def test_the_time_grows_with_the_text_alone(part: bytes) -> None:
     def seconds(size: int) -> float:
         text = ascii_line(FATBIN[:16]).rstrip(b"\n") + b"\n" + part * (size // len(part))
-        before = time.process_time()
-        list(compiler_text.find_text_containers(BytesSource(text, "k.s").view()))
-        return time.process_time() - before
+        times = []
+        for _ in range(3):
+            before = time.process_time()
+            list(compiler_text.find_text_containers(BytesSource(text, "k.s").view()))
+            times.append(time.process_time() - before)
+        return min(times)
 
-    assert seconds(1 << 20) < 40 * max(seconds(1 << 16), 0.01)
+    # 16 times the text: 16 times the time, 256 times if it grew with the square; the rest is for a busy machine.
+    assert seconds(1 << 20) < 100 * max(seconds(1 << 16), 0.01)
 
 
 def test_text_is_not_edited() -> None:
