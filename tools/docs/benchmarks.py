@@ -6,13 +6,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.bench import recording
+from tools.bench import recording, stack
 from tools.bench.measure import HEADS, Figure
 from tools.docs.bars import Bar, render
 from tools.docs.markdown import filled, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -23,7 +24,9 @@ _ENDINGS = (": faster than", ": per copy", ": time")
 def pages() -> dict[str, str]:
     """Return the page and its pictures: name below ``docs/`` → text."""
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
-    return rendered(page, recording.read(recording.FIGURES))
+    made = rendered(page, recording.read(recording.FIGURES))
+    text = "\n".join(stack_tables(stack.read()))
+    return {**made, "benchmarks.md": filled(made["benchmarks.md"], "figures of real wheels", text)}
 
 
 def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
@@ -42,6 +45,35 @@ def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
         lines += table(list(HEADS), [list(figure.row()) for figure in run.figures])
         page = filled(page, f"figures of {subject}", "\n".join(lines))
     return {"benchmarks.md": page} | made
+
+
+def stack_tables(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the tables of slimmed wheels: those for CUDA, and those for ROCm."""
+    lines = []
+    for columns in (stack.CUDA, stack.ROCM):
+        found = [row for row in rows if not row["results"].keys().isdisjoint(columns)]
+        if found:
+            lines += table(["wheel", "MB", *columns], [[*_wheel_cells(row), *_cells(row, columns)] for row in found])
+    return lines
+
+
+def _wheel_cells(row: Mapping[str, Any]) -> list[str]:
+    platform = "" if row["platform"] == "linux" else f", {row['platform']}"
+    return [f"{row['name']} {row['version']}{platform}", f"{row['size'] / 1e6:.1f}"]
+
+
+def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """Return the megabytes of a wheel by column, and the processor time as a share of that of unzip and zip."""
+    cells = []
+    for column in columns:
+        result = row["results"].get(column)
+        if result is None:
+            cells.append("")
+            continue
+        stays = len(result["stays"])
+        mark = f", {stays} {'library stays' if stays == 1 else 'libraries stay'}" if stays else ""
+        cells.append(f"{result['size'] / 1e6:.1f} ({result['seconds'] / row['repacked']:.2f}{mark})")
+    return cells
 
 
 def drawn(figures: Sequence[Figure]) -> list[Bar]:
