@@ -63,17 +63,17 @@ from fatpack.literals import SlimMode as SlimMode
 from fatpack.literals import SyclbinState as SyclbinState
 from fatpack.model import Finding as Finding
 from fatpack.model import Target as Target
-from fatpack.options import BundleOptions as BundleOptions
-from fatpack.options import CirOptions as CirOptions
-from fatpack.options import FatbinOptions as FatbinOptions
-from fatpack.options import KpackOptions as KpackOptions
-from fatpack.options import OffloadBinaryOptions as OffloadBinaryOptions
-from fatpack.options import Options as Options
-from fatpack.options import SyclbinOptions as SyclbinOptions
 from fatpack.scanner.context import NotSearched as NotSearched
 from fatpack.selectors.select import Selector as Selector
 from fatpack.tabular.columns import ImageRow as ImageRow
 from fatpack.tabular.columns import KernelRow as KernelRow
 from fatpack.tabular.read_many import Rows as Rows
+from fatpack.writer_options import BundleOptions as BundleOptions
+from fatpack.writer_options import CirOptions as CirOptions
+from fatpack.writer_options import FatbinOptions as FatbinOptions
+from fatpack.writer_options import KpackOptions as KpackOptions
+from fatpack.writer_options import OffloadBinaryOptions as OffloadBinaryOptions
+from fatpack.writer_options import Options as Options
+from fatpack.writer_options import SyclbinOptions as SyclbinOptions
 
 __version__: str

@@ -18,9 +18,9 @@ from fatpack.formats.syclbin.layout import NewModules
 from fatpack.formats.syclbin.properties import write_property_set
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.options import FatbinOptions, Options
 from fatpack.testing.formats import read_all_containers
 from fatpack.testing.helpers import join_pieces, make_image, make_view
+from fatpack.writer_options import FatbinOptions, Options
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

@@ -18,7 +18,7 @@ from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.options import FatbinOptions
+from fatpack.writer_options import FatbinOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -36,7 +36,7 @@ and `replace(field=…)` makes a changed copy.
 _WIDEST = 100
 
 #: The modules of results, options and errors; all other classes are in the model.
-_RESULTS, _OPTIONS, _ERRORS = "fatpack.commands.check.", "fatpack.options", "fatpack.errors"
+_RESULTS, _OPTIONS, _ERRORS = "fatpack.commands.check.", "fatpack.writer_options", "fatpack.errors"
 
 
 def render() -> str:

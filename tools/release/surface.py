@@ -36,7 +36,12 @@ RECORDED = Path(__file__).with_name("surface.txt")
 _ASKS = " requires "
 
 #: Modules of records that callers make; new fields in other records, which callers only get, break no caller.
-_MADE_BY_CALLERS = ("fatpack.commands.pack.request", "fatpack.model", "fatpack.selectors.select", "fatpack.options")
+_MADE_BY_CALLERS = (
+    "fatpack.commands.pack.request",
+    "fatpack.model",
+    "fatpack.selectors.select",
+    "fatpack.writer_options",
+)
 
 
 class Broken(NamedTuple):

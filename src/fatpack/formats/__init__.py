@@ -7,7 +7,7 @@
 ``extent``     ``extent(view, at) -> int | None``: bytes the header claims, if they are there; never raises
 ``parse``      ``parse(view, at) -> Container``: bounds-checked; keeps what it does not understand
 ``write``      ``write(container, options=None) -> Iterator[Piece]``: deterministic; never one joined string. Without
-               options (:mod:`fatpack.options`) a container that was read is laid out as it was
+               options (:mod:`fatpack.writer_options`) a container that was read is laid out as it was
 ``labels``     ``labels(view, container) -> Iterator[Label]``: every byte of the container, once
 ``describe``   ``describe(container) -> dict``: further facts for reports, as plain data
 ============  =======================================================================================

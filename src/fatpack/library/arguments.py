@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fatpack.inputs.files import Filter, InputFile, PendingFile, SkipCounts
     from fatpack.io.open import Input
     from fatpack.io.source import Piece, Source, View
-    from fatpack.options import Options
     from fatpack.selectors.select import Selector
+    from fatpack.writer_options import Options
 
     Value = TypeVar("Value")
 

@@ -14,11 +14,11 @@ from fatpack import binary, formats
 from fatpack.commands.inspect.bytes import file_labels
 from fatpack.errors import FatpackError
 from fatpack.model import Container, Label
-from fatpack.options import Options
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.testing import formats as format_laws
 from fatpack.testing import helpers
 from fatpack.testing.helpers import damage_places, join_pieces, make_view, number_starts, sample
+from fatpack.writer_options import Options
 
 # The laws of hosts, one function each. A broken law fails an assertion with advice.
 #

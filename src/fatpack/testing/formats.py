@@ -17,10 +17,10 @@ import fatpack
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.model import Container, Finding, Label
-from fatpack.options import Options
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing import helpers
 from fatpack.testing.helpers import HUGE, join_pieces, make_view
+from fatpack.writer_options import Options
 
 #: Bits that are inverted: a number becomes odd or even, negative, or its complement.
 CHANGES = (0x01, 0x80, 0xFF)

@@ -22,9 +22,9 @@ from fatpack.io.inflated import InflatedSource
 from fatpack.io.source import BytesSource, Span
 from fatpack.limits import Budget
 from fatpack.model import Container, Finding
-from fatpack.options import BundleOptions
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.helpers import TracedMemory, join_pieces, make_image, make_view
+from fatpack.writer_options import BundleOptions
 
 FOLDER = FIXTURES / "clang_bundle"
 V2 = (FOLDER / "llvm-22-v2-zstd.bundle").read_bytes()

@@ -17,8 +17,8 @@ from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS
 from fatpack.formats.clang_bundle.text_reader import positions_in_llvm_order
 from fatpack.io.source import Span
 from fatpack.model import Container
-from fatpack.options import BundleOptions
 from fatpack.testing.helpers import join_pieces, make_image, make_view
+from fatpack.writer_options import BundleOptions
 
 pytestmark = pytest.mark.reference
 

@@ -10,8 +10,8 @@ from fatpack.formats import clang_bundle, offload_binary
 from fatpack.formats.clang_bundle.writer import compressed_header, entry_id
 from fatpack.io.source import BytesSource, Source, Span, View
 from fatpack.model import Container, Image, Target
-from fatpack.options import BundleOptions
 from fatpack.testing.helpers import join_pieces, make_image, make_view
+from fatpack.writer_options import BundleOptions
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 DEVICE = make_image(b"device", attrs={"id": "hip-amdgcn-amd-amdhsa--gfx906"})

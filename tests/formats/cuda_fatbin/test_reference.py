@@ -18,9 +18,9 @@ from fatpack.formats.cuda_fatbin import parse, write
 from fatpack.formats.cuda_fatbin.new_entry import minify_ptx
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.options import FatbinOptions
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.helpers import join_pieces, make_image, make_view
+from fatpack.writer_options import FatbinOptions
 
 pytestmark = pytest.mark.reference
 

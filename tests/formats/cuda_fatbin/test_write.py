@@ -15,8 +15,8 @@ from fatpack.formats.cuda_fatbin import CudaEntry, parse, write
 from fatpack.formats.cuda_fatbin.new_entry import minify_ptx, ptx_version
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.options import FatbinOptions
 from fatpack.testing.helpers import join_pieces, make_image, make_view
+from fatpack.writer_options import FatbinOptions
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "cuda_fatbin"
 ENTRIES = entry(cubin(80)), entry(ptx() + b"\0", PTX, options=b"-O1", identifier=b"k.cu", code=(0, 9))

@@ -13,8 +13,8 @@ from fatpack.errors import Unsupported, UsageError
 from fatpack.formats import kpack
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
-from fatpack.options import KpackOptions
 from fatpack.testing.helpers import join_pieces, make_image, make_view
+from fatpack.writer_options import KpackOptions
 
 _CODE = st.lists(
     st.tuples(

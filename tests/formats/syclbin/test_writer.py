@@ -11,8 +11,8 @@ from fatpack.formats import syclbin
 from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE, NewModules
 from fatpack.io.source import Span
 from fatpack.model import Container, Target
-from fatpack.options import SyclbinOptions
 from fatpack.testing.helpers import join_pieces, make_image
+from fatpack.writer_options import SyclbinOptions
 
 PARTS = (
     make_image(SPIRV, target=Target(SPIR64, "", "sycl"), form="spirv"),

@@ -22,11 +22,11 @@ from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS
 from fatpack.io.source import PiecesSource, View
 from fatpack.io.write import refuse_shared_bytes
 from fatpack.model import Finding, Image
-from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 from fatpack.selectors.no_match import NothingSelected, available_values
 from fatpack.selectors.select import describe_image, select_images
+from fatpack.writer_options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from fatpack.io.source import Piece
-    from fatpack.options import Options
     from fatpack.scanner import FoundImage
     from fatpack.selectors.select import Selector
+    from fatpack.writer_options import Options
 
     ConvertedT = TypeVar("ConvertedT")
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fatpack.library.file import Images
     from fatpack.limits import Budget
     from fatpack.literals import Format
-    from fatpack.options import Options
     from fatpack.selectors.select import Selector
+    from fatpack.writer_options import Options
 
 
 class ConvertRequest(Record):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, View
-    from fatpack.options import BundleOptions
+    from fatpack.writer_options import BundleOptions
 
 
 # Fat objects: a host object whose sections hold the images of a bundle, and the images that make one.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.combine.combination import Combination
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import View
-    from fatpack.options import CirOptions
+    from fatpack.writer_options import CirOptions
 
 
 def image_from(option: ImageOption, _name: str, data: View) -> Image:

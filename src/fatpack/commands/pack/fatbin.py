@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fatpack.images import ImageInfo
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.options import FatbinOptions
     from fatpack.targets.nvidia import NvidiaArch
+    from fatpack.writer_options import FatbinOptions
 
 
 # Choosing the PTX of a fat binary (``--include-ptx``), and finding the GPUs that lose their only image by it.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from fatpack.errors import FatpackError, UsageError
 from fatpack.model import Image, Target
-from fatpack.options import (
+from fatpack.record import Record
+from fatpack.writer_options import (
     BundleOptions,
     CirOptions,
     FatbinOptions,
@@ -15,7 +16,6 @@ from fatpack.options import (
     OffloadBinaryOptions,
     SyclbinOptions,
 )
-from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding
-    from fatpack.options import Options
+    from fatpack.writer_options import Options
 
     class Packer(Protocol):
         """The module of a format."""

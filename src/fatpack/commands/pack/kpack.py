@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.options import KpackOptions
+    from fatpack.writer_options import KpackOptions
 
 #: The end of a binary's key: the number of the code object that its marker names.
 _NUMBER = "#"

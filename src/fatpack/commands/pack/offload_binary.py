@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.model import Finding, Image
-    from fatpack.options import OffloadBinaryOptions
+    from fatpack.writer_options import OffloadBinaryOptions
 
 __all__ = ["image_from", "pack"]
 

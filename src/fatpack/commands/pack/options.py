@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from fatpack.options import Options
+    from fatpack.writer_options import Options
 
 
 def _which_ptx() -> Iterable[str]:

@@ -14,8 +14,8 @@ from fatpack.commands.pack.formats import (
 )
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
+from fatpack.writer_options import BundleOptions, Options
 
 __all__ = ["ImageFile", "pack"]
 

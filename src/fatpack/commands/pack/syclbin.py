@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.options import SyclbinOptions
+    from fatpack.writer_options import SyclbinOptions
 
 #: The offload binary around version 1: what DPC++ wrote while it wrote that.
 _OUTER, _OUTER_VERSION = "llvm-offload-binary", 1

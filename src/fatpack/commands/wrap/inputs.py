@@ -32,8 +32,8 @@ from fatpack.formats.offload_binary.layout import OFFLOAD_BINARY_FORMAT as OFFLO
 from fatpack.formats.offload_binary.layout import stored_header, stored_offload_entry
 from fatpack.io.source import BytesSource, PiecesSource, sha256_of_pieces
 from fatpack.model import Finding
-from fatpack.options import BundleOptions, FatbinOptions, OffloadBinaryOptions
 from fatpack.record import Record
+from fatpack.writer_options import BundleOptions, FatbinOptions, OffloadBinaryOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from fatpack.images.identification import ImageInfo
     from fatpack.io.source import View
     from fatpack.model import Image
-    from fatpack.options import Options
     from fatpack.scanner import FoundContainer
+    from fatpack.writer_options import Options
 
 
 # Images that the runtime of CUDA or HIP can load: they are for its devices, and linked for them.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.combine.combination import Combination
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Image, Label
-    from fatpack.options import CirOptions
+    from fatpack.writer_options import CirOptions
 
 
 __all__ = [

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
-    from fatpack.options import BundleOptions
+    from fatpack.writer_options import BundleOptions
 
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]

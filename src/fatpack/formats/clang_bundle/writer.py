@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fatpack.formats.clang_bundle.layout import BinaryBundle, CompressedBundle, TextBundle
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
-    from fatpack.options import BundleOptions
+    from fatpack.writer_options import BundleOptions
 
 #: LLVM's levels for bundles (clang/lib/Driver/OffloadBundler.cpp); 0 means the same to zstd.
 _ZSTD_LEVEL, _ZLIB_LEVEL = 3, 6

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
-    from fatpack.options import FatbinOptions
+    from fatpack.writer_options import FatbinOptions
 
 
 __all__ = [

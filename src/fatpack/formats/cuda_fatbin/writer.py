@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
-    from fatpack.options import FatbinOptions
+    from fatpack.writer_options import FatbinOptions
 
     Drafts = TypeVar("Drafts")
 
@@ -185,7 +185,7 @@ def write(container: Container, options: FatbinOptions | None = None) -> Iterato
             hint=f"{VERSION} is the only one that can be written",
             chain=container.span.source,
         )
-    from fatpack.options import FatbinOptions
+    from fatpack.writer_options import FatbinOptions
 
     parts = _parts(container.images, producer_style(options or FatbinOptions()))
     size = sum(sum(map(len, part)) for part in parts)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
-    from fatpack.options import KpackOptions
+    from fatpack.writer_options import KpackOptions
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 

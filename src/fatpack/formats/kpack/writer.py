@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
-    from fatpack.options import KpackOptions
+    from fatpack.writer_options import KpackOptions
 
 #: The compression level of rocm_kpack.
 LEVEL = 3

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Finding
-    from fatpack.options import OffloadBinaryOptions
+    from fatpack.writer_options import OffloadBinaryOptions
 
 __all__ = [
     "DOC",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import Piece
-    from fatpack.options import OffloadBinaryOptions
+    from fatpack.writer_options import OffloadBinaryOptions
 
 
 # The string table: an ELF-style table with shared tails, the same as from LLVM's StringTableBuilder.

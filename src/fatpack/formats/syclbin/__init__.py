@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
-    from fatpack.options import SyclbinOptions
+    from fatpack.writer_options import SyclbinOptions
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.io.source import Piece
-    from fatpack.options import SyclbinOptions
+    from fatpack.writer_options import SyclbinOptions
 
 
 #: The default state: that of ``clang -fsyclbin``.

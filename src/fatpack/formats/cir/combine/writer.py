@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.text.header import TextAttribute
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
-    from fatpack.options import CirOptions
+    from fatpack.writer_options import CirOptions
 
 _TO_TEXT = "convert it to text first: cir-opt in.cirbc -o in.cir"
 

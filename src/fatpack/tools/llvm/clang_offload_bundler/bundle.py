@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, Source, View
     from fatpack.literals import BundleType
-    from fatpack.options import BundleOptions
     from fatpack.tools.llvm.clang_offload_bundler.arguments import BundlerSettings
+    from fatpack.writer_options import BundleOptions
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
 _LEVELS = (-131072, 22)
@@ -90,7 +90,7 @@ def _container(
 
 
 def _options(settings: BundlerSettings, type: BundleType) -> BundleOptions:
-    from fatpack.options import BundleOptions
+    from fatpack.writer_options import BundleOptions
 
     if not settings.is_compressed:
         return BundleOptions(type, settings.align)

@@ -163,8 +163,8 @@ def _pack(given: NvidiaArguments, opened: list[Source], *, is_later: bool) -> li
     from fatpack.formats import cuda_fatbin
     from fatpack.io.source import Span
     from fatpack.model import Container
-    from fatpack.options import FatbinOptions
     from fatpack.tools.nvidia.fatbinary.options import FatbinaryFatal, NvFatbinError, read_images
+    from fatpack.writer_options import FatbinOptions
 
     for option in REFUSED:
         if option in given.values:

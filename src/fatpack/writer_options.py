@@ -1,4 +1,4 @@
-"""Options for writing containers, a record for each format, and types for the words that library functions accept.
+"""Options for writing containers: a record for each format.
 
 All options have defaults, which are those of the tool that owns the format. Library functions and writers take these
 records; the command line derives from them which option belongs to which format.
