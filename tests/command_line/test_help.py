@@ -11,7 +11,7 @@ from tests.conftest import Ran
 
 from fatpack.command_line.command import ELSEWHERE, SharedOption
 from fatpack.command_line.examples import EXAMPLES
-from fatpack.command_line.options import LIMITS
+from fatpack.command_line.shared_options import LIMITS
 from fatpack.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, load_command
 from fatpack.main.completion import LINES, SCRIPTS
 

@@ -12,7 +12,7 @@ from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import limits
-from fatpack.command_line.options import LIMITS
+from fatpack.command_line.shared_options import LIMITS
 
 Fatpack = Callable[..., Ran]
 SOURCES = sorted((Path(__file__).parents[2] / "src" / "fatpack").rglob("*.py"))

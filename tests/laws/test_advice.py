@@ -23,7 +23,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 _COMMAND_ALONE = re.compile(
     r"command_line/|main/|tools/|text/|tabular/|exit_codes\.py|commands/__init__|commands/(survey|report|inspect|check_\w+)/"
     r"|commands/(embed|remove|replace)\.py|commands/\w+/(command|text)\.py"
-    r"|commands/extract/|commands/pack/options\.py|commands/slim/(certificate|run)\.py"
+    r"|commands/extract/|commands/pack/format_options\.py|commands/slim/(certificate|run)\.py"
 )
 
 #: Calls whose text is no message: FormatInfo is for documents, and ``startswith`` examines a message.

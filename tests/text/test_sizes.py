@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.command_line.options import _parsed
 from fatpack.command_line.param_types import SizeType
+from fatpack.command_line.shared_options import _parsed
 from fatpack.commands.check import policy
 from fatpack.errors import UsageError
 from fatpack.printable import format_size, format_size_and_limit, format_size_exactly, parse_size

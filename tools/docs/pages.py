@@ -9,7 +9,7 @@ from tools.docs import diagrams, dumps, house
 from tools.docs.markdown import filled, kept, table
 
 from fatpack import binary, formats, packages
-from fatpack.command_line.options import LIMITS, current_limit
+from fatpack.command_line.shared_options import LIMITS, current_limit
 from fatpack.commands import COMMANDS
 from fatpack.errors import TargetError
 from fatpack.findings import CODES

@@ -12,7 +12,7 @@ from fatpack.command_line.messages import (
     print_warnings,
     warn_stale_temp_files,
 )
-from fatpack.command_line.options import allow_any_output, check_output_name
+from fatpack.command_line.shared_options import allow_any_output, check_output_name
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINE, MALFORMED, exit_code_for_findings
 from fatpack.printable import format_size

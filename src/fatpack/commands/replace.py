@@ -6,8 +6,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr
-from fatpack.command_line.options import output_options, selector_from_options, selector_options, writing_options
 from fatpack.command_line.param_types import INPUT
+from fatpack.command_line.shared_options import output_options, selector_from_options, selector_options, writing_options
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINDINGS
 

@@ -132,7 +132,7 @@ def _run(arguments: list[str]) -> int:
     with sources_with_budget(Budget()):
         if not limits:
             return program(words)
-        from fatpack.command_line.options import LimitsInEffect
+        from fatpack.command_line.shared_options import LimitsInEffect
 
         with LimitsInEffect(limits):
             return program(words)

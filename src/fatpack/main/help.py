@@ -73,8 +73,8 @@ def command(names: tuple[str, ...]) -> int:
 
 def _limits() -> str:
     """Return the limits with their numbers, and how they are raised."""
-    from fatpack.command_line.options import LIMITS as bounds
-    from fatpack.command_line.options import current_limit
+    from fatpack.command_line.shared_options import LIMITS as bounds
+    from fatpack.command_line.shared_options import current_limit
     from fatpack.text.style import align_columns
 
     rows = [

@@ -9,8 +9,8 @@ from shlex import quote
 import click
 
 from fatpack.command_line.command import Command, option_group
-from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import FILE, INPUT, REQUIRED, TARGET, ChoiceType, SuggestionType
+from fatpack.command_line.shared_options import reading_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
 from fatpack.commands.check.policy import (

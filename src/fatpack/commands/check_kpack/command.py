@@ -7,8 +7,8 @@ import os
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import color_option, limit_option, max_inflated_option, schema_option
 from fatpack.command_line.param_types import FILE, INPUT, ONLY_DEVICE
+from fatpack.command_line.shared_options import color_option, limit_option, max_inflated_option, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.check_kpack.text import SCHEMA
 from fatpack.exit_codes import exit_code_for_findings

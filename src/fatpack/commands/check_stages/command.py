@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import color_option, limit_option, max_inflated_option, schema_option
 from fatpack.command_line.param_types import INPUT
+from fatpack.command_line.shared_options import color_option, limit_option, max_inflated_option, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.check_stages.text import SCHEMA
 from fatpack.errors import UsageError, pluralize

@@ -6,7 +6,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_findings, print_stderr, print_warnings
-from fatpack.command_line.options import (
+from fatpack.command_line.param_types import FILE, INPUT
+from fatpack.command_line.shared_options import (
     allow_any_output,
     check_output_name,
     deep_option,
@@ -15,8 +16,7 @@ from fatpack.command_line.options import (
     selector_options,
     writing_options,
 )
-from fatpack.command_line.param_types import FILE, INPUT
-from fatpack.commands.pack.options import PACKING_KEYS, packing_from_options, packing_options
+from fatpack.commands.pack.format_options import PACKING_KEYS, packing_from_options, packing_options
 from fatpack.errors import FatpackError, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, exit_code_for_findings
 from fatpack.printable import format_size

@@ -7,8 +7,8 @@ import sys
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import INPUT
+from fatpack.command_line.shared_options import reading_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.doctor.model import SCHEMA
 from fatpack.errors import UsageError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import reading_options, schema_option
 from fatpack.command_line.param_types import DEVICE, INPUT, KERNEL, SuggestionType
+from fatpack.command_line.shared_options import reading_options, schema_option
 from fatpack.command_line.terminal import get_style, write_document, write_text
 from fatpack.commands.explain.model import SCHEMA
 from fatpack.errors import UsageError

@@ -5,8 +5,14 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import deep_option, exclude_option, force_option, selector_options, writing_options
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT
+from fatpack.command_line.shared_options import (
+    deep_option,
+    exclude_option,
+    force_option,
+    selector_options,
+    writing_options,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from fatpack.command_line.messages import (
     print_warnings,
     warn_stale_temp_files,
 )
-from fatpack.command_line.options import allow_any_output, check_output_name, selector_from_options
+from fatpack.command_line.shared_options import allow_any_output, check_output_name, selector_from_options
 from fatpack.edit.extract import (
     OutputFile,
     check_paths,

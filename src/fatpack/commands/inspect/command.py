@@ -8,7 +8,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr
-from fatpack.command_line.options import (
+from fatpack.command_line.param_types import FILE, FILE_TARGET, INPUT, ChoiceListType, ChoiceType, OffsetType
+from fatpack.command_line.shared_options import (
     color_option,
     deep_option,
     exclude_option,
@@ -16,7 +17,6 @@ from fatpack.command_line.options import (
     limit_option,
     max_inflated_option,
 )
-from fatpack.command_line.param_types import FILE, FILE_TARGET, INPUT, ChoiceListType, ChoiceType, OffsetType
 from fatpack.commands.inspect import KEYS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINE, error_message, exit_code

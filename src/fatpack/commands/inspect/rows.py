@@ -6,7 +6,7 @@ import os
 import sys
 
 from fatpack.command_line.messages import print_stderr
-from fatpack.command_line.options import check_output_name
+from fatpack.command_line.shared_options import check_output_name
 from fatpack.command_line.trees import FilesProgress, TreeSummary, report_unmatched
 from fatpack.commands.inspect.run import open_argument
 from fatpack.errors import FatpackError, UsageError

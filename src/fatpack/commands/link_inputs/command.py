@@ -8,8 +8,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import CopyProgress, print_findings, print_stderr, print_warnings
-from fatpack.command_line.options import allow_any_output, force_option, schema_option, writing_options
 from fatpack.command_line.param_types import DIRECTORY, FILE, TARGET, ChoiceType
+from fatpack.command_line.shared_options import allow_any_output, force_option, schema_option, writing_options
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.link_inputs.text import SCHEMA
 from fatpack.errors import UsageError, pluralize

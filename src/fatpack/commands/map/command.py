@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import output_options, selector_options, writing_options
 from fatpack.command_line.param_types import DIRECTORY, INPUT, TARGET, TRIPLE
+from fatpack.command_line.shared_options import output_options, selector_options, writing_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

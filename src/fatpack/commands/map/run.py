@@ -7,7 +7,7 @@ import sys
 
 from fatpack.command_line.edit_io import EditDestination, EditTarget, check_output, write_substitution
 from fatpack.command_line.messages import CopyProgress, print_findings, print_stderr, print_warnings
-from fatpack.command_line.options import allow_any_output, selector_from_options
+from fatpack.command_line.shared_options import allow_any_output, selector_from_options
 from fatpack.commands.pack.request import ImageFile
 from fatpack.errors import CommandFailed, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, exit_code_for_findings, worst_exit_code

@@ -9,9 +9,9 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import allow_any_output, check_output_name, force_option, writing_options
 from fatpack.command_line.param_types import FILE, IMAGE, INPUT, ChoiceType
-from fatpack.commands.pack.options import cir_forms, packing_from_options, packing_options
+from fatpack.command_line.shared_options import allow_any_output, check_output_name, force_option, writing_options
+from fatpack.commands.pack.format_options import cir_forms, packing_from_options, packing_options
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.printable import format_size
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.commands.pack.options import PackingOptions
+    from fatpack.commands.pack.format_options import PackingOptions
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Finding

@@ -10,8 +10,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import StatusLine, SuspendedStatusLine, print_stderr
-from fatpack.command_line.options import check_output_name, force_option, quiet_option, reading_options
 from fatpack.command_line.param_types import FILE, INPUT, ChoiceType
+from fatpack.command_line.shared_options import check_output_name, force_option, quiet_option, reading_options
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, worst_exit_code
 from fatpack.printable import format_size

@@ -8,8 +8,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import force_option, schema_option, writing_options
 from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType
+from fatpack.command_line.shared_options import force_option, schema_option, writing_options
 from fatpack.text.schemas import SLIM
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 
 from fatpack.command_line.edit_io import check_output
-from fatpack.command_line.options import allow_any_output, check_output_name
+from fatpack.command_line.shared_options import allow_any_output, check_output_name
 from fatpack.commands.slim.image_files import is_image_folder
 from fatpack.commands.slim.options import (
     NameChange,

@@ -10,8 +10,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import StatusLine, format_duration, print_stderr, warn_stale_temp_files
-from fatpack.command_line.options import check_output_name, quiet_option, reading_options
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType
+from fatpack.command_line.shared_options import check_output_name, quiet_option, reading_options
 from fatpack.commands.survey.engines import ENGINES
 from fatpack.commands.survey.worker import FORMATS
 from fatpack.errors import FatpackError, UsageError, pluralize

@@ -7,8 +7,8 @@ import sys
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.options import color_option, schema_option
 from fatpack.command_line.param_types import TARGET
+from fatpack.command_line.shared_options import color_option, schema_option
 from fatpack.command_line.terminal import write_text
 from fatpack.errors import UsageError
 from fatpack.text.style import write_lines

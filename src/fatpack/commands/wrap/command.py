@@ -6,8 +6,8 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.options import allow_any_output, check_output_name, force_option, writing_options
 from fatpack.command_line.param_types import FILE, HOST_TRIPLE, IMAGE, INPUT, ChoiceType
+from fatpack.command_line.shared_options import allow_any_output, check_output_name, force_option, writing_options
 from fatpack.commands.wrap.registration import DEFAULT_HOST, DEFAULT_VERSION, EMITS, KINDS, VERSIONS
 from fatpack.errors import UsageError, pluralize
 from fatpack.printable import format_size
