@@ -1,8 +1,8 @@
 """Limits on work and memory for hostile files, and the budget of a command.
 
 Each limit is a constant with its reason, so that an error can name it and a caller can raise it: a user with
-``--limit`` (:mod:`fatpack.command_line.shared_options`), a program by setting the constant. The number of bytes that a command
-may inflate and write in total is a :class:`Budget` that its files share.
+``--limit`` (:mod:`fatpack.command_line.shared_options`), a program by setting the constant. The number of bytes that a
+command may inflate and write in total is a :class:`Budget` that its files share.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from tests.laws.rooms import FIXTURES
 from fatpack import proof
 from fatpack.commands.slim import folders
 from fatpack.commands.slim.folders import FolderJob
-from fatpack.commands.slim.options import PackageLibrary, SlimOptions
+from fatpack.commands.slim.options import SlimOptions
+from fatpack.commands.slim.outcome import PackageLibrary
 from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.io.source import View

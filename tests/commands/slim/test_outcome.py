@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.commands.slim.options import arch_sort_key
+from fatpack.commands.slim.outcome import arch_sort_key
 
 
 def test_architectures_are_in_the_order_of_their_numbers() -> None:

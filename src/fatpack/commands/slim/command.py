@@ -180,12 +180,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
         return undo_environment(check_undo_options(files, options), quiet=options["quiet"])
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.command_line.messages import CompressionProgress, print_findings
-    from fatpack.commands.slim.options import (
-        NameChange,
-        exit_code_for,
-        find_unmatched_patterns,
-        find_unsupported_devices,
-    )
+    from fatpack.commands.slim.options import NameChange
+    from fatpack.commands.slim.outcome import exit_code_for, find_unmatched_patterns, find_unsupported_devices
     from fatpack.commands.slim.request import SlimRequest, find_rules, parse_slim_options
     from fatpack.commands.slim.run import plan_size, slim_all
     from fatpack.commands.slim.text import quiet_lines, render_slim, slim_record

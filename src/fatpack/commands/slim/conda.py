@@ -7,7 +7,7 @@ import re
 from contextlib import ExitStack
 
 from fatpack.codecs.compress import compress_stream
-from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.errors import BadValue, FatpackError, UsageError, cli_or_api
 from fatpack.io.source import PiecesSource, View, sha256_of_pieces
 from fatpack.packages.members import LazyInflatedMember, SubRangeSource
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.commands.slim.options import Slimming
+    from fatpack.commands.slim.outcome import Slimming
     from fatpack.io.source import Piece, Source
     from fatpack.packages.tar.writer import StoredTarFile
 

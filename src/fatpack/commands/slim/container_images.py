@@ -28,7 +28,7 @@ from fatpack.commands.slim.image_files import (
     dump_document,
 )
 from fatpack.commands.slim.image_layers import LayerDatabase, LayerReader, Spool, write_layer
-from fatpack.commands.slim.options import PackageLibrary
+from fatpack.commands.slim.outcome import PackageLibrary
 from fatpack.errors import BadValue, HostError, Unsupported, cli_or_api, pluralize
 from fatpack.record import Record
 
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
         MemberChange,
         NewLayer,
     )
-    from fatpack.commands.slim.options import Slimming, SlimOptions
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.slim.outcome import Slimming
     from fatpack.io.source import Piece, View
 
     Document: TypeAlias = dict[str, Any]

@@ -24,7 +24,7 @@ from fatpack.commands.slim.installed import (
     read_descriptions,
     reinstall_commands,
 )
-from fatpack.commands.slim.options import (
+from fatpack.commands.slim.outcome import (
     PackageLibrary,
     count_by_arch,
     exit_code_for,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.commands.slim.options import SlimmedMember, Slimming
+    from fatpack.commands.slim.outcome import SlimmedMember, Slimming
     from fatpack.io.source import Piece, View
     from fatpack.literals import KeepPtx, SlimMode
 

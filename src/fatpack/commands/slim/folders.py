@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.options import PackageLibrary, SlimOutcome, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import PackageLibrary, SlimOutcome, may_hold_device_code, try_to_slim
 from fatpack.commands.slim.result import prove_slimmed
 from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.commands.slim.options import SlimmedMember, Slimming
+    from fatpack.commands.slim.outcome import SlimmedMember, Slimming
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.source import Piece
 

@@ -18,7 +18,7 @@ import tempfile
 from fatpack import limits, magic_numbers
 from fatpack.codecs.compress import compress_stream
 from fatpack.commands.slim.image_files import plain_name, resized_headers
-from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.commands.slim.result import prove_slimmed
 from fatpack.concurrency import system
 from fatpack.edit.selection import is_linked_program
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tarfile import TarInfo
     from typing import Any
 
-    from fatpack.commands.slim.options import SlimmedMember, Slimming
+    from fatpack.commands.slim.outcome import SlimmedMember, Slimming
     from fatpack.io.source import Piece
 
 #: LIMIT: members of a layer, and characters of a name. The largest known layers have some hundred thousand.

@@ -13,7 +13,7 @@ from fatpack.command_line.messages import CopyProgress, WaitStatus, print_stderr
 from fatpack.commands.slim.container_images import ImageOptions, history_command, render_layers, slim_image
 from fatpack.commands.slim.image_files import FolderImage, TarImage, check_folder_target
 from fatpack.commands.slim.image_layers import Spool
-from fatpack.commands.slim.options import refuse_unmatched_patterns
+from fatpack.commands.slim.outcome import refuse_unmatched_patterns
 from fatpack.errors import HostError, UsageError
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.source import PiecesSource, View
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from fatpack.commands.slim.container_images import SlimmedImage
-    from fatpack.commands.slim.options import Slimming, SlimOptions, SlimOutcome
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.slim.outcome import Slimming, SlimOutcome
     from fatpack.commands.slim.request import SlimRequest
     from fatpack.io.source import Piece
 

@@ -20,7 +20,7 @@ import os
 
 from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.conda import MAX_DOCUMENT_SIZE, JsonDocument
-from fatpack.commands.slim.options import may_hold_device_code
+from fatpack.commands.slim.outcome import may_hold_device_code
 from fatpack.errors import BadValue, UsageError
 from fatpack.record import Record
 

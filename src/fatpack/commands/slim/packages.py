@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from fatpack.commands.slim.conda import SlimmedConda
-    from fatpack.commands.slim.options import NameChange, Slimming
+    from fatpack.commands.slim.options import NameChange
+    from fatpack.commands.slim.outcome import Slimming
     from fatpack.commands.slim.wheels import SlimmedWheel
     from fatpack.io.source import View
 

@@ -24,7 +24,8 @@ import os
 
 from fatpack import __version__
 from fatpack.commands.check.policy import find_table, read_table
-from fatpack.commands.slim.options import LibraryException, SlimOptions, count_by_arch
+from fatpack.commands.slim.options import LibraryException, SlimOptions
+from fatpack.commands.slim.outcome import count_by_arch
 from fatpack.errors import FatpackError, UsageError, cli_or_api
 from fatpack.io.atomic_write import write_file
 from fatpack.record import Record

@@ -10,9 +10,8 @@ from contextlib import ExitStack
 from fatpack.command_line.edit_io import check_output
 from fatpack.command_line.shared_options import allow_any_output, check_output_name
 from fatpack.commands.slim.image_files import is_image_folder
-from fatpack.commands.slim.options import (
-    NameChange,
-    SlimOptions,
+from fatpack.commands.slim.options import NameChange, SlimOptions
+from fatpack.commands.slim.outcome import (
     SlimOutcome,
     count_by_arch,
     exit_code_for,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
-    from fatpack.commands.slim.options import PackageLibrary, Slimming
+    from fatpack.commands.slim.outcome import PackageLibrary, Slimming
     from fatpack.commands.slim.policy import PlanReader, SlimPolicy
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.open import Input

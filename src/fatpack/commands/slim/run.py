@@ -11,13 +11,7 @@ from fatpack.command_line.edit_io import write_result
 from fatpack.command_line.messages import CopyProgress, print_stderr, warn_stale_temp_files
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.slim import certificate, packages
-from fatpack.commands.slim.options import (
-    SlimOutcome,
-    deflated_size,
-    refuse_all,
-    refuse_unmatched_patterns,
-    try_to_slim,
-)
+from fatpack.commands.slim.outcome import SlimOutcome, deflated_size, refuse_all, refuse_unmatched_patterns, try_to_slim
 from fatpack.commands.slim.packages import is_container_image, is_package
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.policy import PlanReader, PlanWriter
@@ -41,7 +35,7 @@ if TYPE_CHECKING:
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.commands.slim.budget import SizePlan
     from fatpack.commands.slim.conda import SlimmedConda
-    from fatpack.commands.slim.options import PackageLibrary, Slimming
+    from fatpack.commands.slim.outcome import PackageLibrary, Slimming
     from fatpack.commands.slim.request import SlimRequest
     from fatpack.commands.slim.wheels import SlimmedWheel
     from fatpack.edit.editor import EditCheck

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label
-from fatpack.commands.slim.options import count_by_arch
+from fatpack.commands.slim.outcome import count_by_arch
 from fatpack.commands.slim.result import SlimmedFile
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import error_message, exit_code
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.commands.slim.keep_for_device import SlimImage, UnsupportedContainer
-    from fatpack.commands.slim.options import PackageLibrary, SlimOptions, SlimOutcome, UnsupportedDevice
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.slim.outcome import PackageLibrary, SlimOutcome, UnsupportedDevice
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.commands.slim.result import ImageDigest
     from fatpack.commands.slim.used import UseRequest

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.keep_for_device import ImageSelection, SlimImage
     from fatpack.commands.slim.kernel_names import NameForm
     from fatpack.commands.slim.linked import LinkedProgramFile
-    from fatpack.commands.slim.options import SlimOptions, SlimOutcome
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.slim.outcome import SlimOutcome
     from fatpack.commands.slim.profiles import Profile
     from fatpack.io.source import View
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.options import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import crosscheck
@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.commands.slim.options import NameChange, Slimming
+    from fatpack.commands.slim.options import NameChange
+    from fatpack.commands.slim.outcome import Slimming
     from fatpack.commands.slim.wheel_metadata import RecordLine, WheelName
     from fatpack.io.source import Piece, Source, View
     from fatpack.packages.zip.directory import ZipEntry
