@@ -18,7 +18,7 @@ from fatpack.commands.check.rule_context import group_into_image_sets, supports
 from fatpack.commands.explain.run import ExplainQuery, explain_rows
 from fatpack.tabular.columns import ImageRow
 from fatpack.targets.local_devices import parse_devices
-from fatpack.targets.selection.settings import RuntimeSettings
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
 
 DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx90a:xnack-", "gfx1031", "gfx1100", "pvc"))
 

@@ -19,8 +19,8 @@ from fatpack.io.source import BytesSource, View
 from fatpack.scanner import scan
 from fatpack.tabular.image_sets import ImageSet, read_image_sets
 from fatpack.targets.local_devices import parse_devices
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
 from fatpack.targets.selection.select_image import DeviceSelection, select_image
-from fatpack.targets.selection.settings import RuntimeSettings
 
 DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx1031", "gfx1100", "pvc"))
 

@@ -10,7 +10,7 @@ from tests.builders import offered
 
 import fatpack
 from fatpack.commands.explain.model import DeviceAnswer, ExplainResult, ImageSetAnswer
-from fatpack.targets.selection.settings import all_rules
+from fatpack.targets.selection.rules import all_rules
 
 TABLES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
 CASES = [

@@ -15,7 +15,8 @@ from fatpack.commands.explain.run import ExplainQuery, device_verdict, explain_r
 from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
 from fatpack.tabular.image_sets import ImageSetLocation
 from fatpack.targets.devices import parse_device
-from fatpack.targets.selection.settings import RuntimeSettings, driver_cuda
+from fatpack.targets.selection.drivers import driver_cuda
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 

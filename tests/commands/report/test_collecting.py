@@ -19,7 +19,7 @@ from fatpack.commands.report.sizes import arch_sort_key, repeated_sizes
 from fatpack.tabular.columns import ImageRow, KernelRow, RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.devices import parse_device
-from fatpack.targets.selection.settings import RuntimeSettings
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
 
 READ = RowOptions(digests=True, kernels=True, each_kernel=True)
 

@@ -7,6 +7,7 @@ import pytest
 from fatpack.errors import UsageError
 from fatpack.targets.devices import parse_device
 from fatpack.targets.selection.model import CandidateImage, image_vendor
+from fatpack.targets.selection.runtime_settings import VARIABLES, RuntimeSettings, with_variables
 from fatpack.targets.selection.select_image import (
     CandidateSet,
     DeviceSelection,
@@ -14,7 +15,6 @@ from fatpack.targets.selection.select_image import (
     select_image,
     target_id_states,
 )
-from fatpack.targets.selection.settings import VARIABLES, RuntimeSettings, with_variables
 
 
 def cubins(*names: str) -> tuple[CandidateImage, ...]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.targets.selection.settings import driver_branches, driver_cuda, first_branch_with, parse_version
+from fatpack.targets.selection.drivers import driver_branches, driver_cuda, first_branch_with, parse_version
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import fatpack.targets.selection
 from fatpack.targets.selection import cuda
-from fatpack.targets.selection.settings import MARKS, all_failures, all_rules, failure_with_code, rule_named
+from fatpack.targets.selection.rules import MARKS, all_failures, all_rules, failure_with_code, rule_named
 
 #: a name of a rule in the code; K1 to K3 and the like are in comments alone
 _NAMED = re.compile(r'"([CHKMY]\d{1,2})"')

@@ -37,8 +37,8 @@ from fatpack.tabular.read_many import read_file_rows
 from fatpack.tabular.skipped import CompletenessCheck
 from fatpack.targets.devices import Device
 from fatpack.targets.nvidia import parse_nvidia
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
 from fatpack.targets.selection.select_image import select_image
-from fatpack.targets.selection.settings import RuntimeSettings
 from fatpack.targets.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False

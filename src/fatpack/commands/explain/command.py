@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _variables() -> Iterable[str]:
-    from fatpack.targets.selection.settings import VARIABLES
+    from fatpack.targets.selection.runtime_settings import VARIABLES
 
     return (f"{name}=" for name in VARIABLES)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fatpack.targets.compatibility import HIP_SPIRV, hip_target_ids
 from fatpack.targets.nvidia import FAMILIES, first_cuda_for_ptx, parse_nvidia
 from fatpack.targets.selection.cuda import ZSTD_SINCE
+from fatpack.targets.selection.drivers import first_branch_with
+from fatpack.targets.selection.rules import failure_with_code
 from fatpack.targets.selection.select_image import first_cuda_for_device, required_cuda
-from fatpack.targets.selection.settings import failure_with_code, first_branch_with
 from fatpack.targets.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from fatpack.tabular.image_sets import ImageSet
     from fatpack.targets.devices import Device
+    from fatpack.targets.selection.runtime_settings import RuntimeSettings
     from fatpack.targets.selection.select_image import DeviceSelection
-    from fatpack.targets.selection.settings import RuntimeSettings
 
 #: failures of users who set it
 _DANGER = (

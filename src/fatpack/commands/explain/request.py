@@ -14,7 +14,8 @@ from fatpack.library.arguments import as_paths, check_type, make_budget
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.local_devices import parse_devices as devices_of
-from fatpack.targets.selection.settings import RuntimeSettings, driver_cuda, parse_version, with_variables
+from fatpack.targets.selection.drivers import driver_cuda, parse_version
+from fatpack.targets.selection.runtime_settings import RuntimeSettings, with_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from fatpack.tabular.image_sets import (
 from fatpack.tabular.skipped import CompletenessCheck
 from fatpack.targets.name_based_libraries import find_name_based_library
 from fatpack.targets.selection import settings as rule_table
+from fatpack.targets.selection.rules import failure_with_code
 from fatpack.targets.selection.select_image import OUTCOMES, first_cuda_for_device, required_cuda, select_image
-from fatpack.targets.selection.settings import failure_with_code
 from fatpack.targets.vocabulary import feature_signs
 
 TYPE_CHECKING = False
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from fatpack.tabular.columns import ImageRow
     from fatpack.tabular.skipped import Incomplete
     from fatpack.targets.devices import Device
+    from fatpack.targets.selection.runtime_settings import RuntimeSettings
     from fatpack.targets.selection.select_image import DeviceSelection
-    from fatpack.targets.selection.settings import RuntimeSettings
 
 
 # The error that a program gets if a unit fails: as its runtime prints it, and as older runtimes printed it.

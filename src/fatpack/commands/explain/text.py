@@ -6,7 +6,7 @@ import os
 
 from fatpack.errors import pluralize
 from fatpack.printable import printable
-from fatpack.targets.selection.settings import MARKS
+from fatpack.targets.selection.rules import MARKS
 from fatpack.text.style import align_columns, wrap_lines
 
 TYPE_CHECKING = False

@@ -14,8 +14,8 @@ from fatpack.targets.devices import Device
 from fatpack.targets.devices import nvidia_capabilities as nvidia_devices
 from fatpack.targets.selection.cuda import LINKED
 from fatpack.targets.selection.model import image_vendor
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
 from fatpack.targets.selection.select_image import CandidateSet, select_image
-from fatpack.targets.selection.settings import RuntimeSettings
 from fatpack.targets.vocabulary import load_vocabulary
 
 TYPE_CHECKING = False

@@ -438,7 +438,7 @@ def _method_for(driver: str) -> Recompression:
     if not driver:
         return "zstd"
     from fatpack.targets.selection.cuda import ZSTD_SINCE
-    from fatpack.targets.selection.settings import driver_cuda
+    from fatpack.targets.selection.drivers import driver_cuda
 
     return "zstd" if driver_cuda(driver) >= ZSTD_SINCE else "lz4"
 

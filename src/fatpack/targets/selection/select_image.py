@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.targets.devices import Device
     from fatpack.targets.nvidia import NvidiaArch
     from fatpack.targets.selection.model import CandidateImage
-    from fatpack.targets.selection.settings import RuntimeSettings
+    from fatpack.targets.selection.runtime_settings import RuntimeSettings
 
 #: outcomes, the worst first
 OUTCOMES = ("fails", "unknown", "compiles", "runs")
