@@ -10,7 +10,7 @@ import pytest
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.commands.check.metadata import MAX_DECLARATION_SIZE
+from fatpack.commands.check.declarations import MAX_DECLARATION_SIZE
 
 HEAD = b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n"
 

@@ -14,9 +14,8 @@ from tests.builders.packages import debian, tarred, zipped
 from tests.builders.policy_files import library
 
 import fatpack
-from fatpack.commands.check import metadata
-from fatpack.commands.check import metadata as control
-from fatpack.commands.check.metadata import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
+from fatpack.commands.check import declarations
+from fatpack.commands.check.declarations import MAX_CLAIMS, MAX_DECLARATION_SIZE, UnreadableDeclaration
 
 HEAD = b"Metadata-Version: 2.4\nName: demo\nVersion: 1\n"
 
@@ -203,7 +202,7 @@ def test_a_variant_that_cannot_be_read_fails_closed() -> None:
 )
 def test_hostile_variants(data: bytes) -> None:
     with pytest.raises(UnreadableDeclaration) as caught:
-        metadata.variant_declaration(data)
+        declarations.variant_declaration(data)
     assert len(str(caught.value)) < 200
 
 
@@ -220,16 +219,16 @@ def test_hostile_variants(data: bytes) -> None:
 )
 def test_hostile_indexes(data: bytes) -> None:
     with pytest.raises(UnreadableDeclaration):
-        metadata.conda_declaration(data)
+        declarations.conda_declaration(data)
 
 
 @pytest.mark.parametrize("data", [b"\xff", b" continued\n", b"no field\n", b"x" * 100_000])
 def test_hostile_fields(data: bytes) -> None:
     for read in (
-        metadata.extras_declaration,
-        metadata.classifier_declaration,
-        control.debian_declaration,
-        metadata.required_distributions,
+        declarations.extras_declaration,
+        declarations.classifier_declaration,
+        declarations.debian_declaration,
+        declarations.required_distributions,
     ):
         with pytest.raises(UnreadableDeclaration):
             read(data)
@@ -237,7 +236,7 @@ def test_hostile_fields(data: bytes) -> None:
 
 def test_a_classifier_without_a_version_is_refused() -> None:
     with pytest.raises(UnreadableDeclaration, match="has no version"):
-        metadata.classifier_declaration(b"Classifier: Environment :: GPU :: NVIDIA CUDA :: new\n")
+        declarations.classifier_declaration(b"Classifier: Environment :: GPU :: NVIDIA CUDA :: new\n")
 
 
 def test_metadata_that_is_damaged_in_its_package() -> None:
