@@ -31,8 +31,7 @@ from fatpack.tabular.image_sets import (
 )
 from fatpack.tabular.skipped import CompletenessCheck
 from fatpack.targets.name_based_libraries import find_name_based_library
-from fatpack.targets.selection import settings as rule_table
-from fatpack.targets.selection.rules import failure_with_code
+from fatpack.targets.selection.rules import all_rules, failure_with_code
 from fatpack.targets.selection.select_image import OUTCOMES, first_cuda_for_device, required_cuda, select_image
 from fatpack.targets.vocabulary import feature_signs
 
@@ -401,7 +400,7 @@ def explain_rows(
     answers = _in_one_machine(answers, asking)
     code = FINE if all(one.is_served for one in answers) else FINDINGS
     names = dict.fromkeys(name for one in asking for name in one.names)
-    table = [row for row in rule_table.all_rules() if row.name in names]
+    table = [row for row in all_rules() if row.name in names]
     return ExplainResult(
         tuple(paths),
         files,
