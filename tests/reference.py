@@ -30,6 +30,10 @@ LLVM23 = Path(os.environ.get("FATPACK_REFERENCE_LLVM23") or Path(__file__).paren
 LLVM19 = Path(os.environ.get("FATPACK_REFERENCE_LLVM19") or "/usr/lib/llvm-19/bin")
 
 
+#: uv, variantlib and Hugging Face's kernels, each of one version: the environment that ``.ci/run`` makes for them.
+VARIANTS = Path(os.environ.get("FATPACK_REFERENCE_VARIANTS") or Path(__file__).parents[1] / ".reference/variants/bin")
+
+
 def missing(name: str) -> NoReturn:
     """Skip the running test for want of a tool; fail it where the tools are required."""
     reason = f"reference tool {name} is not installed (CONTRIBUTING.md lists the packages)"
@@ -77,6 +81,12 @@ def llvm_tool(name: str, version: str) -> str:
         return tool(name)
     path = (LLVM19 if version == "19" else LLVM23) / name
     return str(path) if path.exists() else missing(f"{name} of LLVM {version}")
+
+
+def variant_tool(name: str) -> str:
+    """Return the path of uv, variantlib or the Python with them; skip or fail the running test when it is missing."""
+    path = VARIANTS / name
+    return str(path) if path.exists() and os.name != "nt" else missing(f"{name} of .reference/variants")
 
 
 def package(name: str) -> Any:
