@@ -140,13 +140,13 @@ def all_commands(width: int | None = None) -> str:
 
 def shared_options(width: int | None = None) -> str:
     """Return the options that most commands share, each with all that it does."""
-    from fatpack.command_line import options
+    from fatpack.command_line import shared_options as declared
 
     formatter = _formatter(width)
     formatter.write_text("Options that most commands share. The help of each command lists the ones it has.")
     formatter.write_paragraph()
     context = click.Context(command)
-    rows = [option.get_help_record(context) for option in options.shared()]
+    rows = [option.get_help_record(context) for option in declared.shared()]
     with formatter.section("Options"):
         formatter.write_dl([row for row in rows if row is not None])
     formatter.write_paragraph()
