@@ -171,7 +171,7 @@ def facts(items: tuple[object, ...], name: str) -> list[tuple[object, ...]]:
             for image in item.images:
                 at = place(image.span, name)
                 found.append((image.target, image.form, image.size, image.attrs, at, content(image)))
-                found += facts(image.inside, name)
+                found += facts(image.items, name)
     return found
 
 

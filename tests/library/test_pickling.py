@@ -41,7 +41,7 @@ def images_of(items: tuple[object, ...]) -> Iterator[Image]:
         if isinstance(item, Container):
             for image in item.images:
                 yield image
-                yield from images_of(image.inside)
+                yield from images_of(image.items)
 
 
 def facts(items: tuple[object, ...]) -> list[tuple[object, ...]]:

@@ -219,7 +219,7 @@ def test_a_frame_that_does_not_inflate_does_not_hide_its_neighbours() -> None:
     frame = packed(bytes(range(256)) * 100)[:-6] + b"\xff" * 6
     found, findings = read(program([Stored(frame, 25600), Stored(ONE)]))
     damaged, intact = found[0].images
-    assert (damaged.form, [item.code for item in damaged.inside]) == ("", ["FP1001"])  # type: ignore[union-attr]
+    assert (damaged.form, [item.code for item in damaged.items]) == ("", ["FP1001"])  # type: ignore[union-attr]
     assert (intact.form, findings) == ("spirv", [])
     with pytest.raises(BadValue, match="zstd stream is damaged"):
         damaged.data.tobytes()

@@ -205,7 +205,7 @@ def test_fat_binaries_in_offload_binaries_and_bundles_are_listed_and_extracted(t
             assert file.findings == ()
             (outer,) = [found for found in file.images() if found.form == "fatbin"]
             assert outer.data.tobytes() == data
-            (inner,) = [item for item in outer.inside if isinstance(item, FoundContainer)]
+            (inner,) = outer.containers
             assert [found.data.tobytes() for found in inner.images] == images
         written = fatpack.extract(tmp_path / name, tmp_path / f"{name}.out", fatpack.Selector(form=("cubin", "ptx")))
         assert [Path(path).read_bytes() for path in written] == images

@@ -133,4 +133,4 @@ def _nested(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundContaine
         if isinstance(item, FoundContainer):
             yield item
             for image in item.images:
-                yield from _nested(image.inside)
+                yield from _nested(image.items)

@@ -91,7 +91,7 @@ def _everything(items: Iterable[FoundContainer | Finding]) -> Iterator[FoundCont
     for item in items:
         if not isinstance(item, Finding):
             for image in item.images:
-                yield from _everything(image.inside)
+                yield from _everything(image.items)
 
 
 def _is_in_file(found: FoundContainer) -> bool:

@@ -74,7 +74,7 @@ class FoundContainer(Record):
 
 
 class FoundImage(Record):
-    """An image, its identification, and the containers and findings inside it.
+    """An image, its identification, and the containers and findings inside it (``items``, as of a file).
 
     ``as_stored`` is the image as described by its container, with target, data, and size. A compressed image that its
     container describes has ``images.NOT_INFLATED`` as ``info`` until :func:`inflate_image`.
@@ -82,13 +82,23 @@ class FoundImage(Record):
 
     as_stored: Image
     info: ImageInfo
-    inside: tuple[FoundContainer | Finding, ...] = ()
+    items: tuple[FoundContainer | Finding, ...] = ()
 
     def __repr__(self) -> str:
         target = self.target
         named = target.replace(arch=self.label).canonical
         words = (target.offload, named, self.form or "of unknown form", pluralize(self.size, "byte"))
         return f"<image {', '.join(word for word in words if word)}>"
+
+    @property
+    def containers(self) -> tuple[FoundContainer, ...]:
+        """The containers inside the image, in file order."""
+        return tuple([item for item in self.items if not isinstance(item, Finding)])
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings about the image and about what is inside it, in file order."""
+        return tuple([item for item in self.items if isinstance(item, Finding)])
 
     @property
     def target(self) -> Target:
@@ -202,7 +212,7 @@ def bytes_to_inflate(found: FoundContainer | Finding) -> int:
     """Return the bytes of images that another process can read for a container; 0 if only this process can."""
     if isinstance(found, Finding) or isinstance(found.images, LazyImages):
         return 0
-    if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
+    if any(image.containers for image in found.images):
         return 0
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
@@ -291,20 +301,20 @@ def inflate_image(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundI
     """
     recognised = images.identify_image(found.data)
     wrong = _disagreements(found.as_stored, recognised, neighbours)
-    return found.replace(info=recognised, inside=(*wrong, *found.inside))
+    return found.replace(info=recognised, items=(*wrong, *found.items))
 
 
 def checked_against_container(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Compare the first bytes of an image that was listed without decompressing it with its container's metadata.
 
     ``holder`` is the source of its container, ``neighbours`` are the images of that. Contradictions are added to
-    ``inside``; ``info`` stays ``images.NOT_INFLATED``. Raises as :func:`inflate_image` does.
+    ``items``; ``info`` stays ``images.NOT_INFLATED``. Raises as :func:`inflate_image` does.
     """
     from fatpack.images import peek
 
     recognised = peek.identify_by_head(found.as_stored, holder)
     wrong = tuple(_disagreements(found.as_stored, recognised, neighbours))
-    return found.replace(inside=(*wrong, *found.inside)) if wrong else found
+    return found.replace(items=(*wrong, *found.items)) if wrong else found
 
 
 def _disagreements(image: Image, recognised: ImageInfo, neighbours: Sequence[Image]) -> Iterable[Finding]:
@@ -453,7 +463,7 @@ def defined_variables(containers: Iterable[FoundContainer], most: int = limits.I
             left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
             if left < 0:
                 break
-            inside = [item for item in image.inside if isinstance(item, FoundContainer)]
+            inside = list(image.containers)
             found |= defined_variables(inside, left) if inside else _variables(image)
     return {name for name in found if not name.startswith(_RESERVED)}
 
@@ -484,7 +494,7 @@ def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:
 
 
 def _names(image: FoundImage, most: int) -> dict[str, set[str]]:
-    inside = [item for item in image.inside if isinstance(item, FoundContainer)]
+    inside = list(image.containers)
     if inside:
         names = _all_names(inside, most)
         if names is None:

@@ -322,7 +322,7 @@ def with_positions(
         for index, image in enumerate(found.images):
             position = f"{prefix}{number}.{index}"
             yield position, found, image
-            yield from with_positions(image.inside, f"{position}/")
+            yield from with_positions(image.items, f"{position}/")
 
 
 def describe_image(position: str, found: FoundImage) -> str:

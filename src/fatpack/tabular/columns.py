@@ -418,7 +418,7 @@ def image_columns(found: FoundImage, holder: Source) -> dict[str, Any]:
         columns: dict[str, Any] = {"code_object": int(version) if version.isdigit() else None}
     else:
         columns = {}
-    if any(isinstance(item, Finding) and item.code == "FP1102" for item in found.inside):
+    if any(item.code == "FP1102" for item in found.findings):
         if recognised is NOT_INFLATED:  # only its first bytes were compared
             from fatpack.images import peek
 

@@ -146,7 +146,7 @@ def _compared(found: FoundImage, around: FoundContainer) -> FoundImage:
         return found
     except FormatError as error:
         problem = finding(code_for("FP1104", error), found.span, error.describe(), error.hint)
-        return found.replace(inside=(problem, *found.inside))
+        return found.replace(items=(problem, *found.items))
 
 
 def _too_much(span: Span) -> Finding:
@@ -269,8 +269,7 @@ class _RowReader:
             read = self._contents.inflate(image, found)
             if self._is_wanted(position):
                 yield from self._image(read, found.view.source, {**place, "position": position, "image": index})
-            inner = (item for item in read.inside if not isinstance(item, Finding))
-            for inner_number, item in enumerate(inner):
+            for inner_number, item in enumerate(read.containers):
                 yield from self._container(item, inner_number, f"{position}/")
         if container.format == "cir-offload-container":
             self._note_launches(container)
@@ -286,7 +285,7 @@ class _RowReader:
 
     def _image(self, found: FoundImage, holder: Source, place: dict[str, Any]) -> Iterator[AnyRow]:
         image, span = found.as_stored, found.as_stored.span
-        inside = found.inside
+        inside = found.items
         facts = {
             **place,
             "chain": span.source[1:],

@@ -105,7 +105,7 @@ def test_a_container_is_found_inside_of_an_image() -> None:
     image = Image(Target("x86_64-unknown-linux-gnu", offload="cuda"), "", view, len(view), len(view), view.span())
     packed = b"".join(map(bytes_of, offload_binary.write(Container(offload_binary.DOC.name, 1, (image,), Span(0, 0)))))
     (outer,) = (item for item in fatpack.scan(packed) if not isinstance(item, Finding))
-    assert [inner.format for inner in outer.images[0].inside if not isinstance(inner, Finding)] == [cir.DOC.name]
+    assert [inner.format for inner in outer.images[0].containers] == [cir.DOC.name]
 
 
 @pytest.mark.parametrize(

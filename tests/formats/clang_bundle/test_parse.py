@@ -256,9 +256,7 @@ def test_bundles_of_a_section_are_walked_whatever_they_hold() -> None:
     assert [item.code for item in items if isinstance(item, Finding) and item.severity != "note"] == []
     first = items[0]
     assert isinstance(first, FoundContainer)
-    assert [inner.container.span.size for inner in first.images[0].inside if isinstance(inner, FoundContainer)] == [
-        len(HIP)
-    ]
+    assert [inner.container.span.size for inner in first.images[0].containers] == [len(HIP)]
 
 
 def test_a_size_that_swallows_the_next_bundle_is_found_out() -> None:

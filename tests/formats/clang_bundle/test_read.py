@@ -21,7 +21,7 @@ from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, CompressedBu
 from fatpack.io.inflated import InflatedSource
 from fatpack.io.source import BytesSource, Span
 from fatpack.limits import Budget
-from fatpack.model import Container, Finding
+from fatpack.model import Container
 from fatpack.scanner import FoundContainer, scan
 from fatpack.testing.helpers import TracedMemory, join_pieces, make_image, make_view
 from fatpack.writer_options import BundleOptions
@@ -227,7 +227,7 @@ def test_a_stream_of_zeros_in_a_bundle_is_no_bundle() -> None:
     body = join_pieces(clang_bundle.write(Container("", 0, (make_image(inner, attrs={"id": "hip-a"}),), Span(0, 0))))
     items = list(scan(make_view(wrapped(body, zstandard.compress(body)))))
     (found,) = (item for item in items if isinstance(item, FoundContainer))
-    assert [item.code for item in found.images[0].inside if isinstance(item, Finding)] == ["FP1001"]
+    assert [item.code for item in found.images[0].findings] == ["FP1001"]
 
 
 @given(st.binary(max_size=60_000), st.integers(-3, 20), st.booleans(), st.binary(max_size=9))

@@ -54,7 +54,7 @@ def test_images_of_a_real_archive_are_recognised() -> None:
     assert [image.form for image in found.images] == ["code-object"] * 2
     images = [inflate_image(image, found.container.images) for image in found.images]
     assert [image.info.arch for image in images] == ["gfx90a", "gfx1100"]
-    assert [image.inside for image in images] == [(), ()]
+    assert [image.items for image in images] == [(), ()]
 
 
 def test_listing_an_archive_inflates_nothing() -> None:
@@ -73,7 +73,7 @@ def test_what_is_no_code_object_is_not_called_one() -> None:
     (found,) = scan(make_view(archive([("lib/x.so#0", "gfx90a", b"BC\xc0\xde" + bytes(60))])))
     assert isinstance(found, FoundContainer)
     assert [image.form for image in found.images] == ["bitcode"]
-    assert [item.code for item in found.images[0].inside if isinstance(item, Finding)] == ["FP1101"]
+    assert [item.code for item in found.images[0].findings] == ["FP1101"]
 
 
 def test_another_beginning_is_no_archive() -> None:

@@ -42,7 +42,7 @@ def leaves(found: FoundContainer) -> list[tuple[str, str, str, tuple[str, ...]]]
     """Return triple, form and kernels of the images that contain no others, with the keys of the entry."""
     rows = []
     for item in found.images:
-        inside = [other for other in item.inside if isinstance(other, FoundContainer)]
+        inside = list(item.containers)
         for other in inside:
             rows += leaves(other)
         if not inside:
@@ -111,5 +111,5 @@ def test_llvms_tool_lists_the_same_leaf(tmp_path: Path) -> None:
 def _size_of_leaf() -> int:
     (found,) = scan(make_view(WRAPPED.read_bytes()))
     assert isinstance(found, FoundContainer)
-    inside = next(item for item in found.images[0].inside if isinstance(item, FoundContainer))
+    inside = found.images[0].containers[0]
     return inside.images[0].size

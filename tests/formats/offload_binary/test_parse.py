@@ -244,8 +244,8 @@ def test_nested_binaries_are_found_inside_images() -> None:
         inner = join_pieces(offload_binary.write(Container("", 1, (make_image(inner),), Span(0, 0))))
     (outer,) = list(scan(make_view(inner)))
     depth = 0
-    while isinstance(outer, FoundContainer) and outer.images[0].inside:
-        depth, outer = depth + 1, outer.images[0].inside[0]
+    while isinstance(outer, FoundContainer) and outer.images[0].items:
+        depth, outer = depth + 1, outer.images[0].items[0]
     assert depth == 3
     assert isinstance(outer, FoundContainer)
     assert outer.container.images[0].data.tobytes() == b"hello"
@@ -260,7 +260,7 @@ def test_nesting_stops_at_a_limit() -> None:
         found: list[str] = []
         for item in items:  # type: ignore[attr-defined]
             if isinstance(item, FoundContainer):
-                found += codes(item.images[0].inside)
+                found += codes(item.images[0].items)
             else:
                 found.append(item.code)
         return found

@@ -93,7 +93,7 @@ def test_version_1_lies_in_an_offload_binary(kind: str) -> None:
     assert found.format == "llvm-offload-binary"
     (image,) = found.images
     assert (image.form, image.target.offload) == ("syclbin", "sycl")
-    (inside,) = (item for item in image.inside if isinstance(item, FoundContainer))
+    (inside,) = image.containers
     assert (inside.format, inside.version, len(inside.images)) == ("syclbin", 1, 4)
     assert inside.span.start == data.index(b"IBYS")
     codes = [item.code for item in rest if isinstance(item, Finding)]

@@ -353,7 +353,7 @@ class _Reader:
                     yield from self._code(image)
 
     def _code(self, image: FoundImage) -> Iterator[StageImage]:
-        inside = [item for item in image.inside if isinstance(item, FoundContainer)]
+        inside = list(image.containers)
         if inside:
             yield from self._codes(inside)
             return

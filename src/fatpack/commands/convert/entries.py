@@ -108,9 +108,7 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     if "entry-kind" in attrs:
         kept["kind"] = attrs.pop("entry-kind")
     losses += [f"{title}: the key {key}={value}" for key, value in attrs.items() if key != "id"]
-    inside = [
-        item for item in found.inside if isinstance(item, FoundContainer) and item.container.format == FATBIN_FORMAT
-    ]
+    inside = [item for item in found.containers if item.format == FATBIN_FORMAT]
     if inside:
         losses += [f"{title}: the key {key}={value}" for key, value in kept.items()]
         for item in inside:
@@ -167,7 +165,7 @@ def images_for_syclbin(rows: Sequence[ImageRow], losses: list[str]) -> list[Imag
     made: list[Image] = []
     numbers: dict[tuple[str, int], int] = {}
     for position, container, found, data in rows:
-        inside = [item for item in found.inside if isinstance(item, FoundContainer) and item.format == SYCLBIN_FORMAT]
+        inside = [item for item in found.containers if item.format == SYCLBIN_FORMAT]
         for number, outer in enumerate(inside):
             made += (_of_file(f"{position}/{number}", outer, item.as_stored, numbers) for item in outer.images)
         if not inside:

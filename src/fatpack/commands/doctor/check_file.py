@@ -475,7 +475,7 @@ class _Examination:
         if image.stored_size and image.target.offload != "host":
             arch = arch_name(image.target.arch, read.form) or image.target.triple
             notes.archs[arch] = notes.archs.get(arch, 0) + image.stored_size
-        for item in read.inside:
+        for item in read.items:
             if isinstance(item, Finding):
                 notes.add(item)
             else:

@@ -363,8 +363,8 @@ def _doubts(plan: ExtractPlan) -> list[Finding]:
     # A container that is written as it is stored was not looked into for that.
     whole = {item.container.span for item in plan.items if isinstance(item, FoundContainer)} & written
     containers = (found for found in source_containers(plan.items, plan.extracts) if found.container.span not in whole)
-    inside = (item for found in containers for image in found.images for item in image.inside)
-    cut = [item for item in inside if isinstance(item, Finding) and item.code == "FP1104"]
+    inside = (item for found in containers for image in found.images for item in image.findings)
+    cut = [item for item in inside if item.code == "FP1104"]
     return [item for item in (*doubts, *cut) if item.span in written]
 
 

@@ -225,9 +225,7 @@ class _ArchFilter:
 
     def shows_stored(self, image: FoundImage) -> bool:
         """Return whether an image of a container is shown, or one inside it is."""
-        if any(
-            self.shows_stored(inner) for item in image.inside if not isinstance(item, Finding) for inner in item.images
-        ):
+        if any(self.shows_stored(inner) for item in image.containers for inner in item.images):
             return True
         target = image.target
         return self.shows(target.triple, target.arch, image.form)
@@ -547,9 +545,9 @@ class FileInspection:
                 stored.size,
                 "" if form in _WITHOUT_KERNELS else kernel_summary(self._kernels(stored.data, form, stored)["kernels"]),
             )
-            if image.inside:
+            if image.items:
                 inside = ListingRows(f"{position}/")
-                self._take_all(image.inside, inside)
+                self._take_all(image.items, inside)
                 if inside:
                     place.below_last().places = inside
 
@@ -603,7 +601,7 @@ class FileInspection:
         image, target = found.as_stored, found.target
         view = image.data
         inside: list[ContainerRecord] = []
-        self._take_all(found.inside, inside)
+        self._take_all(found.items, inside)
         return {
             "index": index,
             "offload": target.offload,
