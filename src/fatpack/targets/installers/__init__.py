@@ -2,6 +2,7 @@
 
 ========================  ============================================================================================
 ``variant_providers``     wheels with a variant label: what providers list for devices, and which label uv takes
+``conda``                 builds of a conda package: ``__cuda_arch``, ``cuda-arch``, and which build has priority
 ``hugging_face``          folders of kernels: what the loader of Hugging Face believes from ``metadata.json``
 ========================  ============================================================================================
 
