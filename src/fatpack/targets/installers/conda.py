@@ -256,7 +256,7 @@ class CondaPackage(Record):
 
     @property
     def asks(self) -> tuple[PackageSpec, ...]:
-        """What it says of devices: all that keeps a machine from having it, but for its driver."""
+        """The specifications about devices: all that keeps a machine from having it, but for its driver."""
         constrains = (spec for spec in self.constrains if spec.name == CUDA_ARCH)
         return (*(spec for spec in self.depends if spec.name != CUDA), *constrains)
 
