@@ -150,7 +150,7 @@ def possible_images(
         family = [number for number, arch, _ in cubins if arch.suffix == "f"]
         if exact:
             return tuple(sorted({exact[0][0], *family, *doubtful}))
-        also = [number for number, arch, _ in texts if arch.number == device.number]
+        also = [number for number, arch, _ in _rival_texts(cubins, texts)]
         return tuple(sorted({*(number for number, _, _ in cubins), *also, *doubtful}))
     taken = _of_texts(texts)
     best = [] if taken is None or taken.image is None else [taken.image]
@@ -191,8 +191,7 @@ def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch
     number, arch, ruling = max(cubins, key=lambda fit: (_rank(fit[1]), -fit[0]))
     others = {other.name for _, other, _ in cubins} - {arch.name}
     is_exact = arch.number == device.number
-    has_exact_text = any(text.number == device.number for _, text, _ in texts)
-    is_open = bool(others) or (has_exact_text and not is_exact)
+    is_open = bool(others) or (not is_exact and bool(_rival_texts(cubins, texts)))
     return SelectionResult(
         "runs",
         number,
@@ -200,6 +199,16 @@ def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch
         f"the cubin for {arch.name} runs on {ruling.rule}",
         is_certain=ruling.is_certain and (arch.suffix == "a" or not is_open),
     )
+
+
+def _rival_texts(cubins: Sequence[_Fit], texts: Sequence[_Fit]) -> list[_Fit]:
+    """Return the PTX for higher numbers than all cubins, which may be preferred to cubins for lower minor versions.
+
+    nvJitLink 13.5 takes such PTX: of cubin sm_80 and PTX compute_86 for sm_89 it takes the PTX. NVIDIA documents no
+    order for drivers (cuda.h: CU_PREFER_PTX, CU_PREFER_BINARY).
+    """
+    highest = max(arch.number for _, arch, _ in cubins)
+    return [fit for fit in texts if fit[1].number > highest]
 
 
 def _of_texts(texts: Sequence[_Fit]) -> SelectionResult | None:
