@@ -61,6 +61,18 @@ def nvvm_library() -> str:
     return str(paths[0]) if paths else missing("libnvvm.so")
 
 
+def nvidia_library(name: str) -> str:
+    """Return the path of a library of NVIDIA's packages; skip or fail the running test when it is missing.
+
+    The packages of PyPI have it in ``lib`` beside the ``bin`` of the tools; a name with a version follows ``.so``.
+    """
+    for folder in filter(None, FOLDERS):
+        found = sorted((Path(folder).parent / "lib").glob(f"{name}.*"))
+        if found:
+            return str(found[0])
+    missing(name)
+
+
 def tool(name: str) -> str:
     """Return the path of a reference tool; skip or fail the running test when it is missing.
 
