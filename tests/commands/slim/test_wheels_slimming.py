@@ -301,3 +301,12 @@ def test_any_damaged_byte_gives_a_sound_wheel_or_a_precise_error() -> None:
             refused += 1
     assert kept > 10
     assert refused > 100
+
+
+def test_a_variant_keeps_its_label() -> None:
+    name = wheel_metadata.parse_wheel_name("demo-1.5-py3-none-any-sm90.whl")
+    assert name.label == "sm90"
+    new = wheel_metadata.rename_wheel(name, NameChange(build_tag="1slim"))
+    assert new.file_name == "demo-1.5-1slim-py3-none-any-sm90.whl"
+    with pytest.raises(UsageError, match="the label 'SM90' has other characters than a to z"):
+        wheel_metadata.parse_wheel_name("demo-1.5-py3-none-any-SM90.whl")

@@ -6,6 +6,7 @@ import re
 
 from fatpack.errors import pluralize
 from fatpack.model import arch_name
+from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
 from fatpack.targets.nvidia import parse_nvidia
 
@@ -257,13 +258,8 @@ def required_distributions(data: bytes) -> tuple[str, ...]:
         is_for_device = any(map(_EXTRA.fullmatch, _MARKER.findall(marker))) or "gfx_arch" in marker
         required = _NAME.match(value)
         if is_for_device and required is not None:
-            found[normalize_name(required[0])] = None
+            found[normalize_project(required[0])] = None
     return tuple(found)
-
-
-def normalize_name(name: str) -> str:
-    """Return the name of a distribution as names are compared (PyPA, "Names and normalization")."""
-    return re.sub("[-_.]+", "-", name).lower()
 
 
 # ``variant.json`` of a wheel: what its variant is for.

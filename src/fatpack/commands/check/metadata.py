@@ -16,7 +16,6 @@ from fatpack.commands.check.declarations import (
     conda_declaration,
     debian_declaration,
     extras_declaration,
-    normalize_name,
     required_distributions,
     variant_declaration,
 )
@@ -29,6 +28,7 @@ from fatpack.findings import CODES
 from fatpack.inputs.files import SEPARATOR, MemberPath
 from fatpack.io.open import open_source
 from fatpack.model import Finding
+from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
 from fatpack.targets.devices import parse_device
 from fatpack.targets.nvidia import first_cuda_for_ptx, parse_nvidia
@@ -287,7 +287,7 @@ def _is_in(path: str, scopes: Sequence[str]) -> bool:
 def _wheels(met: Sequence[DeclaringFile], needs: Sequence[str]) -> list[str]:
     """Return the wheels of some distributions, among the wheels that were read."""
     paths = dict.fromkeys(place.package for place in met)
-    return [path for path in paths if normalize_name(os.path.basename(path).partition("-")[0]) in needs]
+    return [path for path in paths if normalize_project(os.path.basename(path).partition("-")[0]) in needs]
 
 
 def _undeclared(found: Sequence[FileImageSets], names: Sequence[str], scopes: Sequence[str]) -> Iterator[Violation]:

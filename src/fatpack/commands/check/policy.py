@@ -22,6 +22,7 @@ from importlib import import_module
 
 from fatpack.errors import TargetError, UsageError, cli_or_api
 from fatpack.exit_codes import error_message
+from fatpack.packages.wheel_names import normalize_project, split_wheel_name
 from fatpack.printable import format_size_exactly
 from fatpack.record import Record
 
@@ -316,12 +317,12 @@ def _counterparts(name: str, paths: Iterable[str]) -> list[str]:
 def _without_version(base: str) -> tuple[str, str]:
     """Return the name of a wheel or a library without its version, and the tags of a wheel.
 
-    ``demo-1.2-py3-none-any.whl`` is ``demo.whl`` with ``py3-none-any`` (PyPA, "Binary distribution format"), and
-    ``libx.so.12.1`` is ``libx.so``.
+    ``demo-1.2-py3-none-any-sm90.whl`` is ``demo.whl`` with ``py3-none-any-sm90`` (:mod:`fatpack.packages.wheel_names`),
+    and ``libx.so.12.1`` is ``libx.so``.
     """
-    parts = base.removesuffix(".whl").split("-")
-    if base.endswith(".whl") and len(parts) in (5, 6):
-        return f"{re.sub('[-_.]+', '-', parts[0]).lower()}.whl", "-".join(parts[-3:])
+    wheel = split_wheel_name(base)
+    if wheel is not None:
+        return f"{normalize_project(wheel.distribution)}.whl", "-".join(filter(None, (wheel.tags, wheel.label)))
     return re.sub(r"(\.so)(\.\d+)+$", r"\1", base), ""
 
 

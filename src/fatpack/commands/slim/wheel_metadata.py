@@ -10,6 +10,7 @@ import csv
 import re
 
 from fatpack.errors import BadValue, Unsupported, UsageError, cli_or_api
+from fatpack.packages.wheel_names import LABEL, WheelName, split_wheel_name
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -156,31 +157,27 @@ def decode_digest(text: str) -> bytes:
 _BUILD_TAG = re.compile(r"[0-9][A-Za-z0-9_.]*")
 
 
-class WheelName(Record):
-    """A wheel's file name in its parts, spelled as they are there; ``build_tag`` is "" where there is none."""
-
-    distribution: str
-    version: str
-    build_tag: str
-    tags: str
-
-    @property
-    def file_name(self) -> str:
-        """The file name."""
-        parts = (self.distribution, self.version, self.build_tag, self.tags)
-        return "-".join(filter(None, parts)) + ".whl"
-
-
 def parse_wheel_name(file_name: str) -> WheelName:
-    """Return the parts of a wheel's file name. Raises UsageError for what is none."""
+    """Return the parts of a wheel's file name, also with the label of a variant. Raises UsageError for no such name."""
+    name = split_wheel_name(file_name)
+    problem = _name_problem(name)
+    if name is None or problem:
+        hint = "rename the wheel to its first name: RECORD and pip depend on it"
+        raise UsageError(f"{file_name} is no name of a wheel: {problem}", hint=hint)
+    return name
+
+
+def _name_problem(name: WheelName | None) -> str:
+    if name is None:
+        return "it is not NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM(-LABEL).whl"
+    if name.label and LABEL.fullmatch(name.label) is None:
+        return f"the label {name.label!r} has other characters than a to z, 0 to 9, _ and ."
     utils = load_packaging("utils")
     try:
-        utils.parse_wheel_filename(file_name)
+        utils.parse_wheel_filename(name.replace(label="").file_name)  # which knows no labels
     except utils.InvalidWheelFilename as error:
-        hint = "rename the wheel to its first name: RECORD and pip depend on it"
-        raise UsageError(f"{file_name} is no name of a wheel: {error}", hint=hint) from error
-    distribution, version, *build, python, abi, platform = file_name.removesuffix(".whl").split("-")
-    return WheelName(distribution, version, build[0] if build else "", f"{python}-{abi}-{platform}")
+        return str(error)
+    return ""
 
 
 def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:

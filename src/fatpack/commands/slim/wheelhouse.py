@@ -20,6 +20,7 @@ from fatpack.errors import UsageError
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import sha256_of_pieces
+from fatpack.packages.wheel_names import split_wheel_name
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -58,7 +59,10 @@ def parse_distribution(path: str) -> Distribution | None:
     name = os.path.basename(path)
     try:
         if name.endswith(".whl"):
-            project, version, _, _ = utils.parse_wheel_filename(name)
+            parts = split_wheel_name(name)
+            if parts is None:
+                return None
+            project, version, _, _ = utils.parse_wheel_filename(parts.replace(label="").file_name)
         elif name.endswith((".tar.gz", ".zip")):
             project, version = utils.parse_sdist_filename(name)
         else:

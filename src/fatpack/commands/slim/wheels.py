@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.options import NameChange
     from fatpack.commands.slim.outcome import Slimming
-    from fatpack.commands.slim.wheel_metadata import RecordLine, WheelName
+    from fatpack.commands.slim.wheel_metadata import RecordLine
     from fatpack.io.source import Piece, Source, View
+    from fatpack.packages.wheel_names import WheelName
     from fatpack.packages.zip.directory import ZipEntry
 
 
