@@ -412,6 +412,9 @@ CODES: dict[str, tuple[str, str]] = {
         "A compiler reads the file, and no driver: a library of device functions, such as libdevice.10.bc.",
     ),
     "FP3319": ("note", "A declaration in the metadata of a package, which its contents were compared with."),
+    "FP3320": ("warning", "A conda package does not follow the advice of CEP 46 about the device code to build."),
+    "FP3321": ("note", "It is not known if a package runs on a device that its metadata admits."),
+    "FP3322": ("note", "Only a part of a package's device code runs on a device that its metadata admits."),
     "FP3601": ("warning", "A container that is read and written again differs from the original bytes."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so its structure is in doubt."),
     "FP3603": (

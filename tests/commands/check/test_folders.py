@@ -67,11 +67,11 @@ def test_what_is_installed_side_by_side_is_distinguished() -> None:
 
 def test_a_conda_package_in_a_folder() -> None:
     Path("pkgs/demo/info").mkdir(parents=True)
-    Path("pkgs/demo/lib.so").write_bytes(library("80"))
-    Path("pkgs/demo/info/index.json").write_text(json.dumps({"depends": ["__cuda_arch >=8.0"]}))
+    Path("pkgs/demo/lib.so").write_bytes(library("80 p80"))
+    Path("pkgs/demo/info/index.json").write_text(json.dumps({"depends": ["__cuda_arch 8.0.*"]}))
     assert found("pkgs") == found("pkgs/demo") == []
-    Path("pkgs/demo/info/index.json").write_text(json.dumps({"depends": ["__cuda_arch >=7.0"]}))
-    assert [(code, path) for code, path, _ in found("pkgs")] == [("FP3311", "pkgs/demo")]
+    Path("pkgs/demo/info/index.json").write_text(json.dumps({"depends": ["cuda-arch >=7.5,<8.6"]}))
+    assert [(code, path) for code, path, _ in found("pkgs") if code != "FP3321"] == [("FP3311", "pkgs/demo")]
 
 
 @pytest.mark.parametrize("name", ["RECORD", "variant.json"])

@@ -117,32 +117,103 @@ def test_extras_lead_to_wheels_beside(arch: str, expected: list[tuple[str, str]]
     assert found(host, beside) == expected
 
 
-def package_of_conda(index: bytes, code: str) -> bytes:
-    return tarred({"info/index.json": index, "lib/lib.so": library(code)})
+def package_of_conda(specs: str, code: str, *, subdir: str = "linux-64") -> str:
+    index = {"name": "demo", "subdir": subdir, "depends": ["libgcc", *filter(None, specs.split("; "))]}
+    files = {"info/index.json": json.dumps(index).encode()}
+    if code:
+        files["lib/lib.so"] = library(*code.split("; "))
+    Path("demo.tar").write_bytes(tarred(files))
+    return "demo.tar"
 
 
-@pytest.mark.parametrize(
-    ("spec", "code", "expected"),
-    [
-        ("__cuda_arch >=8.0", "80 p80", []),
-        ("__cuda_arch >=9.0,<13", "80 90", None),
-        ("__cuda_arch >=8.6", "80", [("FP3312", "metadata")]),
-        ("__cuda_arch >=7.5", "80", [("FP3311", "sm_75")]),
-        ("__cuda_arch", "80", None),
-        ("__cuda_arch_other >=7.5", "80", [("FP3313", "metadata")]),
-    ],
-)
-def test_conda_declares_the_lowest_device(spec: str, code: str, expected: list[tuple[str, str]] | None) -> None:
-    index = json.dumps({"name": "demo", "depends": ["libgcc", spec]}).encode()
-    Path("demo.tar").write_bytes(package_of_conda(index, code))
-    assert found("demo.tar") == ([("FP3301", "metadata")] if expected is None else expected)
+#: the note that no document says if 8.8 runs cubins for 8.0, nor if 10.7 runs sm_100f
+UNKNOWN = ("FP3321", "metadata")
+
+#: dependencies, code, expected violations
+CONDA = [
+    # the cases of the specification: what conda-forge builds today passes
+    ("cuda-arch >=7.5", "75 80 86 89 90 p90", [UNKNOWN]),
+    ("cuda-arch >=7.5", "75 90", [("FP3311", "sm_80"), ("FP3311", "sm_100")]),
+    ("cuda-arch >=7.5", "75 90 p75", [("FP3320", "metadata")]),  # its PTX fills the gap
+    ("cuda-arch >=7.5", "75 90 p90", [("FP3311", "sm_80")]),
+    ("__cuda_arch >=8.0", "80", [("FP3311", "sm_90"), UNKNOWN]),
+    ("__cuda_arch >=8.0", "80 p80", [UNKNOWN]),
+    # a bound that holds, and one that does not: a 9.0 gets the metapackage for 8.9
+    ("cuda-arch >=8.0; __cuda_arch <9.0", "80", [UNKNOWN]),
+    ("__cuda_arch >=8.0,<9.0", "80", [UNKNOWN]),
+    ("cuda-arch >=8.0,<9.0", "80", [("FP3311", "sm_90"), UNKNOWN]),
+    ("__cuda_arch 9.0.*", "90", []),
+    ("__cuda_arch >=8.0,<9|>=12", "80 120 p120", [UNKNOWN]),
+    # code for others
+    ("__cuda_arch >=9.0,<13", "80 90", [("FP3311", "sm_100"), ("FP3312", "metadata")]),
+    ("__cuda_arch >=8.6", "80 p80", [UNKNOWN, ("FP3312", "metadata")]),
+    ("__cuda_arch >=8.0,<9.0", "80 90", [UNKNOWN, ("FP3312", "metadata")]),
+    ("__cuda_arch >=7.5", "80 p80", [("FP3311", "sm_75"), UNKNOWN]),
+    # the advice of CEP 46
+    ("cuda-arch >=8.0", "80 90 p80", [UNKNOWN, ("FP3320", "metadata")]),
+    ("__cuda_arch >=9.0,<10.0", "90a", [("FP3320", "metadata")]),
+    ("__cuda_arch >=9.0,<10.0", "90 90a", []),
+    ("cuda-arch >=9.0", "90a p90a", [("FP3311", "sm_100"), ("FP3320", "metadata")]),
+    ("cuda-arch >=10.0", "100f 120f", [("FP3311", "later devices"), UNKNOWN, ("FP3320", "metadata")]),
+    # of two containers one has nothing for 8.x
+    ("cuda-arch >=8.0", "80 p80; 90 p90", [UNKNOWN, ("FP3322", "metadata")]),
+    # no code at all, and specifications that are none or another package's
+    ("cuda-arch >=8.0", "", [("FP3311", "sm_80")]),
+    ("__cuda_arch", "80", [("FP3301", "metadata")]),
+    ("cuda-arch <9.0", "80", [("FP3301", "metadata")]),
+    ("cuda-arch >=9.0; __cuda_arch <8.0", "80", [("FP3301", "metadata")]),
+    ("__cuda_arch_other >=7.5", "80", [("FP3313", "metadata")]),
+    ("cuda-archs >=7.5", "80", [("FP3313", "metadata")]),
+]
+
+
+@pytest.mark.parametrize(("specs", "code", "expected"), CONDA)
+def test_conda_installs_on_devices_that_are_served(specs: str, code: str, expected: list[tuple[str, str]]) -> None:
+    assert found(package_of_conda(specs, code)) == expected
+
+
+def messages(name: str, code: str) -> list[str]:
+    return [item.message for item in fatpack.check(name, metadata=True).violations if item.code == code]
+
+
+def test_a_gap_is_named_with_its_neighbours() -> None:
+    name = package_of_conda("cuda-arch >=7.5", "75 90 p90")
+    (said,) = messages(name, "FP3311")
+    start = "index.json declares cuda-arch >=7.5: nothing in it runs on 8.0, 8.6, 8.8, 8.9, a gap between 7.5 and 9.0: "
+    assert said.startswith(start)
+    (broken,) = [item for item in fatpack.check(name, metadata=True).violations if item.is_broken]
+    assert broken.hint == "build for 8.0, or put PTX for 7.5 into it"
+
+
+def test_later_devices_are_named_with_the_bound_that_keeps_them_away() -> None:
+    name = package_of_conda("cuda-arch >=8.0,<9.0", "80")
+    (broken,) = [item for item in fatpack.check(name, metadata=True).violations if item.is_broken]
+    assert "nothing in it runs on 9.0, 10.0, 10.3, 10.7, 12.0, 12.1 and on every later device: " in broken.message
+    advice = "put PTX into it, or depend on __cuda_arch <9.0 besides"
+    assert broken.hint == (
+        f"cuda-arch >=8.0,<9.0 keeps none away, for newer devices get an older metapackage: {advice}"
+    )
+    assert found(package_of_conda("cuda-arch >=8.0,<9.0; __cuda_arch <9.0", "80")) == [UNKNOWN]
+
+
+def test_jetsons_have_packages_for_arm_processors_alone() -> None:
+    assert found(package_of_conda("__cuda_arch >=10.0,<11.1", "100", subdir="linux-64")) == []
+    name = package_of_conda("__cuda_arch >=10.0,<11.1", "100", subdir="linux-aarch64")
+    assert found(name) == [("FP3311", "sm_110")]
+
+
+def test_advice_warns_and_does_not_fail() -> None:
+    made = fatpack.check(package_of_conda("cuda-arch >=8.0", "80 90 p80"), metadata=True)
+    assert [item.severity for item in made.violations if item.code == "FP3320"] == ["warning"]
+    assert made.verdict == "passed"
+    assert made.exit_code == 0
 
 
 def test_conda_of_the_newer_format() -> None:
-    index = json.dumps({"depends": ["__cuda_arch >=7.5"]}).encode()
+    index = json.dumps({"depends": ["__cuda_arch >=7.5,<9.0"], "subdir": "linux-64"}).encode()
     parts = {"info-demo.tar": tarred({"info/index.json": index}), "pkg-demo.tar": tarred({"lib.so": library("80")})}
     Path("demo.conda").write_bytes(zipped(parts))
-    assert found("demo.conda") == [("FP3311", "sm_75")]
+    assert found("demo.conda") == [("FP3311", "sm_75"), UNKNOWN]
 
 
 def deb(field: bytes, code: Mapping[str, bytes]) -> bytes:
@@ -213,7 +284,8 @@ def test_hostile_variants(data: bytes) -> None:
         b'{"depends": "x"}',
         b'{"depends": [1]}',
         b'{"depends": ["__cuda_arch <9.0"]}',
-        b'{"depends": ["__cuda_arch >=8.0|>=9.0"]}',
+        b'{"depends": ["__cuda_arch >=8.0|^9$"]}',
+        b'{"depends": ["cuda-arch ((((((((((((((((((((8.0"]}',
         b'{"constrains": ["__cuda_arch ' + b"9" * 1000 + b'"]}',
     ],
 )

@@ -8,12 +8,15 @@ from fatpack.errors import pluralize
 from fatpack.model import arch_name
 from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
+from fatpack.targets.installers import conda
 from fatpack.targets.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeAlias
+
+    from fatpack.targets.installers.conda import AdmittedDevices
 
     DeclarationReader: TypeAlias = "Callable[[bytes], MetadataDeclaration]"
 
@@ -38,8 +41,8 @@ class MetadataClaim(Record):
     """One thing that is declared.
 
     ``kind`` is ``image`` (something serves the device ``arch``), ``ptx`` (so does PTX for it, and for later ones),
-    ``lowest`` (that device is the lowest that is served), ``cuda`` (``version`` of CUDA whose driver is enough).
-    ``text`` is what the file says.
+    ``devices`` (all those that a conda package admits, of which ``arch`` is the lowest), ``cuda`` (``version`` of CUDA
+    whose driver is enough). ``text`` is what the file says.
     """
 
     kind: str
@@ -57,13 +60,14 @@ class MetadataClaim(Record):
 class MetadataDeclaration(Record):
     """The architectures that one file declares in one way, its ``source``.
 
-    ``lists`` are the vendors of whose images all are listed: what is there besides is not declared. Without claims
-    the file declares nothing.
+    ``lists`` are the vendors of whose images all are listed: what there is besides is not declared. ``admitted`` are
+    the devices on which conda installs a package. Without claims the file declares nothing.
     """
 
     source: str
     claims: tuple[MetadataClaim, ...]
     lists: tuple[str, ...] = ()
+    admitted: AdmittedDevices | None = None
 
 
 def unique_claims(claims: Iterator[MetadataClaim]) -> tuple[MetadataClaim, ...]:
@@ -169,36 +173,30 @@ def _classifier_claims(data: bytes) -> Iterator[MetadataClaim]:
         yield MetadataClaim("cuda", "nvidia", "", f"CUDA {last}" if numbers else "CUDA", numbers[:1])
 
 
-# ``info/index.json`` of a conda package: the lowest compute capability that it needs, as ``__cuda_arch >=8.0``.
+# ``info/index.json`` of a conda package: the devices that may have it, as ``cuda-arch >=8.0``.
 #
-# Source: CEP 46 (the virtual package has the lowest compute capability of the machine's devices); the match
-# specifications are those of CEP 29, of which lists of bounds are read.
+# Source: CEP 46, and conda-forge's metapackage; :mod:`fatpack.targets.installers.conda` has the rules.
 
-_PACKAGE = "__cuda_arch"
-_BOUND = re.compile(r"(>=|<=|<|==|=|)\s{0,9}([0-9]{1,3})\.([0-9])(?:\.\*|\*)?(?:a0|\.0a0)?")
+_INDEX = "index.json"
 
 
 def conda_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises UnreadableDeclaration."""
-    return MetadataDeclaration(_PACKAGE, unique_claims(_conda_claims(parse_json_object(data))))
-
-
-def _conda_claims(index: dict[str, Any]) -> Iterator[MetadataClaim]:
-    for key in ("depends", "constrains"):
-        for text in require_strings(index.get(key, []), key):
-            if re.match(rf"{_PACKAGE}(?![\w-])", text):
-                yield from _lowest(text)
-
-
-def _lowest(text: str) -> Iterator[MetadataClaim]:
-    words = text[len(_PACKAGE) :].strip()
-    found = [_BOUND.fullmatch(part.strip()) for part in words.split(",")]
-    bounds = [item for item in found if item is not None]
-    lower = [(int(item[2]), int(item[3])) for item in bounds if not item[1].startswith("<")]
-    if len(bounds) < len(found) or not lower:
-        raise UnreadableDeclaration(f"{truncate(text)!r} has no lowest compute capability that can be read")
-    major, minor = max(lower)
-    yield MetadataClaim("lowest", "nvidia", f"sm_{major}{minor}", truncate(text))
+    index = parse_json_object(data)
+    try:
+        package = conda.read_conda_index(index)
+    except conda.UnreadableSpec as error:
+        raise UnreadableDeclaration(str(error)) from None
+    text = ", ".join(spec.text for spec in package.asks)
+    if not text:
+        return MetadataDeclaration(_INDEX, ())
+    admitted = conda.admitted_devices(package)
+    if not admitted.capabilities or admitted.capabilities[0] == conda.LOWEST:
+        what = "no lowest compute capability" if admitted.capabilities else "no device that is known"
+        raise UnreadableDeclaration(f"{truncate(text)!r} lets in {what}")
+    major, minor = admitted.capabilities[0]
+    claim = MetadataClaim("devices", "nvidia", f"sm_{major}{minor}", truncate(text))
+    return MetadataDeclaration(_INDEX, (claim,), admitted=admitted)
 
 
 # The control file of a Debian package: ``X-ROCm-GPU-Architecture: gfx900 gfx90a gfx1030``.

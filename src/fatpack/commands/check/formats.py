@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.commands.check.model import CheckResult, MissingKernels, Violation
 
 
-_GITHUB_LEVELS = {"error": "error", "warning": "error", "note": "notice"}
+_GITHUB_LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 
 #: LIMIT: annotations; GitHub shows ten of each level for a step, and fifty for a job
 _MOST = 50
@@ -159,14 +159,13 @@ def _text(text: str) -> str:
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-_SARIF_LEVELS = {"error": "error", "warning": "error", "note": "note"}
-
 #: LIMIT: places of one result; services take some thousands
 _PLACES = 100
 
 
 def sarif_document(checked: CheckResult) -> dict[str, Any]:
     """Return the document as plain data."""
+    levels = {item.code: item.severity for item in reversed(checked.violations)}
     codes = list(dict.fromkeys(item.code for item in checked.violations))
     failed = [item for item in checked.violations if item.is_unread]
     invocation: dict[str, Any] = {"executionSuccessful": not failed, "exitCode": checked.exit_code}
@@ -186,7 +185,7 @@ def sarif_document(checked: CheckResult) -> dict[str, Any]:
                             {
                                 "id": code,
                                 "shortDescription": {"text": CODES[code][1]},
-                                "defaultConfiguration": {"level": _SARIF_LEVELS[CODES[code][0]]},
+                                "defaultConfiguration": {"level": levels[code]},
                             }
                             for code in codes
                         ],
@@ -207,7 +206,7 @@ def _result(item: Violation, codes: list[str]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": item.code,
         "ruleIndex": codes.index(item.code),
-        "level": _SARIF_LEVELS[item.severity],
+        "level": item.severity,
         "message": {"text": printable(text)},
         "partialFingerprints": {"fatpack/v1": printable(f"{item.code}:{item.path}:{item.subject}")},
     }

@@ -8,6 +8,7 @@ import io
 import os
 from functools import partial
 
+from fatpack.commands.check.admitted_devices import compare_admitted, is_for_others
 from fatpack.commands.check.declarations import (
     MAX_DECLARATION_SIZE,
     MetadataDeclaration,
@@ -319,34 +320,33 @@ def _is_named(path: str, name: str, names: Sequence[str]) -> bool:
 def _compared(
     place: DeclaringFile, declared: MetadataDeclaration, units: Sequence[ImageSetRows]
 ) -> Iterator[Violation]:
+    own = [unit for unit in units if unit.vendor == "nvidia"]
     for claim in declared.claims:
+        said = f"{declared.source} declares {claim.text}"
         why = _lack(claim, [unit for unit in units if unit.vendor == claim.vendor])
         if why:
-            text = f"{declared.source} declares {claim.text}: {why}"
             hint = f"build for {claim.arch}, or remove it from the metadata" if claim.arch else ""
-            yield _violation("FP3311", place.package, claim.name or claim.text, text, hint)
+            yield _violation("FP3311", place.package, claim.name or claim.text, f"{said}: {why}", hint)
+        elif declared.admitted is not None:
+            yield from compare_admitted(place.package, said, declared.admitted, own)
     has = dict.fromkeys(arch for unit in units if unit.vendor in declared.lists for arch in unit.archs)
     listed = {claim.name for claim in declared.claims}
-    lowest = max((_number(claim.arch) for claim in declared.claims if claim.kind == "lowest"), default=0)
     more = [arch for arch in has if arch not in listed and arch.partition(":")[0] not in listed]
-    if lowest:
-        archs = dict.fromkeys(arch for unit in units if unit.vendor == "nvidia" for arch in unit.archs)
-        more += [arch for arch in archs if 0 < _number(arch) < lowest]
+    if declared.admitted is not None:
+        archs = dict.fromkeys(arch for unit in own for arch in unit.archs)
+        more += [arch for arch in archs if is_for_others(arch, declared.admitted)]
     if more:
         rest = f" and {len(more) - _NAMED} more" if len(more) > _NAMED else ""
         text = f"has {', '.join(more[:_NAMED])}{rest}, which {declared.source} does not declare"
         yield _violation("FP3312", place.package, "metadata", text)
 
 
-def _number(arch: str) -> int:
-    parsed = parse_nvidia(arch)
-    return parsed.number if parsed is not None else 0
-
-
 def _lack(claim: MetadataClaim, units: Sequence[ImageSetRows]) -> str:
     """Return why units do not bear out what is declared of them; "" if they do."""
     if not units:
         return "it has no device code for such devices"
+    if claim.kind == "devices":
+        return ""  # each of them is held against the units by compare_admitted
     if claim.kind == "cuda":
         return _newer(claim, units)
     return "" if any(claim.name in unit.archs for unit in units) else _unserved(claim, units)

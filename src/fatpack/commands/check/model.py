@@ -49,7 +49,7 @@ class Violation(Record):
     """One way in which one library, or all paths together, break the policy.
 
     ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``error`` for what fails the check,
-    ``note`` for what is only said. ``path`` is the library, "" where it is about
+    ``warning`` and ``note`` for what is only said. ``path`` is the library, "" where it is about
     all of them; ``subject`` what is lacking or too much, such as ``sm_120``. ``units`` is how many units the library
     has for the vendor, ``holes`` are those among them that are not served. ``unread`` is the exit code of what could
     not be read, as of ``fatpack inspect``: 3 damaged, 4 not supported, 5 not there; 0 for all else.
@@ -68,7 +68,7 @@ class Violation(Record):
     @property
     def is_broken(self) -> bool:
         """True if the check fails because of it."""
-        return self.severity != "note"
+        return self.severity == "error"
 
     @property
     def is_unread(self) -> bool:

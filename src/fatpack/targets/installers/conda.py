@@ -301,6 +301,9 @@ _ON_ARM = TEGRA_ARCHS | {110}
 #: Platforms of conda whose machines have no Arm processor.
 _NOT_ARM = frozenset(("linux-64", "linux-32", "linux-ppc64le", "win-64", "win-32", "osx-64"))
 
+#: The lowest compute capability of all. CUDA 9 was the last to compile for it, years before conda knew of any.
+LOWEST = (2, 0)
+
 #: Stands for every device that is yet to come.
 _LATER = (999, 0)
 
