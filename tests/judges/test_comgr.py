@@ -1,6 +1,6 @@
 """AMD's comgr, the library by which HIP's runtime reads bundles, looks up entries as ``explain`` says.
 
-Source of the interface: amd_comgr.h. Debian's comgr 5.2 answers one question a call, and knows processors up to LLVM 15.
+Source of the interface: amd_comgr.h. Debian's comgr 5.2 answers one question a call and is of LLVM 15.
 """
 
 from __future__ import annotations
