@@ -210,6 +210,7 @@ def test_what_was_inflated_is_let_go(suffix: str) -> None:
     with ExitStack() as stack:
         name = STEM + suffix
         result = slim_conda(view_of(package_of(suffix, FILES, info_files()), name), name, shorter, "sm90", stack)
-        plains = [tar.plain.source for tar in result.tars]
+        assert result.written is not None
+        plains = [edit.tar.plain.source for edit in result.written.tars]
         assert not any(source.is_closed for source in plains)  # type: ignore[attr-defined]
     assert all(source.is_closed for source in plains)  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.outcome import Slimming
     from fatpack.io.source import Piece, Source
     from fatpack.packages.tar.writer import StoredTarFile
+    from fatpack.packages.zip.directory import ZipEntry
 
 
 # The JSON files of a conda package: what is changed in them, in the form that they have.
@@ -96,10 +97,10 @@ def parse_paths_json(document: JsonDocument) -> dict[str, dict[str, Any]]:
 # A tar archive in a package, inflated while it is worked on, and what becomes of its files.
 
 
-class TarEdit:
-    """A tar archive, compressed or not. Close it when what was made of it is written.
+class OpenTar:
+    """A tar archive, compressed or not, whose regular ``files`` can be read by name. Close it when all is written.
 
-    ``digests`` and ``sizes`` are those of the files that are changed, by name. Raises FormatError and Unsupported.
+    Raises FormatError and Unsupported.
     """
 
     def __init__(self, view: View) -> None:
@@ -114,9 +115,6 @@ class TarEdit:
             self._source.check()
         self.plain = view if self._source is None else self._source.view()
         self.files = {file.name: file for file in read_files(self.plain)}
-        self._contents: dict[int, Sequence[Piece]] = {}
-        self.digests: dict[str, bytes] = {}
-        self.sizes: dict[str, int] = {}
 
     def content(self, file: StoredTarFile) -> Source:
         """Return a source of a file."""
@@ -128,6 +126,25 @@ class TarEdit:
         file = self.files[name]
         return self.plain.read(file.at, file.size)
 
+    def close(self) -> None:
+        """Let go what was inflated."""
+        if self._source is not None:
+            self._source.close()
+
+
+class TarEdit:
+    """An archive with other contents of some files; the archive can have several edits.
+
+    ``digests`` and ``sizes`` are those of the files that are changed, by name.
+    """
+
+    def __init__(self, tar: OpenTar) -> None:
+        self.tar = tar
+        self.files = tar.files
+        self._contents: dict[int, Sequence[Piece]] = {}
+        self.digests: dict[str, bytes] = {}
+        self.sizes: dict[str, int] = {}
+
     def put(self, name: str, content: Sequence[Piece]) -> None:
         """Exchange the content of a file."""
         self._contents[self.files[name].at] = content
@@ -138,7 +155,7 @@ class TarEdit:
         for name, file in self.files.items():
             if name.startswith("info/") or not file.size or not may_hold_device_code(name):
                 continue
-            view = self.content(file).view()
+            view = self.tar.content(file).view()
             outcome = try_to_slim(slimming, view)
             if isinstance(outcome, FatpackError):
                 yield PackageLibrary(name, file.size, file.size, None, None, None, outcome)
@@ -155,17 +172,12 @@ class TarEdit:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the archive as it is then, compressed as it was."""
-        new = exchange_files(self.plain, self._contents)
-        yield from compress_stream(new, self.method, sum(map(len, new)))
+        new = exchange_files(self.tar.plain, self._contents)
+        yield from compress_stream(new, self.tar.method, sum(map(len, new)))
 
-    def verify(self, after: TarEdit) -> None:
+    def verify(self, after: OpenTar) -> None:
         """Raise HostError unless another archive is this one with its changes."""
-        writer.verify_tar_change(self.plain, after.plain, self.digests)
-
-    def close(self) -> None:
-        """Let go what was inflated."""
-        if self._source is not None:
-            self._source.close()
+        writer.verify_tar_change(self.tar.plain, after.plain, self.digests)
 
 
 #: what the build string of a package may be (CEP 26)
@@ -173,6 +185,88 @@ _BUILD = re.compile(r"[A-Za-z0-9_.+]+")
 
 #: how packages end
 SUFFIXES = (".conda", ".tar.bz2")
+
+
+class CondaContents:
+    """A conda package: ``files`` are those that it installs, ``info`` describe it; one archive may have both.
+
+    What was inflated stays until ``stack`` closes it. Raises FormatError, HostError and Unsupported.
+    """
+
+    def __init__(self, view: View, file_name: str, stack: ExitStack) -> None:
+        self.view = view
+        self._entries: list[ZipEntry] = []
+        self._numbers: dict[str, int] = {}
+        if not file_name.endswith(".conda"):
+            self.files = self.info = OpenTar(view)
+            stack.callback(self.files.close)
+            return
+        self._entries = read_zip_entries(view)
+        tars = {}
+        for kind in ("pkg", "info"):
+            found = [number for number, entry in enumerate(self._entries) if entry.name.startswith(f"{kind}-")]
+            if len(found) != 1:
+                raise BadValue(
+                    "this is no conda package",
+                    format="conda",
+                    offset=view.offset(0),
+                    field=f"{kind}-*.tar.zst",
+                    expected="one file",
+                    found=str(len(found)),
+                    hint="get the package again",
+                    chain=view.chain,
+                )
+            self._numbers[kind] = found[0]
+        for kind, number in self._numbers.items():
+            tars[kind] = OpenTar(stack.enter_context(open_content(view, self._entries[number])).view())
+            stack.callback(tars[kind].close)
+        self.files, self.info = tars["pkg"], tars["info"]
+
+    def edits(self) -> tuple[TarEdit, TarEdit]:
+        """Return edits of the installed files and of those that describe the package; they may be one."""
+        files = TarEdit(self.files)
+        return files, files if self.info is self.files else TarEdit(self.info)
+
+    def written(self, name: str, files: TarEdit, info: TarEdit) -> WrittenConda:
+        """Return the package with the changes of both, under a name."""
+        if files is info:
+            stored = pack_content(files.pieces(), deflates=False).stored
+            return WrittenConda(self.view, name, [stored], {}, (files,))
+        tars, changes = {"pkg": files, "info": info}, {}
+        order = sorted(self._numbers, key=self._numbers.__getitem__)
+        for kind in order:
+            number = self._numbers[kind]
+            inner = f"{kind}-{name.removesuffix('.conda')}.tar.zst"
+            deflates = self._entries[number].method != 0
+            changes[number] = ZipChange(pack_content(tars[kind].pieces(), deflates=deflates), inner)
+        pieces = exchange_entries(self.view, changes)
+        return WrittenConda(self.view, name, pieces, changes, tuple(tars[kind] for kind in order))
+
+
+class WrittenConda(Record):
+    """A changed conda package, to be written under ``name``."""
+
+    before: View
+    name: str
+    pieces: Sequence[Piece]
+    changes: Mapping[int, ZipChange]
+    tars: tuple[TarEdit, ...]
+
+    def verify(self, after: View) -> None:
+        """Raise HostError unless a file is this package, by other readers of zip and tar archives."""
+        with ExitStack() as stack:
+            views = [after]
+            if self.changes:
+                crosscheck.verify_zip_change(self.before, after, self.changes)
+                views = [
+                    stack.enter_context(open_content(after, entry)).view()
+                    for number, entry in enumerate(read_zip_entries(after))
+                    if number in self.changes
+                ]
+            for old, view in zip(self.tars, views, strict=True):
+                new = OpenTar(view)
+                stack.callback(new.close)
+                old.verify(new)
 
 
 class SlimmedConda(Record):
@@ -185,29 +279,18 @@ class SlimmedConda(Record):
     name: str
     pieces: Sequence[Piece]
     libraries: tuple[PackageLibrary, ...]
-    notes: tuple[str, ...]
-    is_changed: bool
-    before: View
-    changes: Mapping[int, ZipChange]
-    tars: tuple[TarEdit, ...]
+    notes: tuple[str, ...] = ()
+    written: WrittenConda | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """True if a library is changed, and so the package."""
+        return self.written is not None
 
     def verify(self, after: View) -> None:
         """Raise HostError unless a file is this package, by other readers of zip and tar archives."""
-        if not self.is_changed:
-            return
-        with ExitStack() as stack:
-            if self.changes:
-                crosscheck.verify_zip_change(self.before, after, self.changes)
-                views = []
-                for number, entry in enumerate(read_zip_entries(after)):
-                    if number in self.changes:
-                        views.append(stack.enter_context(open_content(after, entry)).view())
-            else:
-                views = [after]
-            for old, view in zip(self.tars, views, strict=True):
-                new = TarEdit(view)
-                stack.callback(new.close)
-                old.verify(new)
+        if self.written is not None:
+            self.written.verify(after)
 
 
 def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimmedConda:
@@ -218,131 +301,91 @@ def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, s
     UsageError without one, FormatError where a changed library is another than ``paths.json`` says, HostError and
     Unsupported for packages that cannot be written, and what ``slimming`` raises.
     """
-    if file_name.endswith(".conda"):
-        return _of_zip(view, file_name, slimming, build_tag, stack)
-    tar = TarEdit(view)
-    stack.callback(tar.close)
-    libraries = tuple(tar.slim(slimming))
-    if not tar.is_changed:
-        return _same(view, file_name, libraries)
-    name, notes = _describe(tar, tar, libraries, _CondaNameChange(file_name, build_tag))
-    pieces = [pack_content(tar.pieces(), deflates=False).stored]
-    return SlimmedConda(name, pieces, libraries, notes, True, view, {}, (tar,))
+    contents = CondaContents(view, file_name, stack)
+    files, info = contents.edits()
+    libraries = tuple(files.slim(slimming))
+    if not files.is_changed:
+        return SlimmedConda(file_name, [view], libraries)
+    index = read_document(info, INDEX)
+    name = rename_conda(index, file_name, build_tag)
+    info.put(INDEX, [index.written()])
+    notes = update_paths(files, info)
+    written = contents.written(name, files, info)
+    return SlimmedConda(name, written.pieces, libraries, notes, written)
 
 
-def _same(view: View, file_name: str, libraries: tuple[PackageLibrary, ...]) -> SlimmedConda:
-    return SlimmedConda(file_name, [view], libraries, (), False, view, {}, ())
+#: the files that describe a package
+INDEX, PATHS = "info/index.json", "info/paths.json"
 
 
-def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimmedConda:
-    entries = read_zip_entries(view)
-    numbers = {}
-    for kind in ("pkg", "info"):
-        found = [number for number, entry in enumerate(entries) if entry.name.startswith(f"{kind}-")]
-        if len(found) != 1:
-            raise BadValue(
-                "this is no conda package",
-                format="conda",
-                offset=view.offset(0),
-                field=f"{kind}-*.tar.zst",
-                expected="one file",
-                found=str(len(found)),
-                hint="get the package again",
-                chain=view.chain,
-            )
-        numbers[kind] = found[0]
-    tars = {}
-    for kind, number in numbers.items():
-        tars[kind] = TarEdit(stack.enter_context(open_content(view, entries[number])).view())
-        stack.callback(tars[kind].close)
-    libraries = tuple(tars["pkg"].slim(slimming))
-    if not tars["pkg"].is_changed:
-        return _same(view, file_name, libraries)
-    name, notes = _describe(tars["pkg"], tars["info"], libraries, _CondaNameChange(file_name, build_tag))
-    changes = {}
-    for kind, number in sorted(numbers.items(), key=lambda item: item[1]):
-        inner = f"{kind}-{name.removesuffix('.conda')}.tar.zst"
-        changes[number] = ZipChange(pack_content(tars[kind].pieces(), deflates=entries[number].method != 0), inner)
-    in_order = tuple(tars[kind] for kind in sorted(numbers, key=numbers.__getitem__))
-    return SlimmedConda(name, exchange_entries(view, changes), libraries, notes, True, view, changes, in_order)
+def update_paths(files: TarEdit, info: TarEdit) -> tuple[str, ...]:
+    """Bring ``paths.json`` in step with changed files; return notes.
 
-
-class _CondaNameChange(Record):
-    file_name: str
-    build_tag: str
-
-
-def _describe(
-    files: TarEdit, info: TarEdit, libraries: Sequence[PackageLibrary], naming: _CondaNameChange
-) -> tuple[str, tuple[str, ...]]:
-    """Bring ``paths.json`` and ``index.json`` in step with the files; return the new name and notes."""
-    index = _document(info, "info/index.json")
-    name = _name(index, naming)
-    info.put("info/index.json", [index.written()])
+    Raises BadValue for a changed file that was another than ``paths.json`` says.
+    """
     notes = []
-    paths = _document(info, "info/paths.json")
+    paths = read_document(info, PATHS)
     entries = parse_paths_json(paths)
+    changed = [name for name in files.digests if not name.startswith("info/")]
     new: dict[str, tuple[str, int]] = {}
-    for library in libraries:
-        if library.is_changed:
-            if library.name not in entries:
-                notes.append(f"paths.json does not list {library.name}, before and after")
-            old = _checked(paths, entries.get(library.name, {}), files, library)
-            new[old] = (files.digests[library.name].hex(), files.sizes[library.name])
-    changed = {library.name for library in libraries if library.is_changed}
-    for name_there, entry in entries.items():
+    for name in changed:
+        if name not in entries:
+            notes.append(f"paths.json does not list {name}, before and after")
+        old = _checked(paths, entries.get(name, {}), files.tar, name)
+        new[old] = (files.digests[name].hex(), files.sizes[name])
+    for name, entry in entries.items():
         # QUIRK(conda-build, rattler-build): a link is listed with digest and size of what it leads to.
-        if (name_there in changed or entry.get("path_type") == "softlink") and entry.get("sha256") in new:
+        if (name in changed or entry.get("path_type") == "softlink") and entry.get("sha256") in new:
             entry["sha256"], entry["size_in_bytes"] = new[entry["sha256"]]
-    info.put("info/paths.json", [paths.written()])
-    return name, tuple(notes)
+    info.put(PATHS, [paths.written()])
+    return tuple(notes)
 
 
-def _document(info: TarEdit, name: str) -> JsonDocument:
-    file = info.files.get(name)
+def read_document(info: TarEdit, name: str) -> JsonDocument:
+    """Return a file that describes the package, as it was before all changes. Raises BadValue."""
+    file, view = info.files.get(name), info.tar.view
     if file is None or file.size > MAX_DOCUMENT_SIZE:
         found = "none" if file is None else f"{file.size} bytes"
         raise BadValue(
             "the package does not describe itself",
             format="conda",
-            offset=info.view.offset(0),
+            offset=view.offset(0),
             field=name,
             expected=f"a file of at most {MAX_DOCUMENT_SIZE} bytes",
             found=found,
             hint="unpack it with cph x, and slim the folder",
-            chain=info.view.chain,
+            chain=view.chain,
         )
-    return JsonDocument(info.read(name), name, info.view.chain)
+    return JsonDocument(info.tar.read(name), name, view.chain)
 
 
-def _checked(paths: JsonDocument, entry: Mapping[str, object], files: TarEdit, library: PackageLibrary) -> str:
+def _checked(paths: JsonDocument, entry: Mapping[str, object], tar: OpenTar, name: str) -> str:
     """Return the digest of a library before it was changed. Raises BadValue if the package says another one."""
-    digest = sha256_of_pieces([files.content(files.files[library.name]).view()]).hex()
-    found = {"size_in_bytes": library.before, "sha256": digest}
+    file = tar.files[name]
+    digest = sha256_of_pieces([tar.content(file).view()]).hex()
+    found = {"size_in_bytes": file.size, "sha256": digest}
     for field, value in found.items():
         if entry and entry.get(field) != value:
-            raise paths.wrong(f"{library.name}: {field}", str(value), str(entry.get(field)))
+            raise paths.wrong(f"{name}: {field}", str(value), str(entry.get(field)))
     return digest
 
 
-def _name(index: JsonDocument, naming: _CondaNameChange) -> str:
-    """Return the new file name, and put the build string into the index."""
-    stem, suffix = next(
-        (naming.file_name.removesuffix(end), end) for end in (*SUFFIXES, "") if naming.file_name.endswith(end)
-    )
+def rename_conda(index: JsonDocument, file_name: str, build_tag: str) -> str:
+    """Return the new file name, and put the build string into the index. Raises UsageError."""
+    stem, suffix = next((file_name.removesuffix(end), end) for end in (*SUFFIXES, "") if file_name.endswith(end))
     facts = [index.values.get(key) for key in ("name", "version", "build")]
     if not suffix or "-".join(map(str, facts)) != stem:
         expected = "-".join(map(str, facts))
         hint = f"give it its first name again: {expected}.conda or {expected}.tar.bz2"
-        raise UsageError(f"{naming.file_name} is not the name of this package", hint=hint)
-    if not naming.build_tag:
+        raise UsageError(f"{file_name} is not the name of this package", hint=hint)
+    if not build_tag:
         option = cli_or_api("--build-tag slim", "build_tag='slim'")
         raise UsageError(
-            f"{naming.file_name} changes, so the new file needs another name",
+            f"{file_name} changes, so the new file needs another name",
             hint=f"{option} puts a word in front of its build string",
         )
-    if _BUILD.fullmatch(naming.build_tag) is None:
-        text = f"build tag {naming.build_tag!r}: a build string has letters, digits, _, . and +"
+    if _BUILD.fullmatch(build_tag) is None:
+        text = f"build tag {build_tag!r}: a build string has letters, digits, _, . and +"
         raise UsageError(text, hint="for example sm90")
-    index.values["build"] = f"{naming.build_tag}_{facts[2]}"
+    index.values["build"] = f"{build_tag}_{facts[2]}"
     return f"{facts[0]}-{facts[1]}-{index.values['build']}{suffix}"
