@@ -149,7 +149,12 @@ def twice(files: dict[str, bytes]) -> None:
         (changed_code, "site-packages/a.py: content"),
         (changed_library, "lib/libtwo.so.1: 1 differences"),
         (changed_library, "info/paths.json: lib/libtwo.so.1"),
-        (edited("info/index.json", lambda index: index.update(depends=["evil"])), "index.json: all but the build"),
+        (edited("info/index.json", lambda index: index.update(license="other")), "index.json: all but the build"),
+        (edited("info/index.json", lambda index: index.update(depends=["evil"])), "index.json: depends, but for"),
+        (edited("info/index.json", lambda index: index.update(depends=["cuda-arches"])), "depends, but for"),
+        (edited("info/index.json", lambda index: index.update(depends=7)), "index.json: depends, but for"),
+        (edited("info/index.json", lambda index: index.update(build_number=-1)), "index.json: build_number"),
+        (edited("info/index.json", lambda index: index.update(build_number=True)), "index.json: build_number"),
         (edited("info/index.json", lambda index: index.update(build="other_0")), "index.json: build"),
         (edited("info/paths.json", lambda paths: paths.update(paths_version=2)), "paths.json: all but the paths"),
         (edited("info/paths.json", lambda paths: paths["paths"].pop()), "paths.json: paths"),
@@ -175,6 +180,21 @@ def test_any_other_change_is_found(both: tuple[Path, Path], suffix: str, change:
     if what == "number of files" and suffix == ".tar.bz2":
         what = "name of a file"  # others follow
     assert any(what in one for one in found), found
+
+
+def test_a_package_may_be_for_fewer_devices_and_have_a_higher_build_number(suffix: str) -> None:
+    for depends, others, is_proved in (
+        (None, ["cuda-arch >=9.0,<10.0", "__cuda_arch <10.0"], True),
+        (["libgcc", "cuda-arch >=7.5", "b"], ["libgcc", "b", "cuda-arch >=9.0"], True),
+        (["libgcc", "cuda-arch >=7.5"], ["libgcc"], False),
+        (["libgcc", "b"], ["b", "libgcc", "cuda-arch >=9.0"], False),
+    ):
+        old, new = info(), info()
+        if depends is not None:
+            edited("info/index.json", lambda index, to=depends: index.update(depends=to))(old)  # type: ignore[misc]
+        edited("info/index.json", lambda index, to=others: index.update(depends=to, build_number=100))(new)  # type: ignore[misc]
+        verdict = proof_of(package(suffix, old | FILES), package(suffix, new | FILES))
+        assert verdict.is_proved == is_proved, verdict.differences
 
 
 def test_headers_links_and_names_of_archives_are_compared(suffix: str) -> None:

@@ -1,10 +1,12 @@
 """Proof that a conda package is another one with less device code: every file compared, every changed library proved.
 
-Both are read with Python's ``zipfile``, ``tarfile`` and ``json``. Besides linked libraries only two things may differ:
-the build string in ``info/index.json``, which is part of the names of the archives in a ``.conda``, and the entries of
+Both are read with Python's ``zipfile``, ``tarfile`` and ``json``. Besides linked libraries only this may differ: in
+``info/index.json`` the build string, which is part of the names of the archives in a ``.conda``, a higher build number,
+and dependencies on ``cuda-arch`` and ``__cuda_arch``, by which solvers choose a package for devices; and the entries of
 ``info/paths.json`` about the libraries and the links to them.
 
-How we know: conda/ceps, CEP 26 for build strings, 34 for the files that describe a package, 35 for ``.conda``.
+How we know: conda/ceps, CEP 26 for build strings, 34 for the files that describe a package, 35 for ``.conda``, 46 for
+``__cuda_arch``.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import bz2
 import io
 import json
+import re
 import struct
 import tarfile
 import tempfile
@@ -76,13 +79,36 @@ def compare_descriptions(
         return None
     old, new = parsed[INDEX]
     builds = str(old.pop("build", "")), str(new.pop("build", ""))
-    ledger.same(f"{INDEX}: all but the build string", old, new)
+    _compare_devices(old, new, ledger)
+    ledger.same(f"{INDEX}: all but the build and the devices", old, new)
     if builds[0] != builds[1] and not builds[1].endswith(f"_{builds[0]}"):
         ledger.differ(f"{INDEX}: build", expected=f"{builds[0]}, or a word and _ in front of it", found=builds[1])
     stems = [
         f"{part.get('name')}-{part.get('version')}-{build}" for part, build in zip((old, new), builds, strict=True)
     ]
     return stems[0], stems[1]
+
+
+#: a dependency that only says on which devices the package is installed
+_ABOUT_DEVICES = re.compile(r"(?:cuda-arch|__cuda_arch)(?![\w.-])")
+
+
+def _compare_devices(old: dict[str, Any], new: dict[str, Any], ledger: DifferenceLog) -> None:
+    """Record other differences of dependencies and of the build number than splitting makes, and take both out."""
+    kept: list[object] = []
+    counts: list[int] = []
+    for part in (old, new):
+        depends = part.pop("depends", [])
+        is_list = isinstance(depends, list) and all(isinstance(spec, str) for spec in depends)
+        others = [spec for spec in depends if not _ABOUT_DEVICES.match(spec)] if is_list else depends
+        kept.append(others)
+        counts.append(len(depends) - len(others) if is_list else 0)
+    ledger.same(f"{INDEX}: depends, but for cuda-arch and __cuda_arch", *kept)
+    if counts[0] and not counts[1]:
+        ledger.differ(f"{INDEX}: depends on cuda-arch", expected="dependencies", found="none")
+    was, now = (part.pop("build_number", 0) for part in (old, new))
+    if type(was) is not int or type(now) is not int or now < was:
+        ledger.same(f"{INDEX}: build_number", was, now)
 
 
 def _parsed(text: bytes, name: str, chain: Sequence[str]) -> dict[str, Any]:
@@ -266,7 +292,8 @@ COMPARED = (
     "the order, names, owners, times, permissions and links of all files",
     "the content of every file, byte for byte, except changed libraries and the two files that describe the package",
     "every changed library, by a proof of its own",
-    "info/index.json except the build string, which may get a word and _ before it",
+    "info/index.json except the build string, which may get a word and _ before it, a higher build number, and "
+    "dependencies on cuda-arch and __cuda_arch",
     "info/paths.json except digests and sizes of changed libraries and of links to them",
 )
 NOT_COMPARED = (
