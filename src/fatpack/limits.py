@@ -161,6 +161,10 @@ def output_hint(size: int) -> str:
     return f"if you trust the file, use {cli_or_api(f'--force or --max-output={size}', f'max_output={size}')}"
 
 
+#: LIMIT: seconds that a command waits for servers, all requests together. A listing of a wheel takes a few.
+SERVER_SECONDS = 600
+
+
 # The budget of a command, which its files share and which is charged before bytes are inflated or written. A file of a
 # hundred kilobytes can inflate to terabytes, and so can a hundred files of one; no ratio separates them from real
 # files.
@@ -170,21 +174,24 @@ class Budget:
     """Limits on the total number of bytes that are inflated and written, and their use; threads may share a budget.
 
     ``inflated``: limit on inflated bytes (None: ``limits.INFLATED``). ``output``: limit on written bytes (None:
-    ``limits.OUTPUT``, or ``limits.OUTPUT_RATIO`` times the size of all inputs if that is more). A pickled budget
-    becomes an independent one.
+    ``limits.OUTPUT``, or ``limits.OUTPUT_RATIO`` times the size of all inputs if that is more). ``seconds``: limit on
+    the time in which servers are waited for (None: ``limits.SERVER_SECONDS``). A pickled budget becomes an independent
+    one.
     """
 
-    __slots__ = ("_inflated", "_inputs", "_lock", "_read", "_written", "inflated", "output")
+    __slots__ = ("_inflated", "_inputs", "_lock", "_read", "_waited", "_written", "inflated", "output", "seconds")
 
-    def __init__(self, inflated: int | None = None, output: int | None = None) -> None:
+    def __init__(self, inflated: int | None = None, output: int | None = None, seconds: int | None = None) -> None:
         self.inflated = inflated
+        self.seconds = seconds
+        self._waited = 0.0
         self.output = output
         self._inflated = self._read = self._written = 0
         self._inputs: set[Hashable] = set()
         self._lock = allocate_lock()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.inflated, self.output)
+        return type(self), (self.inflated, self.output, self.seconds)
 
     @property
     def inflatable(self) -> int:
@@ -221,6 +228,21 @@ class Budget:
                 return False
             self._inflated += size
             return True
+
+    @property
+    def waitable(self) -> int:
+        """The limit on the seconds in which servers are waited for."""
+        return SERVER_SECONDS if self.seconds is None else self.seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds that are left to wait for servers, 0 if there are none."""
+        return max(0.0, self.waitable - self._waited)
+
+    def wait(self, seconds: float) -> None:
+        """Charge the time in which a server was waited for; of requests at the same time each counts."""
+        with self._lock:
+            self._waited += seconds
 
     def check_output(self, size: int) -> None:
         """Raise UsageError if ``size`` more bytes must not be written; called with all planned output."""
@@ -293,8 +315,8 @@ class sources_with_budget:
 class raised_budget:
     """Change the limits of the command's budget within the ``with`` statement; None changes nothing."""
 
-    def __init__(self, *, inflated: int | None = None, output: int | None = None) -> None:
-        self._wanted = {"inflated": inflated, "output": output}
+    def __init__(self, *, inflated: int | None = None, output: int | None = None, seconds: int | None = None) -> None:
+        self._wanted = {"inflated": inflated, "output": output, "seconds": seconds}
         self._before: dict[str, int | None] = {}
 
     def __enter__(self) -> Budget:

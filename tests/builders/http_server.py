@@ -105,6 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._status(302, Location=served.location)
         if "slow" in served.ways:
             time.sleep(5)
+        if "half a second" in served.ways:
+            time.sleep(0.5)
         return self._send(server, served, asked)
 
     def _send(self, server: Server, served: Served, asked: str) -> None:
@@ -139,7 +141,13 @@ class _Handler(BaseHTTPRequestHandler):
         if "cut" in served.ways and start:
             body = body[: len(body) // 2]
             self.close_connection = True
-        self.wfile.write(body)
+        if "drips" in served.ways:
+            for at in range(len(body)):
+                self.wfile.write(body[at : at + 1])
+                self.wfile.flush()
+                time.sleep(0.05)
+        else:
+            self.wfile.write(body)
         with server.lock:
             server.sent += len(body)
 

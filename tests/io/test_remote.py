@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +155,31 @@ def test_nobody_who_listens_and_nobody_who_answers(server: Server, monkeypatch: 
     monkeypatch.setattr(remote, "PART", 0.2)
     with pytest.raises(TimeoutError, match="timed out"):
         opened(server.put("/slow", DATA, "slow"))
+
+
+def test_a_server_that_drips_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "RATE_AFTER", 0.3)
+    with pytest.raises(TimeoutError, match=r"the server sent \d+ bytes in \d+ s: too slow to read from; download"):
+        opened(server.put("/drips", DATA, "drips"))
+
+
+def test_a_command_waits_for_servers_no_longer_than_it_may(server: Server, tmp_path: Path) -> None:
+    """Each reply comes in time, and there are many of them: their sum counts."""
+    write_large_library(tmp_path / "x.so", part=20)
+    url = server.put("/x.so", (tmp_path / "x.so").read_bytes(), "half a second")
+    command = [sys.executable, "-m", "fatpack", "inspect", "--timeout", "1", url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode not in (0, 1), done.stdout
+    assert "servers were waited for 1 s, the limit; --timeout 4 waits longer" in done.stderr
+    assert len(server.requests) < 6
+
+
+def test_redirections_without_an_end_are_told_in_words(server: Server) -> None:
+    url = server.put("/a", DATA)
+    server.files["/a"].location = server.base + "/a"
+    with pytest.raises(OSError, match="the server redirects again and again, and sends no file") as caught:
+        opened(url)
+    assert caught.value.errno == errno.ELOOP
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,11 @@ def _written(size: int) -> AbstractContextManager[object]:
     return raised_budget(output=size)
 
 
+def _waiting(seconds: int) -> AbstractContextManager[object]:
+    """Return what bounds the seconds in which a command waits for servers."""
+    return raised_budget(seconds=seconds)
+
+
 def _coloured(choice: str) -> AbstractContextManager[object]:
     """Return what decides on colour while a command runs."""
     from fatpack.command_line.terminal import ColourChoice
@@ -206,6 +211,14 @@ max_output_option = click.option(
     during=_written,
     metavar="SIZE",
     help="Stop after writing this many bytes. Default: 1G, or 100 times the input if that is more.",
+)
+timeout_option = click.option(
+    "--timeout",
+    cls=ScopedOption,
+    type=click.IntRange(1),
+    during=_waiting,
+    metavar="SECONDS",
+    help="Of URLs: stop after waiting this long for servers, all requests together. Default: 600.",
 )
 schema_option = click.option(
     "--schema", cls=SharedOption, is_flag=True, help="Print the JSON schema of the output of --json, and exit."
@@ -251,11 +264,14 @@ force_option = click.option(
 )
 quiet_option = click.option("--quiet", "-q", cls=SharedOption, is_flag=True, help="Print only errors.")
 
+#: The limits on what a command reads.
+limit_options = option_group(max_inflated_option, timeout_option, limit_option)
+
 #: Options of the commands that write files: what they may inflate and write, and what they print.
-writing_options = option_group(max_inflated_option, max_output_option, limit_option, color_option, quiet_option)
+writing_options = option_group(max_output_option, limit_options, color_option, quiet_option)
 
 #: Options of the commands that read files, folders and packages: what is searched, and what they may inflate.
-reading_options = option_group(deep_option, exclude_option, max_inflated_option, limit_option, color_option)
+reading_options = option_group(deep_option, exclude_option, limit_options, color_option)
 
 _SHARED = option_group(
     force_option,
@@ -267,6 +283,7 @@ _SHARED = option_group(
     limit_option,
     max_inflated_option,
     max_output_option,
+    timeout_option,
 )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import errno
 import sys
+from time import monotonic
 
-from fatpack.errors import Unsupported
+from fatpack.errors import Unsupported, cli_or_api
 from fatpack.io.ranges import RangedSource, SeekableReader
 from fatpack.io.url import as_os_error, file_changed_error, find_scheme, foreign_errors, os_error_class
+from fatpack.limits import current_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 #: LIMIT: seconds to connect, between two parts of a reply, and for the whole reply.
 CONNECT, PART, WHOLE = 20, 60, 300
+
+#: LIMIT: the least rate of a reply in bytes per second, after so many seconds. A modem sends 5,000.
+LEAST_RATE, RATE_AFTER = 1000, 20
 
 #: LIMIT: attempts per request if it fails on the way or the server is busy, and seconds between the first two.
 ATTEMPTS, PAUSE = 3, 0.25
@@ -138,6 +143,7 @@ class _HttpFile:
         self._url = url
         self.name = name
         self.size = -1
+        self._budget = current_budget()
         self._etag = self._modified = ""
         #: target of a redirection, kept only if requests to it carry no credentials of the first server
         self._final: Any = None
@@ -165,12 +171,26 @@ class _HttpFile:
         for scheme in ("http", "https"):
             settings |= _module("fsspec.config").conf.get(scheme, {}).get("client_kwargs", {})
         fs = http.HTTPFileSystem(encoded="%" in url, client_kwargs=settings)
+        left, begin = self._budget.seconds_left, monotonic()
+        if not left:
+            raise self._out_of_time()
         try:
             return asyn.sync(fs.loop, self._request, fs, offset, size)  # type: ignore[no-any-return]
         except foreign_errors() as error:
-            if isinstance(error, OSError) and error.filename == self.name:
-                raise
-            raise as_os_error(error, self.name) from error
+            # fsspec raises an error of its own from a timeout.
+            for told in (error, error.__cause__):
+                if isinstance(told, OSError) and told.filename == self.name:
+                    raise told from None
+            if monotonic() - begin >= left:
+                raise self._out_of_time() from error
+            raise _in_words(error, self.name) from error
+        finally:
+            self._budget.wait(monotonic() - begin)
+
+    def _out_of_time(self) -> OSError:
+        limit = self._budget.waitable
+        advice = cli_or_api(f"--timeout {4 * limit} waits longer", "download the file, and give its path")
+        return TimeoutError(errno.ETIMEDOUT, f"servers were waited for {limit} s, the limit; {advice}", self.name)
 
     async def _request(self, fs: Any, offset: int, size: int) -> bytes:
         import asyncio
@@ -199,7 +219,8 @@ class _HttpFile:
         # Ranges refer to stored bytes; "identity" asks the server not to compress them.
         headers = {"Range": f"bytes={offset}-{last}", "Accept-Encoding": "identity"}
         headers = {**options.pop("headers", {}), **headers}
-        timeout = aiohttp.ClientTimeout(total=WHOLE, sock_connect=CONNECT, sock_read=PART)
+        whole = max(0.001, min(WHOLE, self._budget.seconds_left))
+        timeout = aiohttp.ClientTimeout(total=whole, sock_connect=CONNECT, sock_read=PART)
         first = fs.encode_url(self._url)
         async with session.get(self._final or first, headers=headers, timeout=timeout, **options) as reply:
             if reply.status in (401, 403, 404, 410) and self._final is not None:
@@ -208,7 +229,7 @@ class _HttpFile:
             if reply.status in _BUSY and not is_last:
                 return None
             self._check(reply, offset, size)
-            data = await _body(reply, size)
+            data = await self._body(reply, size)
             if reply.status == 200 and len(data) > size:
                 raise self._without_ranges("it sends the whole file where a range is requested")
             if self.size < 0:
@@ -219,6 +240,21 @@ class _HttpFile:
             if reply.history and is_open:
                 self._final = reply.url
             return data
+
+    async def _body(self, reply: Any, size: int) -> bytes:
+        """Return the body of a reply, cut after the part that makes it too long. Raises ``OSError`` if it drips."""
+        if reply.status == 416:
+            return b""
+        data, begin = bytearray(), monotonic()
+        async for part in reply.content.iter_any():
+            data += part
+            if len(data) > size:
+                break
+            taken = monotonic() - begin
+            if taken > RATE_AFTER and len(data) < LEAST_RATE * taken and len(data) < size:
+                text = f"the server sent {len(data)} bytes in {taken:.0f} s: too slow to read from; download the file"
+                raise TimeoutError(errno.ETIMEDOUT, text, self.name)
+        return bytes(data)
 
     def _check(self, reply: Any, offset: int, size: int) -> None:
         """Raise if a reply does not hold these bytes of this file."""
@@ -276,16 +312,11 @@ class _HttpFile:
         vars(self).update(state, _first=b"", _final=None)
 
 
-async def _body(reply: Any, size: int) -> bytes:
-    """Return the body of a reply, cut after the first part that makes it too long."""
-    if reply.status == 416:
-        return b""
-    data = bytearray()
-    async for part in reply.content.iter_any():
-        data += part
-        if len(data) > size:
-            break
-    return bytes(data)
+def _in_words(error: BaseException, name: str) -> OSError:
+    """Return an error of a request as ``OSError``; redirections without an end have no words of their own."""
+    if type(error).__name__ == "TooManyRedirects":
+        return OSError(errno.ELOOP, "the server redirects again and again, and sends no file", name)
+    return as_os_error(error, name)
 
 
 def _validators(reply: Any) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.param_types import FILE, INPUT, ONLY_DEVICE
-from fatpack.command_line.shared_options import color_option, limit_option, max_inflated_option, schema_option
+from fatpack.command_line.shared_options import color_option, limit_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.check_kpack.text import SCHEMA
 from fatpack.exit_codes import exit_code_for_findings
@@ -39,8 +39,7 @@ VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("-v", "--verbose", count=True, help="Show the archives that each program gets.")
 @schema_option
-@max_inflated_option
-@limit_option
+@limit_options
 @color_option
 def command(
     folder: str,

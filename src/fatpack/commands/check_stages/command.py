@@ -6,7 +6,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.param_types import INPUT
-from fatpack.command_line.shared_options import color_option, limit_option, max_inflated_option, schema_option
+from fatpack.command_line.shared_options import color_option, limit_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.check_stages.text import SCHEMA
 from fatpack.errors import UsageError, pluralize
@@ -18,8 +18,7 @@ from fatpack.exit_codes import exit_code_for_findings
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("-v", "--verbose", count=True, help="List the kernels of each stage.")
 @schema_option
-@max_inflated_option
-@limit_option
+@limit_options
 @color_option
 def command(files: tuple[str, ...], *, as_json: bool, verbose: int) -> int:
     """Compare the files of one build, and report the kernels and architectures that a later stage lost.

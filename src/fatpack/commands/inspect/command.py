@@ -14,8 +14,7 @@ from fatpack.command_line.shared_options import (
     deep_option,
     exclude_option,
     force_option,
-    limit_option,
-    max_inflated_option,
+    limit_options,
 )
 from fatpack.commands.inspect import KEYS
 from fatpack.errors import FatpackError, UsageError
@@ -44,9 +43,8 @@ if TYPE_CHECKING:
 )
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
 @click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
-@max_inflated_option
+@limit_options
 @deep_option
-@limit_option
 @click.option(
     "--arch",
     multiple=True,
