@@ -308,6 +308,10 @@ def check_paths(
             )
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():
+        if os.path.islink(path):
+            # The name comes from the file that is read: it must not choose a link that leads out of the folder.
+            hint = cli_or_api("remove it, or give another directory with -d", "remove it, or give another directory")
+            raise UsageError(f"{path} is a symbolic link, and its target would be overwritten", hint=hint)
         refuse_inputs(path, inputs)
     if directory and os.path.lexists(directory) and not os.path.isdir(directory):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)

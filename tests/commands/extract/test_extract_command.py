@@ -265,3 +265,16 @@ def test_an_id_that_another_condition_excludes_is_reported_to_be_there(folder: P
     ran = fatpack("extract", "fat.o", "--dry-run", f"--id={name}", "--arch=sm_80")
     assert ran.code == 1
     assert f"({name} is there, but --arch=sm_80 excludes it)" in ran.err
+
+
+def test_a_planted_link_is_not_followed(folder: Path, fatpack: Fatpack) -> None:
+    """With --force files are replaced; a link under such a name stays, and so does what it leads to."""
+    packed(fatpack)
+    (folder / "out").mkdir()
+    (folder / "precious").write_text("precious")
+    (folder / "out" / "fat-nvptx64-nvidia-cuda-sm_80.0.cubin").symlink_to("../precious")
+    ran = fatpack("extract", "fat.o", "-d", "out", "--force")
+    assert ran.code == 2
+    assert "sm_80.0.cubin is a symbolic link, and its target would be overwritten" in ran.err
+    assert (folder / "precious").read_text() == "precious"
+    assert len(list((folder / "out").iterdir())) == 1
