@@ -22,7 +22,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from fatpack.commands.slim.outcome import Slimming
@@ -145,10 +145,11 @@ class TarEdit:
         self.digests: dict[str, bytes] = {}
         self.sizes: dict[str, int] = {}
 
-    def put(self, name: str, content: Sequence[Piece]) -> None:
-        """Exchange the content of a file."""
+    def put(self, name: str, content: Sequence[Piece], digest: bytes | None = None) -> None:
+        """Exchange the content of a file; ``digest`` is its SHA-256 if it is known."""
         self._contents[self.files[name].at] = content
-        self.digests[name], self.sizes[name] = sha256_of_pieces(content), sum(map(len, content))
+        self.digests[name] = digest or sha256_of_pieces(content)
+        self.sizes[name] = sum(map(len, content))
 
     def slim(self, slimming: Slimming) -> Iterator[PackageLibrary]:
         """Apply ``slimming`` to every file that may hold device code; yield what was looked at."""
@@ -237,6 +238,9 @@ class CondaContents:
         for kind in order:
             number = self._numbers[kind]
             inner = f"{kind}-{name.removesuffix('.conda')}.tar.zst"
+            if not tars[kind].is_changed:
+                changes[number] = ZipChange(None, inner)
+                continue
             deflates = self._entries[number].method != 0
             changes[number] = ZipChange(pack_content(tars[kind].pieces(), deflates=deflates), inner)
         pieces = exchange_entries(self.view, changes)
@@ -308,8 +312,9 @@ def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, s
         return SlimmedConda(file_name, [view], libraries)
     index = read_document(info, INDEX)
     name = rename_conda(index, file_name, build_tag)
+    digests = check_paths(files.tar, info, list(files.digests))
     info.put(INDEX, [index.written()])
-    notes = update_paths(files, info)
+    notes = update_paths(files, info, digests)
     written = contents.written(name, files, info)
     return SlimmedConda(name, written.pieces, libraries, notes, written)
 
@@ -318,27 +323,25 @@ def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, s
 INDEX, PATHS = "info/index.json", "info/paths.json"
 
 
-def update_paths(files: TarEdit, info: TarEdit) -> tuple[str, ...]:
-    """Bring ``paths.json`` in step with changed files; return notes.
+def check_paths(files: OpenTar, info: TarEdit, names: Iterable[str]) -> dict[str, str]:
+    """Return the digests of some files, by name. Raises BadValue for one that is another than ``paths.json`` says."""
+    paths = read_document(info, PATHS)
+    entries = parse_paths_json(paths)
+    return {name: _checked(paths, entries.get(name, {}), files, name) for name in names}
 
-    Raises BadValue for a changed file that was another than ``paths.json`` says.
-    """
-    notes = []
+
+def update_paths(files: TarEdit, info: TarEdit, digests: Mapping[str, str]) -> tuple[str, ...]:
+    """Bring ``paths.json`` in step with changed files, whose old digests are given; return notes. Raises BadValue."""
     paths = read_document(info, PATHS)
     entries = parse_paths_json(paths)
     changed = [name for name in files.digests if not name.startswith("info/")]
-    new: dict[str, tuple[str, int]] = {}
-    for name in changed:
-        if name not in entries:
-            notes.append(f"paths.json does not list {name}, before and after")
-        old = _checked(paths, entries.get(name, {}), files.tar, name)
-        new[old] = (files.digests[name].hex(), files.sizes[name])
+    new = {digests[name]: (files.digests[name].hex(), files.sizes[name]) for name in changed}
     for name, entry in entries.items():
         # QUIRK(conda-build, rattler-build): a link is listed with digest and size of what it leads to.
         if (name in changed or entry.get("path_type") == "softlink") and entry.get("sha256") in new:
             entry["sha256"], entry["size_in_bytes"] = new[entry["sha256"]]
     info.put(PATHS, [paths.written()])
-    return tuple(notes)
+    return tuple(f"paths.json does not list {name}, before and after" for name in changed if name not in entries)
 
 
 def read_document(info: TarEdit, name: str) -> JsonDocument:
