@@ -6,6 +6,7 @@ images.
 
 from __future__ import annotations
 
+from fatpack.binary.section_names import CUDA_FATBIN, HIP_FATBIN, OFFLOADING
 from fatpack.errors import FormatError, HostError, UsageError, cli_or_api
 from fatpack.model import Finding
 from fatpack.record import Record
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 #: format → the section in which compilers put it
 SECTIONS = {
-    "llvm-offload-binary": ".llvm.offloading",
-    "clang-offload-bundle": ".hip_fatbin",
-    "cuda-fatbin": ".nv_fatbin",
+    "llvm-offload-binary": OFFLOADING,
+    "clang-offload-bundle": HIP_FATBIN,
+    "cuda-fatbin": CUDA_FATBIN,
 }
 
 #: format → the runtime that loads it from programs, if their code registers it

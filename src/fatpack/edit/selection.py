@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from fatpack import magic_numbers
+from fatpack.binary.section_names import SIZES_PREFIX, SYCL_SYMBOLS
 from fatpack.edit import container_file, write_containers
 from fatpack.edit.editor import editor_for
 from fatpack.edit.verify import content_findings
@@ -60,9 +61,6 @@ def locate_edit(host: View, address: Address, *contents: View, drop: str = "") -
 
 
 # Edits of images in an object: its sections, and the sections with facts about the images.
-
-#: sections of DPC++ with the sizes of a target's images, and with the symbols of all targets
-_SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
 
 #: formats that a program registers, so that its code points to every container of a section
 _REGISTERED = ("clang-offload-bundle", "cuda-fatbin")
@@ -184,13 +182,13 @@ def _notes(
     order: Literal["big", "little"] = "big" if view.head(0, 6)[5:] == b"\2" else "little"
     for site in sites:
         name, data = site.section or "", site.data
-        if name.startswith(_SIZES) and (rows := sizes.get(name.removeprefix(_SIZES))):
+        if name.startswith(SIZES_PREFIX) and (rows := sizes.get(name.removeprefix(SIZES_PREFIX))):
             # One size for each image; otherwise the sizes are unreliable, and stay as long as an image does.
             if not any(rows):
                 yield site.number, None
             elif len(data) == 8 * len(rows):
                 yield site.number, [size.to_bytes(8, order) for row in rows for size in row]
-        elif name == _SYMBOLS and gone:
+        elif name == SYCL_SYMBOLS and gone:
             left = fat_object.without_ids(data, gone)
             if left is not None:
                 # QUIRK(DPC++): linkers keep the section in COFF objects; there it is emptied instead of removed.

@@ -7,6 +7,15 @@ again, by sizes that DPC++ of 2019 and 2020 recorded, else by the images' own he
 from __future__ import annotations
 
 from fatpack import binary, images, limits
+from fatpack.binary.section_names import (
+    BUNDLE_PREFIX,
+    CUDA_RECORDS,
+    HIP_RECORDS,
+    SIZES_PREFIX,
+    SYCL_IMAGE_TABLE,
+    SYCL_SYMBOLS,
+    with_cut,
+)
 from fatpack.findings import finding
 from fatpack.model import CombinedContainer
 from fatpack.registration import EMPTY
@@ -22,10 +31,6 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-#: Prefixes of the bundle ID in the name of a section with an image, and of one with the sizes of images.
-_IMAGE, _SIZES = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
-
-
 def read_fat_object(
     view: View, host: str, sites: Sequence[CodeSection], tables: Sequence[CodeSection]
 ) -> Iterator[CombinedContainer | Finding]:
@@ -36,10 +41,10 @@ def read_fat_object(
     from fatpack.formats.clang_bundle import fat_object
 
     named = [((site.section or ""), site.data) for site in tables]
-    sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
+    sizes = {name.removeprefix(SIZES_PREFIX): data for name, data in named if name.startswith(SIZES_PREFIX)}
     order: ByteOrder = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
     sections = [
-        fat_object.FatObjectImage((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0)
+        fat_object.FatObjectImage((site.section or "").removeprefix(BUNDLE_PREFIX), site.data, site.index or 0)
         for site in sites
     ]
     merged = max([1, *(part.merged_count for part in sections)])
@@ -53,7 +58,7 @@ def read_fat_object(
         if problem is not None:
             yield problem
         parts += [part.replace(data=piece) for piece in pieces]
-    noted = tuple(data for name, data in named if name == ".tgtsym")
+    noted = tuple(data for name, data in named if name == SYCL_SYMBOLS)
     symbols = fat_object.TargetSymbols(noted, tuple(part.id for part in sections))
     yield from symbols.unread()
     yield CombinedContainer(fat_object.fat_object_container(parts, view, symbols), view)
@@ -93,7 +98,7 @@ def _split_by_headers(data: View, most: int) -> list[View]:
 
 
 #: Names of sections with records, shortened to the 8 bytes that PE images keep.
-_CUDA, _HIP = ".nvFatBi", ".hipFatB"
+(_, _CUDA), (_, _HIP) = with_cut(CUDA_RECORDS), with_cut(HIP_RECORDS)
 
 
 def read_combined(
@@ -117,7 +122,7 @@ def read_combined(
     others = [site for site in sites if site.content not in (binary.IMAGE, binary.TABLE, binary.RECORDS)]
     if parts:
         yield from read_fat_object(view, host, parts, tables)
-    if others or any(site.section == ".tgtimg" for site in tables):
+    if others or any(site.section == SYCL_IMAGE_TABLE for site in tables):
         from fatpack.registration import sycl_containers
 
         yield from sycl_containers.sycl_containers(view, host, others, tables)

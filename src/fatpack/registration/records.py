@@ -24,6 +24,7 @@ from fatpack.binary import IMAGE, CodeSection
 from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.binary.pointers import HOSTS, INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN, open_pointers
+from fatpack.binary.section_names import CUDA_RECORDS, CUDA_TILE_RECORDS, HIP_RECORDS, with_cut
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.model import Finding
@@ -240,8 +241,7 @@ _UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be lau
 # LLVM 22.1; the second magic: kpack of TheRock, which moves device code into separate archives, and for which the last
 # field is a number: :mod:`fatpack.registration.kpack_marker`.)
 
-#: Names of the section; PE images truncate it to 8 bytes.
-HIP_NAMES = (".hipFatBinSegment", ".hipFatB")
+HIP_NAMES = with_cut(HIP_RECORDS)
 
 HIP_MAGIC = int.from_bytes(magic_numbers.HIP_WRAPPER, "little")
 _KPACK_MAGIC = int.from_bytes(magic_numbers.KPACK_WRAPPER, "little")
@@ -319,9 +319,7 @@ def _may_start(view: View, position: int) -> bool:
     return bool(formats.format_by_magic(head)) or head.startswith(magic_numbers.ELF)
 
 
-#: Names of the section in compilers; PE images truncate them to 8 bytes.
-#: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
-CUDA_NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
+CUDA_NAMES = with_cut(CUDA_RECORDS, CUDA_TILE_RECORDS)
 
 CUDA_MAGIC = int.from_bytes(magic_numbers.CUDA_WRAPPER, "little")
 _CUDA_VERSION, LINKED_VERSION = 1, 2

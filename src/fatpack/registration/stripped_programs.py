@@ -19,6 +19,7 @@ from fatpack.binary import CodeSection
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.pointers import ElfPointers
 from fatpack.binary.pointers import HOSTS, INSIDE, UNDEFINED, UNKNOWN, open_pointers
+from fatpack.binary.section_names import CUDA_FATBIN, CUDA_MODULE_IDS, CUDA_RELOCATABLE, MACHO_CUDA_FATBIN, with_cut
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
 from fatpack.model import Finding
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
 
 #: Names of the sections, full and as linkers of PE images cut them, for relocatable and linked code. In Mach-O a
 #: segment and a comma come first.
-MODULE_ID_NAMES = ("__nv_module_id", "__nv_mod")
-_RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
-_LINKED = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
+MODULE_ID_NAMES = with_cut(CUDA_MODULE_IDS)
+_RELOCATABLE = with_cut(CUDA_RELOCATABLE)
+_LINKED = (*with_cut(CUDA_FATBIN), MACHO_CUDA_FATBIN)
 
 _WHOLE = b"__NV_MODULE_ID"
 _DEFINED = b"def "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fatpack import binary, limits
 from fatpack.binary import CodeSection
 from fatpack.binary.pointers import HOSTS, INSIDE, NULL, open_pointers
+from fatpack.binary.section_names import BUNDLE_PREFIX, SYCL_IMAGE_TABLE, SYCL_SYMBOLS
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.formats.clang_bundle import sycl_linked
@@ -180,9 +181,6 @@ class _PropertySetReader:
         return to_plain_value(bytes(stored[_BITS:] if kind == BYTES else stored.rstrip(b"\0")))
 
 
-#: Prefix of the kind and the target in the name of a section.
-_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
-
 #: LIMIT: sections of one host for which all its data is searched for records. Linkers make one or two that need it.
 _SEARCHES = 16
 
@@ -206,14 +204,12 @@ def sycl_containers(
         yield from sites
         return
     searches = _SEARCHES
-    table = sycl_images.read_image_table(
-        reader, [site for site in tables if site.section == sycl_images.IMAGE_TABLE_NAME]
-    )
+    table = sycl_images.read_image_table(reader, [site for site in tables if site.section == SYCL_IMAGE_TABLE])
     yield from table.findings
     rows: dict[int, list[ImageTableRow]] = {}
     for row in table.rows:
         rows.setdefault(row.section, []).append(row)
-    symbols = TargetSymbols(tuple(site.data for site in tables if site.section == ".tgtsym"), tuple(map(_id, sites)))
+    symbols = TargetSymbols(tuple(site.data for site in tables if site.section == SYCL_SYMBOLS), tuple(map(_id, sites)))
     yield from symbols.unread()
     by_section = {site.index: site for site in sites}
     others = _others(view, host, {number for number in rows if number not in by_section})
@@ -234,9 +230,7 @@ def sycl_containers(
                 yield from _registered(view, host, site)
                 continue
             extents = sycl_linked.split_by_frames(site.data)
-            text = (
-                f"no row of {sycl_images.IMAGE_TABLE_NAME} points into {site.section}: the ends of images are guesses"
-            )
+            text = f"no row of {SYCL_IMAGE_TABLE} points into {site.section}: the ends of images are guesses"
             yield finding("FP3013", site.data.span(), text)
         data = site.data
         if site.content != binary.IMAGES:
@@ -295,7 +289,7 @@ def _with_targets(
 
 def _id(site: CodeSection) -> str:
     name = site.section or ""
-    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
+    return name.removeprefix(BUNDLE_PREFIX) if name.startswith(BUNDLE_PREFIX) else ""
 
 
 def _others(view: View, host: str, numbers: Collection[int]) -> list[CodeSection]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from fatpack import binary, limits
 from fatpack.binary import TABLE, CodeSection
 from fatpack.binary.pointers import INSIDE, NULL, UNDEFINED, UNKNOWN, open_pointers
+from fatpack.binary.section_names import SYCL_IMAGE_TABLE
 from fatpack.findings import FindingTally, finding
 from fatpack.record import Record
 
@@ -115,7 +116,7 @@ def read_stored_images(view: View, host: str) -> tuple[tuple[View, ...], tuple[F
     tables = [
         site
         for site in places
-        if isinstance(site, CodeSection) and site.content == TABLE and site.section == IMAGE_TABLE_NAME
+        if isinstance(site, CodeSection) and site.content == TABLE and site.section == SYCL_IMAGE_TABLE
     ]
     if not tables:
         return None

@@ -23,6 +23,7 @@ from __future__ import annotations
 import sys
 
 from fatpack import limits
+from fatpack.binary.section_names import OFFLOADING
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.scanner.context import (
@@ -206,7 +207,7 @@ class _OffloadModels:
             return
         if item.container.is_fat_object:
             self._fat[item.member or ""] = None
-        elif (item.section or "").startswith(".llvm.offloading"):
+        elif (item.section or "").startswith(OFFLOADING):
             self._offloading[item.member or ""] = None
 
     def findings(self, view: View) -> Iterator[Finding]:

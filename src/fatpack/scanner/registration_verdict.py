@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from fatpack import binary, limits
 from fatpack.binary.host_sections import is_host_data_section, section_name_stem
+from fatpack.binary.section_names import CUDA_FATBIN, HIP_FATBIN
 from fatpack.errors import FormatError, HostError, Unsupported, pluralize
 from fatpack.model import Finding
 from fatpack.record import Record
@@ -231,7 +232,7 @@ def _unknown_variables(lost: Collection[str]) -> str:
 
 def _is_for_records(found: FoundContainer) -> bool:
     """Return whether a container is in a section whose containers records register; others are inputs of a link."""
-    return section_name_stem(found.section or "") in (".nv_fatbin", ".hip_fatbin")
+    return section_name_stem(found.section or "") in (CUDA_FATBIN, HIP_FATBIN)
 
 
 def _is_in_data(found: FoundContainer) -> bool:

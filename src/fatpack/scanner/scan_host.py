@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
+from fatpack.binary.section_names import FATBINS, OFFLOADING
 from fatpack.errors import FormatError, HostError, Unsupported, cli_or_api, pluralize
 from fatpack.findings import FindingTally, finding
 from fatpack.model import Finding
@@ -154,9 +155,7 @@ def _is_offloading(place: CodeSection, context: ScanContext) -> bool:
 
     By its type in ELF, by its name in COFF and bitcode; in linked files it looks for none.
     """
-    if not (place.section or "").startswith(".llvm.offloading") or any(
-        item.code == "FP2001" for item in place.findings
-    ):
+    if not (place.section or "").startswith(OFFLOADING) or any(item.code == "FP2001" for item in place.findings):
         return False
     if context.host != "elf":
         return context.host in ("coff", "bitcode")
@@ -214,7 +213,7 @@ _ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 
 #: Sections of containers that a program registers by records when it starts.
-_REGISTERED = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
+_REGISTERED = FATBINS
 
 
 def scan_limited(context: ScanContext) -> Iterator[FoundContainer | Finding]:
@@ -491,7 +490,7 @@ class _FileScan:
         """Yield an image that a record registers without a container, as a container of its own."""
         from fatpack.scanner import bare_images
 
-        if (site.section or "").startswith(".llvm.offloading"):  # its record has its size
+        if (site.section or "").startswith(OFFLOADING):  # its record has its size
             container = bare_images.bare_image_container(site.data, offload="openmp")
             yield _found(container, site.data, self._context, site.section, site.index, self._inside)
             return
@@ -681,9 +680,7 @@ def _has_word(view: View) -> bool:
 
 def _may_be_raw(site: CodeSection) -> bool:
     """Return whether a section of LLVM may have images without a container, as in its SYCL programs."""
-    return (site.section or "").startswith(".llvm.offloading") and formats.format_by_magic(
-        site.data.head(0, 24)
-    ) is None
+    return (site.section or "").startswith(OFFLOADING) and formats.format_by_magic(site.data.head(0, 24)) is None
 
 
 def _searched(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from fatpack.binary.host_sections import is_host_data_section, section_name_stem
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
+from fatpack.binary.section_names import OFFLOADING
 from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.tabular import DEVICE_LINK_SECTIONS
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 #: formats whose containers in one section form one set
 _SIDE_BY_SIDE = ("llvm-offload-binary",)
-
-#: the section with adjacent images without a container, all passed to a runtime
-_IMAGES = ".llvm.offloading"
 
 #: formats in which the position of an image decides, not its target
 _BY_POSITION = ("cuda-fatbin",)
@@ -180,7 +178,7 @@ def is_in_data(section: str, format: str | None) -> bool:
     segment, comma, name = section.partition(",")
     if segment and comma:
         return is_macho_data(name.encode())
-    is_led_to = section.startswith(_IMAGES)
+    is_led_to = section.startswith(OFFLOADING)
     return is_host_data_section(section_name_stem(section)) or (
         format == "bare-image" and bool(section) and not is_led_to
     )
@@ -188,7 +186,7 @@ def is_in_data(section: str, format: str | None) -> bool:
 
 def is_side_by_side(row: ImageRow) -> bool:
     """Return whether an image is in one set with those of other containers in its section."""
-    is_led_to = row.container_format == "bare-image" and (row.section or "").startswith(_IMAGES)
+    is_led_to = row.container_format == "bare-image" and (row.section or "").startswith(OFFLOADING)
     return is_led_to or row.container_format in _SIDE_BY_SIDE
 
 

@@ -12,6 +12,14 @@ so several globals may share one.
 from __future__ import annotations
 
 from fatpack import limits
+from fatpack.binary.section_names import (
+    CUDA_FATBIN,
+    CUDA_RELOCATABLE,
+    HIP_FATBIN,
+    MACHO_CUDA_FATBIN,
+    MACHO_HIP_FATBIN,
+    OFFLOADING,
+)
 from fatpack.codecs.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FORMAT, UNABBREVIATED, BitReader
 from fatpack.errors import BadValue
 from fatpack.io.inflated import InflatedSource, PicklableCall
@@ -104,7 +112,7 @@ _VERSION_WITH_NAMES = 2
 _LONGEST_NAME = 256
 
 #: Sections of device code besides ``.llvm.offloading…``; in Mach-O a segment and a comma precede the name.
-_SECTIONS = (".hip_fatbin", "__hip_fatbin", ".nv_fatbin", "__nv_fatbin", "__nv_relfatbin")
+_SECTIONS = (HIP_FATBIN, MACHO_HIP_FATBIN, CUDA_FATBIN, MACHO_CUDA_FATBIN, CUDA_RELOCATABLE)
 
 
 class DeviceGlobal(Record):
@@ -145,7 +153,7 @@ def _is_padding(bits: BitReader) -> bool:
 
 def _is_device_section(name: str) -> bool:
     section = name.rpartition(",")[2]
-    return section.startswith(".llvm.offloading") or section in _SECTIONS
+    return section.startswith(OFFLOADING) or section in _SECTIONS
 
 
 class ModuleReader:

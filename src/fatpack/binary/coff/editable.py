@@ -6,6 +6,7 @@ Only such objects are edited. Truncated objects fail these checks; an edit would
 
 from __future__ import annotations
 
+from fatpack.binary import section_names
 from fatpack.binary.coff.layout import (
     FORMAT,
     RELOCATION,
@@ -64,7 +65,7 @@ class DefinedCoffSymbol(Record):
 
 
 #: the section with DPC++'s symbols of a fat object's images
-_SYMBOLS = b".tgtsym"
+_SYMBOLS = section_names.SYCL_SYMBOLS.encode()
 
 
 class EditableObject(CoffObject):

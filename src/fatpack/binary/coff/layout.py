@@ -7,6 +7,7 @@ Section names have 8 bytes. A longer one is ``/`` and a decimal offset into the 
 from __future__ import annotations
 
 from fatpack import magic_numbers
+from fatpack.binary import section_names
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
 
@@ -264,18 +265,18 @@ STATIC = 3
 MAX_SECTIONS = 65279
 
 #: clang's flags of a section of device code: removed by the linker, aligned to 8, discardable.
-OFFLOADING_NAME = b".llvm.offloading"
+OFFLOADING_NAME = section_names.OFFLOADING.encode()
 OFFLOADING_FLAGS = 0x02400800
 
 #: Names of device code: LLVM uses this prefix (``OffloadBinary.cpp``; COFF has no section types); then the bundler's,
 #: HIP's and CUDA's.
 BUNDLE_PREFIX = magic_numbers.BUNDLE
 PREFIXES = (OFFLOADING_NAME, BUNDLE_PREFIX)
-DEVICE_SECTION_NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
+DEVICE_SECTION_NAMES = tuple(name.encode() for name in section_names.FATBINS)
 
 #: Sections that describe device code elsewhere: location, size, content.
-TABLES = (b".hipFatBinSegment", b".nvFatBinSegment", b".nvFatBinSegmentAlt", b"__nv_module_id", b".tgtimg", b".tgtsym")
-SIZES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE_SIZE__"
+TABLES = tuple(name.encode() for name in section_names.TABLES)
+SIZES_PREFIX = section_names.SIZES_PREFIX.encode()
 
 #: name of an image's section of which only the header remains: section numbers must not change
 REMOVED_NAME = b".removed"

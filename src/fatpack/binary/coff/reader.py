@@ -9,7 +9,7 @@ QUIRK(llvm-objcopy): sections it adds have VirtualSize and VirtualAddress set al
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.binary import CONTAINER, IMAGE, IMAGES, TABLE, CodeSection, without_overlaps
+from fatpack.binary import CONTAINER, IMAGE, IMAGES, TABLE, CodeSection, section_names, without_overlaps
 from fatpack.binary.coff.layout import (
     BIG_HEADER,
     BIG_SYMBOL,
@@ -297,7 +297,9 @@ def locate(view: View) -> Iterator[CodeSection | Finding]:
         return
     places = list(_places(CoffObject(view)))
     names = {place.section or "" for place in places if isinstance(place, CodeSection)}
-    if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
+    if section_names.SYCL_IMAGE_TABLE in names and not any(
+        name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names
+    ):
         # The wrapper's object, which a linker adds to a program: its sections have several images, as in programs.
         places = [
             place.replace(content=IMAGES) if isinstance(place, CodeSection) and place.content == IMAGE else place

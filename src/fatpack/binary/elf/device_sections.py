@@ -13,9 +13,19 @@ the content of ``.llvm.offloading``.
 
 from __future__ import annotations
 
-from fatpack.binary import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, CodeSection, without_overlaps
+from fatpack.binary import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, CodeSection, section_names, without_overlaps
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile, ElfSection
+from fatpack.binary.section_names import (
+    BUNDLE_PREFIX,
+    FATBINS,
+    HIP_FATBIN,
+    KPACK_REFERENCE,
+    OFFLOADING,
+    OFFLOADING_RELOCATABLE,
+    SIZES_PREFIX,
+    SYCL_IMAGES,
+)
 from fatpack.errors import FormatError, cli_or_api
 from fatpack.findings import finding
 
@@ -122,40 +132,21 @@ def _stems(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
     return found
 
 
-#: The section of LLVM's offload binaries, and its name after ``clang -r --offload-link``.
-OFFLOADING_NAMES = (".llvm.offloading", ".llvm.offloading.relocatable")
-
-#: The section of all device images of a program, in newer DPC++.
-IMAGES_NAME = "OFFLOAD_DEVICE_CODE"
-
-_HIP = ".hip_fatbin"
+#: The sections of LLVM's offload binaries.
+OFFLOADING_NAMES = (OFFLOADING, OFFLOADING_RELOCATABLE)
 
 #: Names of sections with device code, for any section type.
-DEVICE_SECTION_NAMES = (*OFFLOADING_NAMES, _HIP, ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
+DEVICE_SECTION_NAMES = (*OFFLOADING_NAMES, *FATBINS, SYCL_IMAGES)
 
-#: clang-offload-bundler makes one section per target, ``<prefix><bundle ID>``.
-BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
-
-#: Sections with the location, size or description of device code. DPC++ of 2019 and 2020 made one of sizes per target,
-#: named ``<prefix><bundle ID>``.
-KPACK_NAME = ".rocm_kpack_ref"
-TABLES = (
-    ".hipFatBinSegment",
-    ".nvFatBinSegment",
-    ".nvFatBinSegmentAlt",
-    "__nv_module_id",
-    ".tgtimg",
-    ".tgtsym",
-    KPACK_NAME,
-)
-SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
+#: Sections with the location, size or description of device code.
+TABLES = (*section_names.TABLES, KPACK_REFERENCE)
 
 #: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
 #: contains the image without a container.
 RAW_IMAGE_PREFIX = ".llvm.offloading."
 
 #: Every name above contains one of these; they are searched in the name table, instead of decoding 70,000 names.
-_PREFIXES = (OFFLOADING_NAMES[0], "__CLANG_OFFLOAD_BUNDLE_")
+_PREFIXES = (OFFLOADING, BUNDLE_PREFIX[:-1])
 _NEEDLES = (
     *(prefix.encode() for prefix in _PREFIXES),
     *(f"{name}\0".encode() for name in (*DEVICE_SECTION_NAMES, *TABLES) if not name.startswith(_PREFIXES)),
@@ -222,14 +213,14 @@ class DeviceSections:
         chosen, names_error = _choose(elf)
         if chosen:
             is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
-            is_moved = any(name == KPACK_NAME and section.stored_size for section, name in chosen)
+            is_moved = any(name == KPACK_REFERENCE and section.stored_size for section, name in chosen)
             # Removing leaves an empty section. An image of a fat object may really be empty.
             places = [
                 _site(elf, section, name, _expects(section, name, is_fat))
                 for section, name in chosen
                 if section.stored_size
                 or name.startswith(BUNDLE_PREFIX)
-                or (section.type == layout.NOBITS and not is_table_name(name) and not (is_moved and name == _HIP))
+                or (section.type == layout.NOBITS and not is_table_name(name) and not (is_moved and name == HIP_FATBIN))
             ]
             yield from without_overlaps(sorted(places, key=_position)) if len(places) > 1 else places
         if names_error is not None:
@@ -335,7 +326,7 @@ def _expects(section: ElfSection, name: str, is_fat: bool) -> SectionContent:
     """Return the content of a section; ``is_fat``: another section represents the host, as in fat objects."""
     if is_table_name(name):
         return TABLE
-    if name == IMAGES_NAME:
+    if name == SYCL_IMAGES:
         return IMAGES
     if not name.startswith(BUNDLE_PREFIX):
         return CONTAINER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.binary import CONTAINER, TABLE, CodeSection, without_overlaps
+from fatpack.binary import CONTAINER, TABLE, CodeSection, section_names, without_overlaps
 from fatpack.binary.macho.reader import MachOFile, MachOSection
 from fatpack.errors import FormatError
 from fatpack.findings import code_for_error, finding
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 #: Sections of device code, for any segment name: linkers rename segments.
 _NAMES: dict[bytes, SectionContent] = {
-    b"__nv_fatbin": CONTAINER,
-    b"__nv_relfatbin": CONTAINER,
-    b"__hip_fatbin": CONTAINER,
-    b".llvm.offloading": CONTAINER,
-    b"__nv_module_id": TABLE,
+    section_names.MACHO_CUDA_FATBIN.encode(): CONTAINER,
+    section_names.CUDA_RELOCATABLE.encode(): CONTAINER,
+    section_names.MACHO_HIP_FATBIN.encode(): CONTAINER,
+    section_names.OFFLOADING.encode(): CONTAINER,
+    section_names.CUDA_MODULE_IDS.encode(): TABLE,
 }
 
 #: A name that means device code in one segment only.

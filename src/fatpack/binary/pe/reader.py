@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from fatpack import limits, magic_numbers
-from fatpack.binary import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, CodeSection, without_overlaps
+from fatpack.binary import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, CodeSection, section_names, without_overlaps
 from fatpack.binary.coff.layout import (
     REMOVED_BY_LINKER,
     SYMBOL,
@@ -215,27 +215,17 @@ def _part(image: PeFile, section: CoffSection) -> Label:
 #: Names of device code: cut by a linker, or complete if the image has a string table (MinGW).
 _NAMES: dict[bytes, SectionContent] = {
     b".llvm": MIXED,
-    b".llvm.of": CONTAINER,
-    b".llvm.offloading": CONTAINER,
-    b".hip_fat": CONTAINER,
-    b".hip_fatbin": CONTAINER,
-    b".nv_fatb": CONTAINER,
-    b".nv_fatbin": CONTAINER,
-    b"__nv_rel": CONTAINER,
-    b"__nv_relfatbin": CONTAINER,
-    b"__CLANG_": IMAGES,
-    b"OFFLOAD_": IMAGES,
-    b"OFFLOAD_DEVICE_CODE": IMAGES,
-    b".hipFatB": TABLE,
-    b".hipFatBinSegment": TABLE,
+    section_names.BUNDLE_PREFIX[:8].encode(): IMAGES,
     b".kpackrf": TABLE,
-    b".nvFatBi": TABLE,
-    b".nvFatBinSegment": TABLE,
-    b".nvFatBinSegmentAlt": TABLE,
-    b"__nv_mod": TABLE,
-    b"__nv_module_id": TABLE,
-    b".tgtimg": TABLE,
-    b".tgtsym": TABLE,
+    **{
+        name.encode(): content
+        for content, names in (
+            (CONTAINER, section_names.CONTAINERS),
+            (IMAGES, (section_names.SYCL_IMAGES,)),
+            (TABLE, section_names.TABLES),
+        )
+        for name in section_names.with_cut(*names)
+    },
 }
 
 #: Complete names of the sections of SYCL's images end in the target.

@@ -20,6 +20,7 @@ import os
 
 from fatpack import binary
 from fatpack.binary.host_sections import section_name_stem
+from fatpack.binary.section_names import CUDA_FATBIN, CUDA_RELOCATABLE, HIP_FATBIN, with_cut
 from fatpack.commands.check.model import MissingKernels, Violation
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINE, error_message
@@ -331,7 +332,7 @@ def read_emptied(last: AnyRow, budget: Budget) -> EmptiedContainers | None:
 
 
 #: sections of containers that records register, and the kinds of hosts whose records are read
-_REGISTERED, _HOSTS = (".nv_fatbin", ".hip_fatbin"), ("elf", "coff", "pe")
+_REGISTERED, _HOSTS = (CUDA_FATBIN, HIP_FATBIN), ("elf", "coff", "pe")
 
 #: what of a file is not checked in which no record registers such containers
 UNREGISTERED = "that its device code is registered, because no record in it does that"
@@ -356,7 +357,7 @@ def lacks_records(last: AnyRow, sections: Iterable[str | None], budget: Budget) 
 
 
 #: sections of what a device link takes; PE images cut their names
-_LINKER_INPUT = ("__nv_relfatbin", "__nv_rel")
+_LINKER_INPUT = with_cut(CUDA_RELOCATABLE)
 
 #: forms that no driver loads as they are, in words
 _UNLOADED = {

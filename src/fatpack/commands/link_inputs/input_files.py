@@ -17,6 +17,7 @@ import stat
 from fatpack import binary, images, limits
 from fatpack.binary.elf import quick_header
 from fatpack.binary.elf.layout import SHARED
+from fatpack.binary.section_names import OFFLOADING
 from fatpack.commands.link_inputs.link_line import find_link_file
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
@@ -238,7 +239,7 @@ def _is_offloading(site: CodeSection) -> bool:
     if any(item.code == "FP2001" for item in site.findings):
         return False  # of that name, and not of LLVM's type
     section = site.section or ""
-    return section.startswith(".llvm.offloading") or site.data.head(0, 4) == OFFLOAD_BINARY
+    return section.startswith(OFFLOADING) or site.data.head(0, 4) == OFFLOAD_BINARY
 
 
 def _damage(error: FormatError | HostError | Unsupported, view: View) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.symbols import STRINGS, symbol_table_strings
+from fatpack.binary.section_names import BUNDLE_PREFIX, CUDA_FATBIN, CUDA_RELOCATABLE, HIP_FATBIN, OFFLOADING
 from fatpack.errors import FormatError, pluralize
 from fatpack.registration.analysis.model import (
     DESCRIBED,
@@ -275,7 +276,7 @@ def _followed(program: LinkedProgram) -> tuple[RegistrationEvidence, str]:
 def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:
     """Return evidence with the descriptors of OpenMP and SYCL, which are read if a call registers one."""
     models = {each.model for each in evidence.binaries} | {each.kind for each in evidence.entries}
-    has_images = any(section.name.startswith(".llvm.offloading") for section in evidence.memory.sections)
+    has_images = any(section.name.startswith(OFFLOADING) for section in evidence.memory.sections)
     if not has_images and models.isdisjoint(DESCRIBED):
         return evidence
     from fatpack.registration.analysis.descriptors import find_descriptors, find_sycl_binaries
@@ -377,7 +378,7 @@ def _is_any_in(strings: bytes) -> bool:
 # kernel that it does not register.
 
 #: sections of containers: names in them are those of the images
-_CONTAINERS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin", ".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__")
+_CONTAINERS = (CUDA_FATBIN, CUDA_RELOCATABLE, HIP_FATBIN, OFFLOADING, BUNDLE_PREFIX)
 
 #: LIMIT: bytes of data that are searched, and names that are searched one by one if no whole string matches
 _SEARCHED, _MOST = 1 << 28, 1 << 10

@@ -9,6 +9,7 @@ binary to the runtime. (llvm/lib/Frontend/Offloading/OffloadWrapper.cpp, LLVM 14
 from __future__ import annotations
 
 from fatpack import magic_numbers
+from fatpack.binary.section_names import OFFLOADING
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ _FEW = 4
 _MOST_LOOKS = 1 << 16
 
 #: the section of images, where it is loaded; linkers of PE images cut the name
-_IMAGES = (".llvm.offloading", ".llvm")
+_IMAGES = (OFFLOADING, ".llvm")
 
 #: version of the record of a SYCL image → whether it has pointers to a manifest
 WITH_MANIFEST = {1: True, 2: True, 3: False}

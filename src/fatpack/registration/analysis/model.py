@@ -234,13 +234,7 @@ class RegistrationEvidence(Record):
 # :mod:`fatpack.registration.records`.
 
 #: names of sections, as compilers write them and as PE images truncate them → model
-_SECTIONS = {
-    ".nvFatBinSegment": "cuda",
-    ".nvFatBinSegmentAlt": "cuda",
-    ".nvFatBi": "cuda",
-    ".hipFatBinSegment": "hip",
-    ".hipFatB": "hip",
-}
+_SECTIONS = {**dict.fromkeys(records.CUDA_NAMES, "cuda"), **dict.fromkeys(records.HIP_NAMES, "hip")}
 _MAGICS = {records.CUDA_MAGIC: "cuda", records.HIP_MAGIC: "hip"}
 
 #: LIMIT: records that are read, as in :mod:`fatpack.registration.records`

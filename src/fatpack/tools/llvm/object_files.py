@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fatpack import binary, magic_numbers
 from fatpack.binary import MEMBER, RECORDS
+from fatpack.binary.section_names import OFFLOADING
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.model import Finding
 from fatpack.record import Record
@@ -192,7 +193,7 @@ def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]
             yield from llvm_images(site.data, site.member or name, llvm)
         elif (
             site.section is None
-            or site.section.startswith(".llvm.offloading")
+            or site.section.startswith(OFFLOADING)
             or site.data.head(0, 4) == magic_numbers.OFFLOAD_BINARY
         ):
             yield from _read(site.data, name, llvm)

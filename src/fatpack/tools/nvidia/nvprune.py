@@ -15,6 +15,7 @@ import os
 import sys
 
 from fatpack import binary, magic_numbers
+from fatpack.binary.section_names import CUDA_FATBIN, CUDA_RELOCATABLE, with_cut
 from fatpack.commands.slim.keep_for_device import arch_label, image_form
 from fatpack.commands.slim.options import SlimOptions
 from fatpack.commands.slim.plan import plan_slim
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 _NONE_LEFT = "No device code that matched architecture, so stripped out all device code"
 
 #: The section of code that is still to be linked, and that of other code; PE cuts their names.
-_RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
-_EXECUTABLE = (".nv_fatbin", ".nv_fatb")
+_RELOCATABLE = with_cut(CUDA_RELOCATABLE)
+_EXECUTABLE = with_cut(CUDA_FATBIN)
 
 #: Forms of entries that can be named; all others go, Tile IR among them. QUIRK(nvprune 12.4): so does LTO-IR.
 _NAMED = ("cubin", "ptx", "ltoir")

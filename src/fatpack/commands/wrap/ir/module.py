@@ -7,6 +7,7 @@ except the name of the module: ``llvm-dis`` prints the same of both.
 from __future__ import annotations
 
 from fatpack import magic_numbers
+from fatpack.binary.section_names import OFFLOADING, OFFLOADING_RELOCATABLE
 from fatpack.commands.wrap.ir import functions
 from fatpack.commands.wrap.ir.text import ENTRY_TYPE, ModuleText, element_pointer, global_name
 from fatpack.commands.wrap.objects import contents
@@ -46,9 +47,7 @@ def registration_module(registration: Registration, host: WrapHost, llvm: int) -
         _openmp(registration, made)
     elif isinstance(registration, SyclBinary):
         content = registration.content
-        made.data(
-            ".sycl_offloading.binary", content.pieces, content.size, f'section "{contents.OFFLOADING}"', "unnamed_addr "
-        )
+        made.data(".sycl_offloading.binary", content.pieces, content.size, f'section "{OFFLOADING}"', "unnamed_addr ")
         argument = f"ptr @.sycl_offloading.binary, i64 {content.size}"
         _sycl_run(made, argument, "ptr, i64")
     else:
@@ -81,7 +80,7 @@ def _entry_type(entries: EntryLayout) -> str:
 
 
 def _openmp(registration: OpenmpDescriptor, made: ModuleText) -> None:
-    section = contents.RELOCATABLE_OFFLOADING if registration.is_relocatable else contents.OFFLOADING
+    section = OFFLOADING_RELOCATABLE if registration.is_relocatable else OFFLOADING
     made.types(_entry_type(registration.entries), *_OPENMP_TYPES)
     start, stop = made.bounds(registration.entries)
     bounds = f"ptr {start}, ptr {stop}"
@@ -122,7 +121,7 @@ def _sycl_images(registration: SyclDescriptor, made: ModuleText) -> None:
             f".sycl_offloading.{number}.data",
             content.pieces,
             content.size,
-            f'section "{contents.OFFLOADING}"',
+            f'section "{OFFLOADING}"',
             "unnamed_addr ",
         )
         entries = []

@@ -6,6 +6,14 @@ Records and names are those of clang-linker-wrapper; ``llvm-dis`` shows them in 
 from __future__ import annotations
 
 from fatpack import magic_numbers
+from fatpack.binary.section_names import (
+    CUDA_FATBIN,
+    CUDA_RECORDS,
+    HIP_FATBIN,
+    HIP_RECORDS,
+    OFFLOADING,
+    OFFLOADING_RELOCATABLE,
+)
 from fatpack.commands.wrap.code.template import LinkerFixup, binary_program, descriptor_program, fatbin_program
 from fatpack.commands.wrap.code.unwinding import eh_frame, windows_unwind
 from fatpack.commands.wrap.registration import (
@@ -47,7 +55,6 @@ if TYPE_CHECKING:
 COFF_START, COFF_ENTRIES, COFF_STOP = "$OA", "$OE", "$OZ"
 
 CODE_SECTIONS = ".text.startup"
-OFFLOADING, RELOCATABLE_OFFLOADING = ".llvm.offloading", ".llvm.offloading.relocatable"
 ENTRY_NAMES = ".llvm.rodata.offloading"
 
 
@@ -63,8 +70,8 @@ class FatbinNames(Record):
 
 
 FATBIN_NAMES = {
-    "cuda": FatbinNames(".nv_fatbin", ".nvFatBinSegment", 16),
-    "hip": FatbinNames(".hip_fatbin", ".hipFatBinSegment", 4096),
+    "cuda": FatbinNames(CUDA_FATBIN, CUDA_RECORDS, 16),
+    "hip": FatbinNames(HIP_FATBIN, HIP_RECORDS, 4096),
 }
 
 
@@ -188,7 +195,7 @@ _FATBIN_FUNCTIONS = {"register": "fatbin_reg", "unregister": "fatbin_unreg", "gl
 
 
 def _openmp(registration: OpenmpDescriptor, parts: _ObjectBuilder) -> None:
-    section = RELOCATABLE_OFFLOADING if registration.is_relocatable else OFFLOADING
+    section = OFFLOADING_RELOCATABLE if registration.is_relocatable else OFFLOADING
     entries = registration.entries
     parts.bounds(entries)
     images = _RecordBuilder()

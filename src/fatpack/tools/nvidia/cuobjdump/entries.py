@@ -14,6 +14,7 @@ from fatpack import binary, codecs, magic_numbers
 from fatpack.binary.elf.layout import CUDA
 from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.binary.elf.quick_header import read_quick_header as elf_header
+from fatpack.binary.section_names import CUDA_FATBIN, CUDA_RELOCATABLE, with_cut
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.formats.cuda_fatbin.entry import is_refused
 from fatpack.formats.cuda_fatbin.layout import (
@@ -211,8 +212,8 @@ __all__ = [
 
 
 #: Names of the two sections in objects and programs of Linux and Windows.
-_EXECUTABLE = (".nv_fatbin", ".nv_fatb")
-_RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
+_EXECUTABLE = with_cut(CUDA_FATBIN)
+_RELOCATABLE = with_cut(CUDA_RELOCATABLE)
 
 _ARCHIVES = (magic_numbers.ARCHIVE, magic_numbers.THIN_ARCHIVE)
 
