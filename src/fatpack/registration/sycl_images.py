@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # clang-offload-wrapper (DPC++) and LLVM's SYCL wrapper write a pair per image (``IntPtrTy`` each); linkers concatenate
 # them, with zeros between. The table is made for clang-offload-extract.
 
-IMAGE_TABLE_NAME = ".tgtimg"
 
 #: LIMIT: tables of one host. Linkers make one, and the relocations are read for each.
 _MOST_TABLES = 64

@@ -13,7 +13,7 @@ from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import Span
 from fatpack.model import Finding, arch_name, is_not_inflated
-from fatpack.record import Record
+from fatpack.record import Record, gc_paused
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
@@ -284,20 +284,21 @@ class FileInspection:
         :class:`ListingRows` take a fifth of the memory of a list, and the text without ``-v`` shows no more of it. Each
         container is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
         """
-        found = scan(self.view, deep=self._deep)
-        if self._verifies:
-            return self._record(found, containers, self._verified(list(found), containers))
-        if self._wants_facts and isinstance(containers, list) and self._archs is None:
-            return self._record(found, containers, self._with_processes(found, containers))
-        holders: set[tuple[int, ...]] = set()
-        for item in found:
-            if isinstance(item, Finding):
-                self._scanned.add(item)
-            else:
-                self._take(item, containers)
-                holders.add(item.member_numbers)
-                self._known_kernels.forget(_MOST_KERNELS)
-        return self._record(found, containers, holders)
+        with gc_paused():
+            found = scan(self.view, deep=self._deep)
+            if self._verifies:
+                return self._record(found, containers, self._verified(list(found), containers))
+            if self._wants_facts and isinstance(containers, list) and self._archs is None:
+                return self._record(found, containers, self._with_processes(found, containers))
+            holders: set[tuple[int, ...]] = set()
+            for item in found:
+                if isinstance(item, Finding):
+                    self._scanned.add(item)
+                else:
+                    self._take(item, containers)
+                    holders.add(item.member_numbers)
+                    self._known_kernels.forget(_MOST_KERNELS)
+            return self._record(found, containers, holders)
 
     def _record(
         self, found: ContainerScan, containers: Containers, holders: set[tuple[int, ...]]

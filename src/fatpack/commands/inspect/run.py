@@ -72,8 +72,9 @@ class InspectTrees(Record):
 
         try:
             is_brief = self.form == "lines" and not self.verbose and not self.options.kernels
-            record, code = inspect_view(view, self.options, is_brief=is_brief, keep=self.keep)
-            count = image_count(record)
+            inspection = FileInspection(view, self.options, self.keep)
+            record: AnyFile = inspection.record(ListingRows()) if is_brief else inspection.record([])
+            code, count = record_exit_code(record), image_count(record)
         except (FatpackError, OSError) as error:
             return self._shown(failure_record(path, error), exit_code(error))
         if not code and (count is None or (not count and record.get("left_out"))):
@@ -266,7 +267,10 @@ class _ShownFiles:
                     if detect_package(view):
                         yield from self._of_tree(view.chain[0] if view.chain else path, view)
                         continue
-                    record, problem = inspect_view(view, self._options, is_brief=self._is_brief, keep=self._keep)
+                    record: AnyFile
+                    inspection = FileInspection(view, self._options, self._keep)
+                    record = inspection.record(ListingRows()) if self._is_brief else inspection.record([])
+                    problem = record_exit_code(record)
             except (FatpackError, OSError) as error:
                 record, problem = failure_record(path, error), exit_code(error)
             self.code = worst_exit_code((self.code, problem))
@@ -338,18 +342,10 @@ def _write(record: AnyFile | ShownFile, verbose: int, style: Style) -> None:
         write_lines(colorize(render_inspect(record, verbose=verbose), style), sys.stdout)
 
 
-def inspect_view(
-    view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[ContainerRecord], Any] | None = None
-) -> tuple[AnyFile, int]:
-    """Return the record of an open file and its exit code, ``is_brief``: for the short text.
-
-    ``keep`` makes of the record of a container what is kept of it.
-    """
-    with gc_paused():
-        inspection = FileInspection(view, options, keep)
-        record: AnyFile = inspection.record(ListingRows()) if is_brief else inspection.record([])
+def record_exit_code(record: AnyFile) -> int:
+    """Return the exit code for the record of a file that could be read."""
     found = (*record["findings"], *record.get("unlisted_findings", ()))
-    return record, exit_code_for_findings((item["severity"], item["code"]) for item in found)
+    return exit_code_for_findings((item["severity"], item["code"]) for item in found)
 
 
 def open_argument(path: str) -> tuple[Source | NestedFile, View]:
@@ -434,7 +430,8 @@ class _TotalsOverFiles:
                 if detect_package(view):
                     self._add_tree(view.chain[0] if view.chain else path, view)
                     return
-                record, code = inspect_view(view, self._options, is_brief=False)
+                record = FileInspection(view, self._options).record([])
+                code = record_exit_code(record)
         except (FatpackError, OSError) as error:
             self.code = worst_exit_code((self.code, exit_code(error)))
             _print_totals_error(error_message(error))
