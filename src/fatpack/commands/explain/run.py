@@ -150,6 +150,32 @@ def explain_image_set(
     return answer, needed
 
 
+def answer_of_file(
+    image_set: ImageSet,
+    device: Device,
+    settings: RuntimeSettings,
+    *,
+    kernel: str = "",
+    library: str = "",
+    loads: int | None = None,
+) -> tuple[ImageSetAnswer, tuple[int, int]]:
+    """Return what a device gets of a unit in its file, and the CUDA version that what runs asks of the driver.
+
+    ``library`` is the name of a library that asks for kernels by name, and the file loads the CUDA runtime library of
+    the major version ``loads``.
+    """
+    answer, needed = explain_image_set(image_set, device, settings, kernel)
+    # A driver that is older than the device does not know it, whatever takes the image (C18).
+    needed = max(needed, first_cuda_for_device(device) or needed)
+    if library:
+        answer = library_answer(answer, library)
+    if loads is not None and settings.driver is None:
+        needed = max(needed, (loads, 0))
+    elif loads is not None and settings.driver is not None:
+        answer = runtime_library_answer(answer, loads, device, settings.driver)
+    return answer, needed
+
+
 def runtime_library_answer(
     answer: ImageSetAnswer, major: int, device: Device, driver: tuple[int, int]
 ) -> ImageSetAnswer:
@@ -593,18 +619,12 @@ class _DeviceExplainer:
 
     def _answer(self, image_set: ImageSet, library: str, loads: int | None) -> ImageSetAnswer:
         """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""
-        settings, kernel = self._question.settings, self._question.kernel
-        answer, needed = explain_image_set(image_set, self._device, settings, kernel)
-        # A driver that is older than the device does not know it, whatever takes the image (C18).
-        needed = max(needed, first_cuda_for_device(self._device) or needed)
-        if library:
-            answer = library_answer(answer, library)
+        question = self._question
+        answer, needed = answer_of_file(
+            image_set, self._device, question.settings, kernel=question.kernel, library=library, loads=loads
+        )
         if loads is not None:
             self._runtimes[loads] = None
-            if settings.driver is None:
-                needed = max(needed, (loads, 0))
-            else:
-                answer = runtime_library_answer(answer, loads, self._device, settings.driver)
         if answer.outcome != "fails":
             self._needs.add(needed)
         return answer

@@ -13,10 +13,10 @@ from fatpack.io.ranges import ViewFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fatpack.io.source import View
-    from fatpack.packages.zip.writer import ZipChange
+    from fatpack.packages.zip.writer import PackedFile, ZipAddition, ZipChange
 
 #: fields that must not change for any file; extra fields except Zip64's are compared separately
 _SAME = (
@@ -32,21 +32,27 @@ _SAME = (
 _SAME_CONTENT = ("compress_type", "CRC", "compress_size", "file_size", "flag_bits")
 
 
-def verify_zip_change(before: View, after: View, changes: Mapping[int, ZipChange]) -> None:
+def verify_zip_change(
+    before: View, after: View, changes: Mapping[int, ZipChange], added: Sequence[ZipAddition] = ()
+) -> None:
     """Raise HostError unless ``after`` is ``before`` with these changes, by the numbers of files in the directory.
 
-    Every file must have its place in the order of the directory, and all its stored attributes. Files that keep their
+    The files of ``added`` must follow all others. Every file must have its place in the order of the directory, and all its stored attributes. Files that keep their
     content must have the same stored bytes; changed ones are read and compared with CRC-32, size and digest.
     """
     try:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
-            if len(old.infolist()) != len(new.infolist()) or old.comment != new.comment:
+            found, count = new.infolist(), len(old.infolist())
+            more = [info.filename for info in found[count:]]
+            if len(found) < count or more != [one.name for one in added] or old.comment != new.comment:
                 raise _wrong(after, "the rewritten archive has other files, or another comment")
-            for number, (was, now) in enumerate(zip(old.infolist(), new.infolist(), strict=True)):
+            for number, (was, now) in enumerate(zip(old.infolist(), found, strict=False)):
                 change = changes.get(number)
                 _compare(before, after, was, now, change)
                 if change is not None and change.content is not None:
-                    _read(new, now, change, after)
+                    _read(new, now, change.content, after)
+            for addition, now in zip(added, found[count:], strict=True):
+                _read(new, now, addition.content, after)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # all exceptions of zipfile
         raise _wrong(after, f"another reader does not read the rewritten archive: {error}") from error
 
@@ -79,9 +85,7 @@ def _is_same(before: View, at: int, after: View, new_at: int, size: int) -> bool
     return True
 
 
-def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: ZipChange, after: View) -> None:
-    content = change.content
-    assert content is not None
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, content: PackedFile, after: View) -> None:
     digest = hashlib.new(content.hash_name, usedforsecurity=False)
     size = 0
     with archive.open(info) as file:  # zipfile compares the CRC-32 at the end

@@ -211,7 +211,8 @@ class ZipDirectory:
         self.shift: int = start - offset
         self.directory_end: int = start + size
         self.end_records_at: int = end
-        self._count = count
+        #: number of entries as it is stated: modulo 65,536 by old writers
+        self.count: int = count
         self._is_wide = wide is not None
         #: positions of all local headers, sorted
         self.places = self._places()
@@ -297,9 +298,9 @@ class ZipDirectory:
         for fields, raw_name, extra, at in self._records():
             yield self._entry(fields, raw_name, extra, at)
             count += 1
-        if count != self._count and (self._is_wide or count & FULL_16 != self._count):
+        if count != self.count and (self._is_wide or count & FULL_16 != self.count):
             raise self._wrong(
-                self.end_at, "entries", "the directory has another number of entries", str(self._count), str(count)
+                self.end_at, "entries", "the directory has another number of entries", str(self.count), str(count)
             )
 
     def _entry(self, fields: tuple[int, ...], raw_name: bytes, extra: bytes, at: int) -> ZipEntry:

@@ -1,8 +1,10 @@
-"""Replacing and renaming files in a zip archive: all others keep their stored bytes.
+"""Replacing, renaming and adding files in a zip archive: all others keep their stored bytes.
 
 Between the first byte and the directory, everything that is not replaced is copied: a program before the archive, other
 files with their headers, and unreferenced bytes. Order, times, attributes, extra fields and comments stay, and so do
 Zip64's records; new ones are added only if a number needs them.
+
+Added files follow the last one, in the archive and in its directory.
 
 QUIRK(data descriptors): a replaced file gets its sizes in its header, and bit 3 of its flags is cleared.
 """
@@ -189,6 +191,8 @@ def with_unicode_name(extra: list[ExtraField], name: bytes) -> list[ExtraField]:
 
 #: bits of the flags with the compression level of the old method; cleared for another method
 _EFFORT = 0b110
+#: version needed to extract deflated files (APPNOTE 4.4.3.2)
+_NEEDED_DEFLATE = 20
 #: version needed to extract Zip64 (APPNOTE 4.4.3.2), and version that writes it
 _NEEDED_64, _MADE_BY_64 = 45, 45
 #: bytes of the Zip64 record of the directory's end that its size does not count
@@ -202,6 +206,14 @@ class ZipChange(Record):
     name: str = ""
 
 
+class ZipAddition(Record):
+    """A new file: its name and content; times and attributes are those of the file ``like``."""
+
+    name: str
+    content: PackedFile
+    like: ZipEntry
+
+
 def read_zip_entries(view: View) -> list[ZipEntry]:
     """Return every entry of the directory, in order. Raises FormatError, and HostError for an archive that cannot be
     changed."""
@@ -210,10 +222,13 @@ def read_zip_entries(view: View) -> list[ZipEntry]:
     return list(directory.entries())
 
 
-def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece]:
+def exchange_entries(
+    view: View, changes: Mapping[int, ZipChange], added: Sequence[ZipAddition] = ()
+) -> list[Piece]:
     """Return an archive in which the files of these numbers (places in the directory, from 0) are changed.
 
-    Raises FormatError if headers and directory disagree, HostError for an archive that would become invalid.
+    The files of ``added`` follow all others. Raises FormatError if headers and directory disagree, HostError for an
+    archive that would become invalid.
     """
     directory = ZipDirectory(view)
     _refuse(view, directory)
@@ -240,8 +255,28 @@ def exchange_entries(view: View, changes: Mapping[int, ZipChange]) -> list[Piece
         _listed(view, entry, changes.get(number), places[number] - directory.shift)
         for number, entry in enumerate(entries)
     ]
-    pieces += [*listing, *_ending(view, directory, directory.start + grown, sum(map(len, listing)), len(entries))]
+    for new in added:
+        header, listed = _added(view, new, directory.start + grown - directory.shift)
+        pieces += [header, new.content.stored]
+        grown += len(header) + len(new.content.stored)
+        listing.append(listed)
+    ending = _ending(view, directory, directory.start + grown, sum(map(len, listing)), len(listing))
+    pieces += [*listing, *ending]
     return [piece for piece in pieces if len(piece)]
+
+
+def _added(view: View, new: ZipAddition, offset: int) -> tuple[bytes, bytes]:
+    """Return the local header of an added file, and its entry of the directory."""
+    fields = list(ENTRY.read(view, new.like.at))
+    name, flags = _name(new.name, 0)
+    content = new.content
+    sizes = len(content.stored), content.size
+    if max(*sizes, offset) >= FULL:
+        text = f"file {new.name} would lie beyond 4 GB, where new files are not written"
+        raise HostError(text, hint="pack the archive anew from its files", chain=view.chain)
+    shared = _NEEDED_DEFLATE, flags, content.method, *fields[_TIME : _TIME + 2], content.crc, *sizes, len(name), 0
+    listed = ENTRY.pack(magic_numbers.ZIP_ENTRY, fields[1], *shared, 0, 0, *fields[_DISK + 1 : _OFFSET], offset)
+    return LOCAL.pack(magic_numbers.ZIP, *shared) + name, listed + name
 
 
 def _refuse(view: View, directory: ZipDirectory) -> None:
@@ -333,6 +368,7 @@ def _descriptor_size(view: View, entry: ZipEntry, data: int) -> int:
 
 
 #: indices of fields of an entry of the directory
+_TIME = ENTRY.position("time")
 _NEEDED, _FLAGS, _METHOD, _CRC, _STORED, _SIZE = (
     ENTRY.position(name) for name in ("needed", "flags", "method", "crc", "stored_size", "size")
 )
@@ -381,24 +417,28 @@ def _listed(view: View, entry: ZipEntry, change: ZipChange | None, offset: int) 
 def _ending(view: View, directory: ZipDirectory, start: int, size: int, count: int) -> Sequence[bytes]:
     """Return the bytes after the directory, which now starts at ``start``: Zip64's records, the end, the comment."""
     end_at, offset = directory.end_at, start - directory.shift
+    has_more = (count - directory.count) & FULL_16 != 0
     fields = list(END.read(view, end_at))
     wide = b""
     if directory.end_records_at < end_at:
-        wide = _ending_64(view, directory, start, size)
-    elif max(offset, size) >= FULL:
+        wide = _ending_64(view, directory, start, size, count)
+    elif max(offset, size) >= FULL or (has_more and count >= FULL_16):
         made = (_UNCOUNTED_64, _MADE_BY_64, _NEEDED_64)
         wide = END_64.pack(magic_numbers.ZIP64_END, END_64.size - made[0], *made[1:], 0, 0, count, count, size, offset)
         wide += LOCATOR.pack(magic_numbers.ZIP64_LOCATOR, 0, offset + size, 1)
+    if has_more and fields[4] != FULL_16:
+        fields[3:5] = [min(count, FULL_16)] * 2
     for place, value in ((5, size), (6, offset)):
         fields[place] = FULL if fields[place] == FULL else min(value, FULL)
     return wide, END.pack(*fields) + view.read(end_at + END.size, len(view) - end_at - END.size)
 
 
-def _ending_64(view: View, directory: ZipDirectory, start: int, size: int) -> bytes:
+def _ending_64(view: View, directory: ZipDirectory, start: int, size: int, count: int) -> bytes:
     """Return the Zip64 record and its locator, with further bytes of the old one."""
     at, end_at = directory.end_records_at, directory.end_at
     record = list(END_64.read(view, at))
     record[-2:] = size, start - directory.shift
+    record[-4:-2] = count, count
     locator_at = end_at - LOCATOR.size
     locator = list(LOCATOR.read(view, locator_at))
     locator[2] += start + size - at  # relative to the same byte as before

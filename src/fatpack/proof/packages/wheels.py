@@ -1,7 +1,8 @@
 """Proof that a wheel is another one with less device code: every file compared, every changed library proved.
 
 Both are read with Python's ``zipfile`` and ``csv``. Besides linked libraries only three files that describe the wheel
-may differ: the version in METADATA, the build tag in WHEEL, and RECORD, of which every line is checked.
+may differ: the version in METADATA, the build tag in WHEEL, and RECORD, of which every line is checked. A variant wheel
+(PEP 825) has one file more, ``variant.json``, whose only label ends the wheel's file name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import re
 import struct
 import zipfile
@@ -153,10 +155,12 @@ COMPARED = (
     "METADATA except its version, WHEEL except its build tag",
     "every line of RECORD against the file that it names, by digest and size, and the files that it lists",
     "the bytes before, between and after the files: headers with their extra fields, the directory, comments",
+    "variant.json, if it was added: its fields, and its label against the file name",
 )
 NOT_COMPARED = (
     "the compression of files",
     "the wheel's file name: compare it with the version in METADATA and the build tag in WHEEL",
+    "the properties in variant.json: check --metadata compares them with the code",
 )
 
 
@@ -171,7 +175,7 @@ def prove_wheel(before: View, after: View) -> PackageProofResult:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
             work = _WheelComparison(old, new, before, after, ledger)
             work.compare()
-            if len(old.infolist()) == len(new.infolist()):
+            if len(old.infolist()) + work.is_variant == len(new.infolist()):
                 zip_structure.compare_zip_structure(old, new, before, after, ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
@@ -216,6 +220,8 @@ class _WheelComparison:
         self._chains = before.chain, after.chain
         self._ledger = ledger
         self._stems = _stem(old, before), _stem(new, after)
+        name = f"{self._stems[1]}.dist-info/{VARIANT_FILE}"
+        self._variant = name if _is_added(name, old, new) else ""
         self._lines = self._record(old, 0), self._record(new, 1)
         self._rows = {row[0]: row for row in self._lines[1]}
         self._names: dict[str, str] = {}
@@ -223,9 +229,17 @@ class _WheelComparison:
         self.libraries: list[ProvedLibrary] = []
         self.described: list[str] = []
 
+    @property
+    def is_variant(self) -> bool:
+        """True if the new wheel says which devices it is for, and the old one does not."""
+        return bool(self._variant)
+
     def compare(self) -> None:
         """Compare everything."""
-        for was, now in zip_longest(self._old.infolist(), self._new.infolist()):
+        files = self._new.infolist()
+        if self._variant:
+            self._compare_variant(files.pop())
+        for was, now in zip_longest(self._old.infolist(), files):
             if was is None or now is None:
                 name = (was or now).filename
                 self._ledger.differ("number of files", expected=name if was else "none", found=name if now else "none")
@@ -246,6 +260,24 @@ class _WheelComparison:
         if folder in (f"{old}.dist-info", f"{old}.data") and slash:
             return f"{new}{folder[len(old) :]}/{rest}"
         return name
+
+    def _compare_variant(self, info: zipfile.ZipInfo) -> None:
+        """Check what was added: its line of RECORD, its fields, and its label by the name of the wheel."""
+        text = read_description(self._new, info, self._chains[1]).encode("utf-8", "surrogateescape")
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
+        expected = [info.filename, f"sha256={digest}", str(len(text))]
+        self._ledger.same(f"RECORD: {info.filename}", expected, self._rows.get(info.filename, "none"))
+        # Its times and attributes are free in no wheel: they are those of RECORD.
+        beside = self._new.getinfo(f"{self._stems[1]}.dist-info/RECORD")
+        for field in _SAME:
+            self._ledger.same(f"{info.filename}: {field}", getattr(beside, field), getattr(info, field))
+        self.described.append(info.filename)
+        wrong, label = read_variant_label(text)
+        if wrong:
+            self._ledger.differ(f"{info.filename}: {wrong[0]}", expected=wrong[1], found=wrong[2])
+        name = (self._chains[1] or ("",))[-1].rpartition("/")[2]
+        if label and name.endswith(".whl") and not name.endswith(f"-{label}.whl"):
+            self._ledger.differ(f"{info.filename}: label", expected=f"the end of {name}", found=label)
 
     def _content(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
         row = self._rows.get(now.filename)
@@ -308,15 +340,53 @@ class _WheelComparison:
         """Compare the files that both RECORDs list, and whether they have a digest and a size."""
         old, new = self._lines
         listed = [(self._renamed(path), bool(stated), bool(size)) for path, stated, size in old]
-        found = [(path, bool(stated), bool(size)) for path, stated, size in new]
+        found = [(path, bool(stated), bool(size)) for path, stated, size in new if path != self._variant]
         self._ledger.same("RECORD: files", listed, found)
-        present = set(self._names.values())
+        present = {*self._names.values(), self._variant}
         for path, _, _ in new:
             if path not in present:
                 self._ledger.differ(f"RECORD: {path}", expected="a file", found="none")
 
 
 _HASHES = ("sha256", "sha384", "sha512")
+
+#: the file of a variant wheel that says which devices it is for, its fields, and its words (PEP 825)
+VARIANT_FILE = "variant.json"
+_VARIANT_FIELDS = ("$schema", "default-priorities", "providers", "variants")
+_LABEL = re.compile(r"[0-9a-z._]{1,16}")
+
+
+def _is_added(name: str, old: zipfile.ZipFile, new: zipfile.ZipFile) -> bool:
+    """Return whether a file is the last one of the new archive alone, which has one more."""
+    names = new.namelist()
+    return len(names) == len(old.namelist()) + 1 and names[-1] == name and names.count(name) == 1
+
+
+def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return an object. Raises ValueError for a key that it has twice: readers take different ones."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def read_variant_label(data: bytes) -> tuple[tuple[str, str, str] | None, str]:
+    """Return what is wrong with a ``variant.json`` (field, expected, found), or None, and its only label, or ""."""
+    try:
+        document = json.loads(data, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        return ("text", "JSON", str(error)), ""
+    if not isinstance(document, dict) or set(document) != set(_VARIANT_FIELDS):
+        found = ", ".join(map(str, document)) if isinstance(document, dict) else type(document).__name__
+        return ("fields", ", ".join(_VARIANT_FIELDS), found), ""
+    variants = document["variants"]
+    if not isinstance(variants, dict) or len(variants) != 1 or not all(map(_LABEL.fullmatch, variants)):
+        found = ", ".join(variants) if isinstance(variants, dict) else type(variants).__name__
+        return ("variants", "one label of [0-9a-z._], at most 16 characters", found or "none"), ""
+    ((label, properties),) = variants.items()
+    if not isinstance(properties, dict) or (label == "null") != (not properties):
+        return ("properties", "none for null, and some for any other label", f"{label}: {str(properties)[:200]}"), label
+    return None, label
 
 
 def _hidden(was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> tuple[str, str]:

@@ -10,6 +10,8 @@
         directory  entries               unchanged except the same, and the offsets of files
         [Zip64]    end, comment, rest    unchanged except number, size and offset of the directory
 
+A file that was added lies behind all others, and its entry too, with nothing around it.
+
 Read by ``struct`` and Python's ``zipfile``. How we know: PKWARE's APPNOTE.TXT 6.3.10, section 4.
 """
 
@@ -52,24 +54,44 @@ _TAIL = 1 << 17
 def compare_zip_structure(
     old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: DifferenceLog
 ) -> None:
-    """Compare everything except content and names of files, of which both have as many. Raises Truncated."""
+    """Compare everything except content and names of files; the new archive has as many, or one more at its end.
+
+    Raises Truncated.
+    """
     one, other = _ZipFrame(old, before), _ZipFrame(new, after)
-    if one.order != other.order:
+    count = len(one.files)
+    if [*one.order, *range(count, len(other.files))] != other.order:
         ledger.differ("order in which the data of files lie", expected="as before", found="another")
         return
     ledger.same("byte from which offsets of the archive count", one.shift, other.shift)
     _ranges("bytes before the archive", one, other, one.prefix, other.prefix, ledger)
-    for number, info in enumerate(other.files):
+    for number, info in enumerate(other.files[:count]):
         ledger.same(f"{info.filename}: local header", one.local(number), other.local(number))
         ledger.same(f"{info.filename}: entry of the directory", one.entry(number), other.entry(number))
         if not _is_same(one, other, number) and not other.is_ended(number):
             ledger.differ(f"{info.filename}: bytes after its compressed data", expected="none", found="some")
-    for place, number in enumerate(other.order):
+    for place, number in enumerate(other.order[:count]):
         what = f"bytes after {other.files[number].filename}"
         _ranges(what, one, other, one.gap(place), other.gap(place), ledger)
+    for number in range(count, len(other.files)):
+        _added(other, number, ledger)
     tails = one.tail(), other.tail()
     for what in {**tails[0], **tails[1]}:
         ledger.same(what, tails[0].get(what, "none"), tails[1].get(what, "none"))
+
+
+def _added(frame: _ZipFrame, number: int, ledger: DifferenceLog) -> None:
+    """Record a difference unless an added file is stored in the plainest way: no field is free to carry anything."""
+    name = frame.files[number].filename
+    magic, _, flags, method, _, _, *rest = frame.local(number)
+    expected = (magic_numbers.ZIP, 0, None, None, None, None, None, [])
+    ledger.same(f"{name}: local header", expected, (magic, flags, method, *rest))
+    *_, disk, _, _, extra, comment = frame.entry(number)
+    ledger.same(f"{name}: entry of the directory", (0, [], b""), (disk, extra, comment))
+    start, end = frame.gap(number)
+    ledger.same(f"bytes after {name}", 0, end - start)
+    if not frame.is_ended(number):
+        ledger.differ(f"{name}: bytes after its compressed data", expected="none", found="some")
 
 
 def _ranges(
