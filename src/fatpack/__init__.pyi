@@ -26,6 +26,10 @@ from fatpack.commands.report.request import write_report as write_report
 from fatpack.commands.slim.environment import slim_environment as slim_environment
 from fatpack.commands.slim.request import SlimResult as SlimResult
 from fatpack.commands.slim.request import slim as slim
+from fatpack.commands.split.model import SplitResult as SplitResult
+from fatpack.commands.split.model import SplitVerdict as SplitVerdict
+from fatpack.commands.split.prove import verify_split as verify_split
+from fatpack.commands.split.request import split as split
 from fatpack.commands.wrap.run import wrap as wrap
 from fatpack.errors import BadMagic as BadMagic
 from fatpack.errors import BadValue as BadValue
@@ -55,6 +59,7 @@ from fatpack.literals import Emit as Emit
 from fatpack.literals import Form as Form
 from fatpack.literals import Format as Format
 from fatpack.literals import KeepPtx as KeepPtx
+from fatpack.literals import NullPackage as NullPackage
 from fatpack.literals import Offload as Offload
 from fatpack.literals import Producer as Producer
 from fatpack.literals import Recompression as Recompression

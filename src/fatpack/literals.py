@@ -66,6 +66,9 @@ Emit: TypeAlias = Literal["obj", "llvm-ir"]
 KeepPtx: TypeAlias = Literal["none", "newest", "all"]
 """PTX that ``slim`` keeps besides the images that devices load: the value of ``--keep-ptx``."""
 
+NullPackage: TypeAlias = Literal["fat", "rest", "none"]
+"""What the package for all other devices has after ``split``: the value of ``--null``."""
+
 SlimMode: TypeAlias = Literal["auto", "shrink", "zero"]
 """The way in which ``slim`` removes bytes from linked files: the value of ``--mode``."""
 

@@ -35,6 +35,7 @@ FREE = {
     "--cuda": "a version: any driver may be meant",
     "--driver": "a version: any driver may be meant",
     "--exclude": "a pattern",
+    "--insist": "a label, the user's",
     "--kpack-family": "the user's",
     "--kpack-group": "the user's",
     "--local-version": "the user's",

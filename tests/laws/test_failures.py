@@ -33,6 +33,7 @@ REFUSED: dict[str, list[tuple[list[str], int]]] = {
         (["--verify", "a.cubin", "gone"], 5),
         (["a.cubin", "--keep-ptx", "all"], 2),
     ],
+    "split": [([], 2), (["gone.whl", "-d", "x"], 5), (["a.cubin", "-d", "x"], 2), (["--verify", "a.cubin"], 2)],
     "link-inputs": [([], 2), (["gone.o"], 5), (["-l", "gone"], 2), (["pkg.bin", "-d", ""], 2)],
     "targets": [(["bogus"], 2), (["--runs-on"], 2), (["sm_90", "--boards"], 2)],
     "check": [(["a.cubin", "--require", "RTX 9999"], 2), (["a.cubin", "--config", "gone.toml"], 5), ([], 2)],

@@ -11,7 +11,7 @@ from shutil import copyfile
 
 import click
 import pytest
-from tests.builders import kpack_site
+from tests.builders import kpack_site, wheels
 from tests.builders.sycl import Stored, program, spirv
 from tests.reference import tool
 
@@ -33,6 +33,9 @@ HIP = "hip.o"
 
 #: A program of SYCL, and a library, in the folder of a test.
 SYCL, LIBRARY = "sycl.out", "libm.so"
+
+#: A wheel in the folder of a test.
+WHEEL = "demo-1.5-py3-none-any.whl"
 
 CIR = str(FIXTURES / "cir" / "samples" / "container_attr_min.mlir")
 CIR_DEFINITIONS = str(FIXTURES / "cir" / "samples" / "container_attr_2026.cir")
@@ -70,6 +73,11 @@ HEAVY = {
 #: Modules that a command needs: for a vocabulary that people read and write, for processes.
 NEEDED = {
     "slim": {"tomllib"},
+    # packaging's tags load logging and subprocess, for the names of wheels; the library of the test has zstd.
+    "split": {
+        *("tomllib", "tempfile", "logging", "pathlib", "subprocess", "zstandard"),
+        *("fatpack.io.ranges", "fatpack.io.url"),
+    },
     "targets": {"tomllib"},
     "explain": {"tomllib"},
     "check": {"tomllib"},
@@ -113,6 +121,7 @@ PLAIN = {
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
     "map": ["map", CONTAINER, "--arch=sm_*", "--replace", "-qo", "x.bin", "--", "/bin/cp", "{in}", "{out}"],
     "slim": ["slim", FATBIN, "--for", "sm_90", "--allow-empty", "-o", "slim.fatbin", "-qf"],
+    "split": ["split", WHEEL, "--by", "sm_80,hopper=sm_90", "--dry-run"],
     "link-inputs": ["link-inputs", FAT, "-L", "lib", "--whole-archive", FAT, "-qd", "out", "--llvm=22"],
     "explain": ["explain", FATBIN, "--device", "sm_90", "--cuda", "13.0", "-v"],
     "targets": ["targets", "sm_90a", "--runs-on"],
@@ -137,6 +146,9 @@ def test_every_command_has_a_plain_use() -> None:
 def test_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path) -> None:
     if arguments[0] == "check-kpack":
         kpack_site.sound(tmp_path / "installed")
+    if arguments[0] == "split":
+        library = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
+        (tmp_path / WHEEL).write_bytes(wheels.wheel({"demo/libtwo.so": library}))
     with fatpack.open(OBJECT) as file:
         (tmp_path / "k.fatbin").write_bytes(file.containers[0].view.tobytes())
     heavy = _loaded(*arguments, cwd=tmp_path) & (HEAVY - NEEDED.get(arguments[0], set()))

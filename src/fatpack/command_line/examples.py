@@ -43,6 +43,12 @@ EXAMPLES = {
         ("slim x.whl --max-size 400MB -d out", "write a wheel of that size, with what costs least gone"),
         ("slim --environment .venv --for sm_90 --backup originals", "slim what is installed; --undo restores it"),
     ],
+    "split": [
+        ("split x.whl --dry-run", "show what each GPU would get of a wheel for its family"),
+        ("split dist/*.whl --by family -d variants", "write variant wheels and the index file of a release"),
+        ("split x.whl --by sm_80,hopper=sm_90 -d out", "write wheels for these labels, and one for all others"),
+        ("split --verify x.whl out", "prove each wheel, and what every GPU would get"),
+    ],
     "link-inputs": [("link-inputs a.o -L lib -lx -d out", "write the device images of this link line")],
     "targets": [
         ("targets sm_90a", "explain a name"),

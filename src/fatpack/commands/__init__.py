@@ -16,6 +16,7 @@ COMMANDS = {
     "check": "Check files against a policy (architectures, size).",
     "explain": "Show which code a GPU would load from a file, and why.",
     "slim": "Remove GPU code for architectures you do not need.",
+    "split": "Make a wheel for each kind of device of a fat one.",
     "extract": "Write the images in a file to files of their own.",
     "report": "Write an HTML report: bytes, kernels, coverage per GPU.",
     "diff": "Compare the GPU code of two releases.",
@@ -46,7 +47,7 @@ GROUPS = {
     "Check": ("check", "check-stages", "check-kpack", "doctor"),
     "Take out": ("extract", "link-inputs"),
     "Make": ("pack", "convert", "wrap"),
-    "Edit": ("slim", "remove", "replace", "embed", "map"),
+    "Edit": ("slim", "split", "remove", "replace", "embed", "map"),
     "Many files": ("survey",),
     "Others": ("tool", "completion", "help"),
 }

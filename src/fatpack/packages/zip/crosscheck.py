@@ -37,8 +37,9 @@ def verify_zip_change(
 ) -> None:
     """Raise HostError unless ``after`` is ``before`` with these changes, by the numbers of files in the directory.
 
-    The files of ``added`` must follow all others. Every file must have its place in the order of the directory, and all its stored attributes. Files that keep their
-    content must have the same stored bytes; changed ones are read and compared with CRC-32, size and digest.
+    The files of ``added`` must follow all others. Every file must have its place in the order of the directory, and all
+    its stored attributes. Files that keep their content must have the same stored bytes; changed ones are read and
+    compared with CRC-32, size and digest.
     """
     try:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:

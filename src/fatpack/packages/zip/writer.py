@@ -222,9 +222,7 @@ def read_zip_entries(view: View) -> list[ZipEntry]:
     return list(directory.entries())
 
 
-def exchange_entries(
-    view: View, changes: Mapping[int, ZipChange], added: Sequence[ZipAddition] = ()
-) -> list[Piece]:
+def exchange_entries(view: View, changes: Mapping[int, ZipChange], added: Sequence[ZipAddition] = ()) -> list[Piece]:
     """Return an archive in which the files of these numbers (places in the directory, from 0) are changed.
 
     The files of ``added`` follow all others. Raises FormatError if headers and directory disagree, HostError for an

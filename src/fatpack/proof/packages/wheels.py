@@ -160,7 +160,7 @@ COMPARED = (
 NOT_COMPARED = (
     "the compression of files",
     "the wheel's file name: compare it with the version in METADATA and the build tag in WHEEL",
-    "the properties in variant.json: check --metadata compares them with the code",
+    "the properties in variant.json: if they are true of the code",
 )
 
 

@@ -84,7 +84,7 @@ def _added(frame: _ZipFrame, number: int, ledger: DifferenceLog) -> None:
     """Record a difference unless an added file is stored in the plainest way: no field is free to carry anything."""
     name = frame.files[number].filename
     magic, _, flags, method, _, _, *rest = frame.local(number)
-    expected = (magic_numbers.ZIP, 0, None, None, None, None, None, [])
+    expected: tuple[object, ...] = (magic_numbers.ZIP, 0, None, None, None, None, None, [])
     ledger.same(f"{name}: local header", expected, (magic, flags, method, *rest))
     *_, disk, _, _, extra, comment = frame.entry(number)
     ledger.same(f"{name}: entry of the directory", (0, [], b""), (disk, extra, comment))

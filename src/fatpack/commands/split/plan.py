@@ -1,0 +1,221 @@
+"""Libraries planned for all labels at once: slimmed, verified, packed, and what devices get of the result.
+
+A library is one piece of work for one process: it is read once, and its new contents go to one temporary file that all
+processes share, each to a place of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from fatpack.commands.slim.keep_for_device import is_host
+from fatpack.commands.slim.outcome import count_by_arch, try_to_slim
+from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
+from fatpack.commands.split.serving import LibraryCode, read_library
+from fatpack.concurrency import system
+from fatpack.concurrency.processes import map_in_processes
+from fatpack.errors import FatpackError, HostError
+from fatpack.io.open import open_source
+from fatpack.io.source import PiecesSource
+from fatpack.packages.zip.writer import PackedFile
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import ExitStack
+    from typing import Protocol
+
+    from fatpack.commands.slim.options import SlimOptions
+    from fatpack.commands.split.labels import LabelMap
+    from fatpack.io.source import Piece, View
+
+    class Verify(Protocol):
+        """Raises HostError unless a file is the package."""
+
+        def __call__(self, after: View) -> None: ...  # noqa: D102
+
+    class SplitPackage(Protocol):
+        """A fat package. ``release`` is what packages with the same labels share, ``libraries`` have device code.
+
+        ``name`` is its file name, ``index`` the name of the file with the labels of the release, "" for none.
+        """
+
+        kind: str
+        path: str
+        name: str
+        release: str
+        index: str
+        view: View
+
+        @property
+        def libraries(self) -> Sequence[PackageFile]:
+            """The files with device code, open as long as the package is."""
+            ...
+
+        def pack(self, library: PackageFile, pieces: Sequence[Piece]) -> PackedFile:
+            """Return the new content of a library as it is stored."""
+            ...
+
+        def variant(
+            self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str
+        ) -> PackageVariant:
+            """Return the package of a label, with new contents of libraries by their numbers; the others stay."""
+            ...
+
+
+class PackageFile(Record):
+    """A library of a package: its number and path in it, the open file, and the bytes that it takes in the package.
+
+    ``code`` is what devices get of it.
+    """
+
+    number: int
+    name: str
+    view: View
+    stored_size: int
+    code: LibraryCode
+
+
+class PackageVariant(Record):
+    """A package that can be written: its file name and bytes; ``verify`` raises HostError for another file."""
+
+    name: str
+    pieces: Sequence[Piece]
+    verify: Verify
+
+    @property
+    def size(self) -> int:
+        """The bytes of the package."""
+        return sum(map(len, self.pieces))
+
+
+#: LIMIT: what deflating may add to a library at most, beside a thousandth of it
+_SLACK = 1 << 16
+
+
+class PlannedLibrary(Record):
+    """A library in the package of one label.
+
+    ``before`` and ``after`` are its sizes in bytes, ``kept`` and ``dropped`` the images by architecture. ``code`` is
+    what devices get of it, ``notes`` why it stays, or what to know. ``stored`` are place and size of its new content in
+    the temporary file; None for a library that stays as it is.
+    """
+
+    name: str
+    before: int
+    after: int
+    kept: Mapping[str, int]
+    dropped: Mapping[str, int]
+    code: LibraryCode
+    notes: tuple[str, ...] = ()
+    stored: tuple[int, int] | None = None
+    method: int = 0
+    crc: int = 0
+    digest: bytes = b""
+    hash_name: str = "sha256"
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is left of its device code."""
+        return bool(self.dropped) and not self.kept
+
+
+class _Work(Record):
+    """A library, what stays of it for each label, and where its new contents go."""
+
+    library: PackageFile
+    options: Mapping[str, SlimOptions]
+    start: int
+
+    @property
+    def room(self) -> int:
+        """Bytes that the content for one label takes at most."""
+        size = len(self.library.view)
+        return size + (size >> 9) + _SLACK
+
+
+class PlannedPackage:
+    """The libraries of a package for all labels: ``libraries[label]`` are in the order of the package."""
+
+    def __init__(
+        self,
+        package: SplitPackage,
+        options: Mapping[str, SlimOptions],
+        stack: ExitStack,
+    ) -> None:
+        """Plan them; the temporary file is open until ``stack`` closes it."""
+        scratch = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        works, start = [], 0
+        for library in package.libraries:
+            works.append(_Work(library, options, start))
+            start += len(options) * works[-1].room
+        os.ftruncate(scratch.fileno(), start)
+        self.libraries: dict[str, list[PlannedLibrary]] = {label: [] for label in options}
+        self._numbers = [work.library.number for work in works]
+
+        def planned(work: _Work) -> dict[str, PlannedLibrary]:
+            return _plan(package, work, scratch.fileno())
+
+        for work, made in map_in_processes(works, planned, lambda work: len(work.library.view)):
+            for label, one in (planned(work) if made is None else made.value).items():
+                self.libraries[label].append(one)
+        source = stack.enter_context(open_source(scratch, name="contents")) if start else None
+        self._scratch = None if source is None else source.view()
+
+    def contents(self, label: str) -> dict[int, PackedFile]:
+        """Return the new contents of the libraries that change, by their numbers in the package."""
+        found = {}
+        for number, one in zip(self._numbers, self.libraries[label], strict=True):
+            if one.stored is not None:
+                assert self._scratch is not None
+                stored = self._scratch.slice(*one.stored)
+                found[number] = PackedFile(stored, one.method, one.crc, one.after, one.digest, one.hash_name)
+        return found
+
+
+def _plan(package: SplitPackage, work: _Work, fd: int) -> dict[str, PlannedLibrary]:
+    """Return a library for each label; its new contents are written to a file."""
+    found = {}
+    at = work.start
+    for label, options in work.options.items():
+        found[label] = _planned(package, work, options, fd, at)
+        at += work.room
+    return found
+
+
+def _planned(package: SplitPackage, work: _Work, options: SlimOptions, fd: int, at: int) -> PlannedLibrary:
+    library = work.library
+    view, name = library.view, library.name
+    same = PlannedLibrary(name, len(view), len(view), {}, {}, library.code)
+    made = try_to_slim(lambda part: plan_with_digests(part, options), view)
+    if isinstance(made, FatpackError) or not isinstance(made, SlimmedFile):
+        return same.replace(notes=(f"stays as it is: {getattr(made, 'problem', made)}",))
+    plan = made.plan
+    kept = count_by_arch(row for row in plan.kept if not is_host(row.image))
+    same = same.replace(kept=kept, notes=plan.notes)
+    if not made.is_changed:
+        return same
+    after = PiecesSource(made.pieces, name).view()
+    made.verify(view, after)
+    packed = package.pack(work.library, made.pieces)
+    if len(packed.stored) > work.room:
+        raise HostError(f"{name} would grow", hint="report this, with the package", chain=view.chain)
+    place = at
+    for part in packed.stored.read_once():
+        rest = memoryview(part)
+        while rest:
+            count = system.write_at(fd, rest, place)
+            place, rest = place + count, rest[count:]
+    packed.stored.source.close()
+    return same.replace(
+        after=packed.size,
+        dropped=count_by_arch(plan.dropped),
+        code=read_library(after, name),
+        stored=(at, place - at),
+        method=packed.method,
+        crc=packed.crc,
+        digest=packed.digest,
+        hash_name=packed.hash_name,
+    )

@@ -1,0 +1,263 @@
+"""The packages of a request: planned for all labels, proved together, and written."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+from fatpack.commands.split.kinds import open_package
+from fatpack.commands.split.labels import (
+    LabelMap,
+    device_name,
+    drivers_for,
+    map_labels,
+    options_for,
+    options_for_rest,
+    taken_label,
+    taken_labels,
+)
+from fatpack.commands.split.model import (
+    DeviceFacts,
+    LabelFacts,
+    LibraryFacts,
+    LostDevice,
+    PackageFacts,
+    ReleaseFacts,
+    SplitRefused,
+    SplitResult,
+    VariantFacts,
+)
+from fatpack.commands.split.plan import PlannedPackage
+from fatpack.commands.split.serving import LibraryCode, ServingJudge, served_words
+from fatpack.commands.split.variants import make_document, schema_named
+from fatpack.concurrency.processes import map_in_processes
+from fatpack.errors import UsageError, cli_or_api
+from fatpack.io.atomic_write import check_target, write_file
+from fatpack.io.open import open_source
+from fatpack.targets.installers.variant_providers import NULL_LABEL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from fatpack.commands.split.plan import PackageVariant, SplitPackage
+    from fatpack.commands.split.request import SplitRequest
+    from fatpack.targets.devices import Device
+
+#: losses that a refusal names
+_NAMED = 3
+
+_FAT, _REST = "the fat package", "what is left for devices without a label, and the newest PTX"
+
+
+def split_packages(request: SplitRequest, tell: Callable[[str], None]) -> SplitResult:
+    """Split the packages of a request; return what became of them.
+
+    Raises SplitRefused where a device would get less than of the fat package, UsageError, FormatError and HostError.
+    """
+    judge = ServingJudge()
+    releases: dict[str, list[str]] = {}
+    codes: dict[str, list[LibraryCode]] = {}
+    with ExitStack() as stack:
+        opened: dict[str, SplitPackage] = {}
+        for path in request.files:
+            # Of several packages each is read twice: what all have decides, and not all fit on a disk inflated.
+            own = stack if len(request.files) == 1 else stack.enter_context(ExitStack())
+            package = open_package(own.enter_context(open_source(path, budget=request.budget)).view(), path, own)
+            releases.setdefault(package.release, []).append(path)
+            codes[path] = [library.code for library in package.libraries]
+            if len(request.files) == 1:
+                opened[path] = package
+            else:
+                own.close()
+        return SplitResult(
+            tuple(_split_release(request, paths, codes, opened, judge, tell) for paths in releases.values()),
+            not request.dry_run,
+        )
+
+
+def _split_release(
+    request: SplitRequest,
+    paths: Sequence[str],
+    codes: Mapping[str, Sequence[LibraryCode]],
+    opened: Mapping[str, SplitPackage],
+    judge: ServingJudge,
+    tell: Callable[[str], None],
+) -> ReleaseFacts:
+    own = [codes[path] for path in paths]
+    if not any(own):
+        hint = "fatpack inspect FILE lists what it has"
+        raise UsageError(f"{', '.join(paths)}: no device code, so there is nothing to split", hint=hint)
+    labels = map_labels(own, request.by, judge, insisted=request.insisted, has_null=request.null != "none")
+    if not labels.labels:
+        reasons = "; ".join(f"{one.name}: {one.reason}" for one in labels.refused) or "no code for NVIDIA or AMD"
+        raise SplitRefused(f"no label is left: {reasons}", hint="the fat package serves all that it can", chain=paths)
+    made = []
+    release = index = ""
+    for path in paths:
+        with ExitStack() as stack:
+            package = opened.get(path)
+            if package is None:
+                package = open_package(
+                    stack.enter_context(open_source(path, budget=request.budget)).view(), path, stack
+                )
+            release, index = package.release, package.index
+            made.append(_split_package(request, package, labels, judge, stack, tell))
+    if index and not request.dry_run:
+        _write_index(request, index, make_document(labels.variants, labels.vendors, schema_named(request.schema)), tell)
+    facts = tuple(
+        LabelFacts(one.name, tuple(map(device_name, one.devices)), one.properties, one.notes) for one in labels.labels
+    )
+    return ReleaseFacts(release, index, request.schema, facts, labels.refused, tuple(made))
+
+
+def _split_package(
+    request: SplitRequest,
+    package: SplitPackage,
+    labels: LabelMap,
+    judge: ServingJudge,
+    stack: ExitStack,
+    tell: Callable[[str], None],
+) -> PackageFacts:
+    codes = [library.code for library in package.libraries]
+    options = {
+        label.name: options_for(label, codes, judge)
+        for label in labels.labels
+        if any(judge.serves(code, device) for code in codes for device in label.devices)
+    }
+    rule = {}
+    own = labels.replace(labels=tuple(label for label in labels.labels if label.name in options))
+    notes = [f"{label.name}: nothing in it is for this label" for label in labels.labels if label.name not in options]
+    rest = options_for_rest(own, codes, judge) if request.null == "rest" else None
+    if rest is not None:
+        options[NULL_LABEL] = rest
+        rule[NULL_LABEL] = _REST
+    planned = PlannedPackage(package, options, stack)
+    variants = {label: package.variant(label, labels, planned.contents(label), request.schema) for label in options}
+    if labels.has_null and rest is None:
+        variants[NULL_LABEL] = package.variant(NULL_LABEL, labels, {}, request.schema)
+        rule[NULL_LABEL] = _FAT
+    found = {label: [one.code for one in libraries] for label, libraries in planned.libraries.items()}
+    lost = list(find_losses(codes, found, own, judge))
+    if lost:
+        named = "; ".join(one.words for one in lost[:_NAMED])
+        more = f"; and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        fat = cli_or_api("--null fat", "null='fat'")
+        hint = f"{fat} keeps the fat package for all others" if rest else "report this, with the package"
+        raise SplitRefused(f"a device would get less than today: {named}{more}", hint=hint, chain=package.view.chain)
+    if not request.dry_run:
+        _write(request, package, variants, tell)
+    sizes = {"": len(package.view), **{label: one.size for label, one in variants.items()}}
+    installed = sum(len(library.view) for library in package.libraries)
+    return PackageFacts(
+        package.path,
+        len(package.view),
+        installed,
+        tuple(
+            VariantFacts(
+                label,
+                one.name,
+                "" if request.dry_run else os.path.join(request.directory or "", one.name),
+                one.size,
+                sum(library.after for library in planned.libraries.get(label, ())) or installed,
+                tuple(
+                    LibraryFacts(each.name, each.before, each.after, each.kept, each.dropped, each.notes)
+                    for each in planned.libraries.get(label, ())
+                ),
+                rule.get(label, ""),
+            )
+            for label, one in variants.items()
+        ),
+        tuple(_device_facts(device, codes, found, own, sizes, judge) for device in labels.devices),
+        tuple(notes),
+    )
+
+
+def _write(
+    request: SplitRequest, package: SplitPackage, variants: Mapping[str, PackageVariant], tell: Callable[[str], None]
+) -> None:
+    """Write the packages of all labels side by side, and the fat one beside them for installers without labels."""
+    folder = request.directory
+    assert folder is not None
+    os.makedirs(folder, exist_ok=True)
+    targets = {os.path.join(folder, one.name): one for one in variants.values()}
+    for target in targets:
+        check_target(target, request.force, [package.view])
+
+    def write(target: str) -> int:
+        made = targets[target]
+        return write_file(target, made.pieces, force=request.force, inputs=[package.view], verify=made.verify)
+
+    for target, done in map_in_processes(targets, write, lambda target: targets[target].size):
+        size = write(target) if done is None else done.value
+        tell(f"wrote {target}: {size} bytes")
+    fat = os.path.join(folder, package.name)
+    if not (os.path.exists(fat) and os.path.samefile(fat, package.path)):
+        write_file(fat, [package.view], force=request.force, inputs=[package.view])
+        tell(f"copied {fat}: for installers without labels")
+
+
+def _write_index(request: SplitRequest, name: str, document: bytes, tell: Callable[[str], None]) -> None:
+    assert request.directory is not None
+    target = os.path.join(request.directory, name)
+    if os.path.exists(target) and not request.force:
+        with open(target, "rb") as file:
+            if file.read(len(document) + 1) == document:
+                return
+        force = cli_or_api("--force", "overwrite=True")
+        hint = f"split all packages of the release in one call, or {force} replaces the file"
+        raise UsageError(f"{target} has other labels, and a release has one map of labels", hint=hint)
+    write_file(target, [document], force=request.force)
+    tell(f"wrote {target}")
+
+
+# All packages together: what an installer takes for each device, and if it runs there as the fat package does.
+
+
+def find_losses(
+    codes: Sequence[LibraryCode], found: Mapping[str, Sequence[LibraryCode]], labels: LabelMap, judge: ServingJudge
+) -> Iterator[LostDevice]:
+    """Yield the devices that get less of the package that an installer takes than of the fat one.
+
+    ``codes`` are the libraries of the fat package, ``found`` those of each label, in the same order; a label that it
+    lacks has the fat ones. Every device of the table is asked about with every driver that finds it.
+    """
+    for device in labels.devices:
+        for driver in drivers_for(device):
+            for label in taken_labels(labels.variants, labels.vendors, device, driver):
+                for before, after in zip(codes, found.get(label, codes), strict=True):
+                    was, now = (judge.served(code, device, driver) for code in (before, after))
+                    if now.is_less_than(was):
+                        version = "" if driver is None else f"{driver[0]}.{driver[1]}"
+                        words = served_words([was]), served_words([now])
+                        yield LostDevice(device_name(device), version, label, before.name, *words)
+
+
+def _device_facts(
+    device: Device,
+    codes: Sequence[LibraryCode],
+    found: Mapping[str, Sequence[LibraryCode]],
+    labels: LabelMap,
+    sizes: Mapping[str, int],
+    judge: ServingJudge,
+) -> DeviceFacts:
+    """Return what a device gets, with the newest driver, and from which driver on."""
+    drivers = drivers_for(device)
+    by_driver = [taken_label(labels.variants, labels.vendors, device, driver) for driver in drivers]
+    label = by_driver[-1]
+    first = by_driver.index(label)
+    driver = drivers[first]
+    places = [at for at, code in enumerate(codes) if code.is_for(device.vendor)]
+    then, today = (
+        [judge.served(one[at], device, drivers[-1]) for at in places] for one in (found.get(label, codes), codes)
+    )
+    return DeviceFacts(
+        device_name(device),
+        device.vendor,
+        served_words(today),
+        label,
+        served_words(then),
+        sizes[label],
+        f"{driver[0]}.{driver[1]}" if first and driver is not None else "",
+        by_driver[0] if first else "",
+    )

@@ -1,0 +1,133 @@
+"""The text of ``split``: labels with their devices and sizes, and what each device gets today and then."""
+
+from __future__ import annotations
+
+from fatpack.errors import pluralize
+from fatpack.printable import format_size, printable
+from fatpack.targets.installers.variant_providers import NULL_LABEL
+from fatpack.text.style import PLAIN, table_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.commands.split.model import (
+        DeviceFacts,
+        LabelFacts,
+        PackageFacts,
+        ReleaseFacts,
+        SplitResult,
+        SplitVerdict,
+    )
+    from fatpack.text.style import Style
+
+#: devices that a row names
+_SHOWN = 8
+
+
+def render_split(result: SplitResult, style: Style = PLAIN) -> Iterator[str]:
+    """Yield for each package a table of its labels and one of devices, then what to know about the labels."""
+    for release in result.releases:
+        for package in release.packages:
+            yield printable(
+                f"{package.path}: {format_size(package.size)}, {format_size(package.installed)} of libraries"
+            )
+            yield from table_lines(list(_label_rows(package, release)), style, right=(2, 3), names=(1,), role=_role)
+            yield ""
+            yield from table_lines(list(_device_rows(package, release)), style, right=(), names=(0,), role=_role)
+            yield from (printable(f"  {note}") for note in package.notes)
+            yield from _empty_libraries(package)
+        yield from _remarks(release)
+
+
+def _role(row: int, _: int) -> str:
+    return "" if row else "heading"
+
+
+def _label_rows(package: PackageFacts, release: ReleaseFacts) -> Iterator[list[str]]:
+    known = {label.label: label for label in release.labels}
+    yield ["label", "devices", "package", "installed", "properties"]
+    for one in package.variants:
+        label = known.get(one.label)
+        devices = ", ".join(label.devices) if label is not None else f"all others: {one.rule}"
+        sizes = [format_size(one.size), format_size(one.installed)]
+        yield [one.label, printable(devices), *sizes, "-" if label is None else _properties(label)]
+
+
+def _properties(label: LabelFacts) -> str:
+    return " ".join(
+        f"{feature}={'|'.join(values)}"
+        for features in label.properties.values()
+        for feature, values in features.items()
+    )
+
+
+def _device_rows(package: PackageFacts, release: ReleaseFacts) -> Iterator[list[str]]:
+    """Yield a row for devices in order that get the same."""
+    yield ["device", "today", "then", "download"]
+    together: list[DeviceFacts] = []
+    for one in (*package.devices, None):
+        if together and (one is None or _alike(one) != _alike(together[0])):
+            yield _device_row(together, package)
+            together = []
+        if one is not None:
+            together.append(one)
+
+
+def _alike(one: DeviceFacts) -> tuple[str, ...]:
+    return one.vendor, one.today, one.label, one.then, one.driver, one.otherwise
+
+
+def _device_row(together: Sequence[DeviceFacts], package: PackageFacts) -> list[str]:
+    first = together[0]
+    names = [one.device for one in together]
+    shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 2], "…", names[-1]]
+    otherwise = first.otherwise or "the package without label"
+    driver = f" (before CUDA {first.driver}: {otherwise})" if first.driver else ""
+    label = first.label or "the package without label"
+    sizes = f"{format_size(package.size)} → {format_size(first.download)}"
+    return [", ".join(shown), first.today, f"{label}: {first.then}{driver}", sizes]
+
+
+def _empty_libraries(package: PackageFacts) -> Iterator[str]:
+    """Yield which libraries have no code for a label: they are empty in its package, and served nothing before."""
+    for one in package.variants:
+        empty = [library.name.rpartition("/")[2] for library in one.libraries if library.dropped and not library.kept]
+        if empty:
+            names = ", ".join(empty[:3]) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
+            yield printable(
+                f"  {one.label}: {pluralize(len(empty), 'library')} without code for it left empty: {names}"
+            )
+        stays = {note: library.name for library in one.libraries for note in library.notes if "stays as it is" in note}
+        yield from (printable(f"  {one.label}: {name} {note}") for note, name in stays.items())
+
+
+def _remarks(release: ReleaseFacts) -> Iterator[str]:
+    for label in release.labels:
+        yield from (printable(f"{label.label}: {note}") for note in label.notes)
+    yield from (printable(f"{one.name} is no label: {one.reason}") for one in release.refused)
+    if any(label.properties.keys() & {"amd"} for label in release.labels):
+        yield f"uv has no provider for AMD: there these devices get {NULL_LABEL}"
+    numbers = [label for label in release.labels if "nvidia" in label.properties]
+    if len(numbers) > 1:
+        yield "of several GPUs in one machine installers look at the newest alone: the others may find no code"
+    yield f"metadata of variants: schema {release.schema_version}, a draft"
+
+
+#: problems of a package that are shown
+_PROBLEMS = 5
+
+
+def render_verdict(verdict: SplitVerdict, style: Style = PLAIN) -> Iterator[str]:
+    """Yield a table of the packages that were proved, or why not, and the sum of all."""
+    rows = [["label", "package", "proof"]]
+    for one in verdict.variants:
+        name = one.path.rpartition("/")[2]
+        words = "the fat one with less device code" if one.is_proved else pluralize(len(one.problems), "problem")
+        rows.append([one.label, printable(name), words])
+    yield from table_lines(rows, style, names=(1,), role=_role)
+    for one in verdict.variants:
+        yield from (printable(f"{one.path}: {problem}") for problem in one.problems[:_PROBLEMS])
+    yield from map(printable, verdict.problems)
+    yield from (printable(one.words) for one in verdict.lost[:_PROBLEMS])
+    yield printable(verdict.lines()[0])
