@@ -107,6 +107,11 @@ def first_cuda_for_ptx(version: tuple[int, int]) -> tuple[int, int] | None:
     return _CUDA_OF_PTX.get(version)
 
 
+def cuda_versions() -> tuple[tuple[int, int], ...]:
+    """Return the CUDA versions whose drivers are known, oldest first."""
+    return tuple(sorted(set(_CUDA_OF_PTX.values())))
+
+
 class LoadRule(Record):
     """The answer of the driver's rules, the devices that the rule allows in words, and whether the answer is certain.
 

@@ -105,9 +105,12 @@ def _has_text(image_set: ImageSetRows, name: str) -> DeviceSupport:
     return DeviceSupport(False, rule, f"it has no PTX for {name}{later}")
 
 
-def supports(image_set: seen.ImageSet, device: Device) -> DeviceSupport:
-    """Return what a unit is to a device; an AMD device is served in all states that it leaves open."""
-    choices = select_image(image_set.candidates, device, RuntimeSettings())
+def supports(image_set: seen.ImageSet, device: Device, settings: RuntimeSettings | None = None) -> DeviceSupport:
+    """Return what a unit is to a device; an AMD device is served in all states that it leaves open.
+
+    Without ``settings`` the versions of driver and runtime are any.
+    """
+    choices = select_image(image_set.candidates, device, settings or RuntimeSettings())
     failed = [choice for choice in choices if choice.outcome == "fails"]
     if failed:
         states = ", ".join(choice.state for choice in failed)

@@ -607,9 +607,10 @@ def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Viol
     if policy.uniform:
         yield from uniform_violations(context)
     if policy.metadata:
-        from fatpack.commands.check import metadata
+        from fatpack.commands.check import metadata, variants
 
         yield from metadata.metadata_violations(context.found, context.names, context.budget)
+        yield from variants.variant_violations(context)
     if policy.registered:
         yield from registration_violations(context)
     yield from unread_kernel_violations(context)

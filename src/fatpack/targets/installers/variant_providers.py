@@ -21,6 +21,7 @@ It skips all others, those of AMD and Intel too, so that no variant fits that ha
 
 from __future__ import annotations
 
+import re
 import sys
 
 TYPE_CHECKING = False
@@ -95,6 +96,35 @@ def _versions(major: int, minor: int) -> Iterable[str]:
     """Yield ``12.3``, ``12.2`` … ``12.0``, ``12``."""
     yield from (f"{major}.{number}" for number in range(minor, -1, -1))
     yield str(major)
+
+
+#: namespace → feature → the values that its provider lists for some machine
+_LISTED = {
+    "nvidia": {
+        "sm_arch": re.compile(r"([5-9]|1[0-9])([0-9]_real|0_virtual)"),
+        "cuda_version_lower_bound": re.compile(r"1[1-9](\.[0-9]{1,2})?"),
+        "cuda_version_upper_bound": re.compile(r"1[1-5](\.(1?[0-9]|20))?"),
+    },
+    "amd": {"gfx_arch": re.compile(r"gfx[0-9a-f]+"), "rocm_version": re.compile(r"[0-9]+\.[0-9]+")},
+    "intel": {"device_ip": re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")},
+}
+
+
+def never_listed(
+    provider: Mapping[str, object], namespace: str, feature: str, values: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the values of a feature that the provider lists for no machine; none of a provider that is not known.
+
+    ``provider`` is what the release says of it: its ``static-properties`` are all that are listed.
+    """
+    static = provider.get("static-properties")
+    if isinstance(static, dict):
+        return tuple(value for value in values if value not in static.get(feature, ()))
+    known = _LISTED.get(namespace)
+    if known is None:
+        return ()
+    form = known.get(feature)
+    return tuple(value for value in values if form is None or form.fullmatch(value) is None)
 
 
 def amd_features(archs: Iterable[str], rocm: tuple[int, int] | None) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,263 @@
+"""Wheels with variants: what installers believe of them, against their code, against each other and their index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.builders import fatbin, linked_elf, variants, wheels
+from tests.builders.policy_files import container, cubin, library
+from tests.builders.variants import SHARED, document, file_name
+
+import fatpack
+
+Properties = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def nvidia(*archs: str, **bounds: Sequence[str]) -> Properties:
+    return {"nvidia": {"sm_arch": archs, **bounds}}
+
+
+def write(label: str | None, code: str | bytes, properties: Properties | None = None, **changes: Any) -> str:
+    """Write a wheel of version 1.0 with one library; ``platform`` and ``said`` (its variant.json) can be changed."""
+    data = library(code) if isinstance(code, str) else code
+    files = {"demo/lib.so": data}
+    told = {} if label is None else {changes.get("key", label): properties or {}}
+    if label is not None:
+        files["demo-1.0.dist-info/variant.json"] = changes.get("said") or document(told, changes.get("shared", SHARED))
+    name = file_name("demo", label).replace("any", changes.get("platform", "manylinux_2_28_x86_64"))
+    made = wheels.files_of(files, info="demo-1.0.dist-info", metadata=b"Metadata-Version: 2.1\nName: demo\n")
+    for path in changes.get("without", ()):
+        record = made["demo-1.0.dist-info/RECORD"].decode().splitlines(keepends=True)
+        made["demo-1.0.dist-info/RECORD"] = "".join(line for line in record if path not in line).encode()
+    Path(name).write_bytes(wheels.packed(made))
+    return name
+
+
+def found(*names: str, codes: str = "FP333") -> list[tuple[str, str, str]]:
+    """Return code, subject and message of what is said of variants, without the names of wheels."""
+    made = fatpack.check(list(names), metadata=True)
+    return [(each.code, each.subject, each.message) for each in made.violations if each.code.startswith(codes)]
+
+
+def test_a_right_variant_passes() -> None:
+    name = write("sm90", "90", nvidia("90_real", cuda_version_lower_bound=["12.0"]))
+    made = fatpack.check(name, metadata=True)
+    assert made.verdict == "passed"
+    assert not [each for each in made.violations if each.code.startswith("FP333")]
+
+
+def test_architecture_specific_code_runs_on_one_of_the_devices() -> None:
+    """The first trap: 100_real is listed on 10.3 and 10.7, and sm_100a runs on 10.0 alone."""
+    (code, subject, message), *others = found(write("sm100", "100a", nvidia("100_real")))
+    assert (code, subject, others) == ("FP3332", "sm100", [])
+    assert "installers take the variant sm100 for 10.3, 10.7, where it does not run: lib.so" in message
+    assert "lib.so (sm_100a): no image fits compute capability 10.3" in message
+
+
+def test_family_code_runs_on_the_family_and_a_device_of_quotations_is_doubted() -> None:
+    (code, subject, message), *others = found(write("sm100", "100f", nvidia("100_real")))
+    assert (code, subject, others) == ("FP3333", "sm100", [])
+    assert "takes" not in message
+    assert "the variant sm100 for 10.7, and it is not known if it runs there" in message
+
+
+def test_another_variant_that_runs_is_taken_there_instead() -> None:
+    first = write("sm100", "100a", nvidia("100_real"))
+    second = write("sm103", "103", nvidia("103_real"))
+    assert "for 10.3, 10.7," in found(first)[0][2]
+    assert found(first, second) == []
+
+
+def test_code_for_a_minor_version_does_not_run_on_the_one_before() -> None:
+    name = write("sm8x", "86", nvidia("80_real"))
+    assert found(name) == []
+    assert [subject for _, subject, _ in found(name, codes="FP3311")] == ["sm_80"]
+
+
+@pytest.mark.parametrize(("platform", "expected"), [("manylinux_2_28_x86_64", 0), ("manylinux_2_28_aarch64", 1)])
+def test_tegra_is_asked_about_on_aarch64(platform: str, expected: int) -> None:
+    told = found(write("sm80", "80", nvidia("80_real"), platform=platform))
+    assert len([message for _, _, message in told if "8.7" in message]) == expected
+
+
+def test_code_of_an_earlier_major_is_never_brought_to_later_devices() -> None:
+    """The second trap: drivers compile PTX 80 for 9.0, and the provider lists 80_virtual for 8.x alone."""
+    sm80 = write("sm80", "80 p80", nvidia("80_real"))
+    (code, subject, message), *others = found(sm80)
+    assert (code, subject, others) == ("FP3336", "sm80", [])
+    assert message.startswith("its code runs on 9.0, 10.0, 10.3")
+    null = write("null", "75")
+    told = [each for each in found(sm80, null) if each[0] == "FP3332"]
+    assert [subject for _, subject, _ in told] == ["null"]
+    assert "installers take the variant null for 9.0, 10.0" in told[0][2]
+    assert f"{sm80} does" in told[0][2]
+    fat = write("null", "75 80 p80")
+    assert [code for code, _, _ in found(sm80, fat)] == ["FP3336"]
+
+
+def test_what_no_wheel_of_the_release_serves_is_not_said_of_null() -> None:
+    assert found(write("sm90", "90", nvidia("90_real")), write("null", "75")) == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code", "expected"),
+    [
+        ({"cuda_version_lower_bound": ["12.0"]}, "p90", []),
+        ({"cuda_version_lower_bound": ["11.8"]}, "p90", ["C8"]),
+        ({}, "p90", ["C8"]),
+        ({}, "90 p90", []),  # nothing is compiled
+    ],
+)
+def test_the_driver_must_be_able_to_compile_what_is_taken(
+    bounds: Mapping[str, Sequence[str]], code: str, expected: list[str]
+) -> None:
+    """The fourth trap: PTX .version 8.0 needs a driver of CUDA 12.0."""
+    told = found(write("sm90", code, nvidia("90_real", **bounds)))
+    assert [rule for rule in ("C8",) for _, _, message in told if f"[{rule}]" in message] == expected
+
+
+def test_images_with_zstd_need_a_driver_of_cuda_12_4() -> None:
+    data = linked_elf.build([fatbin.fatbin(zstd_entry(cubin(90, ["k"])))]).data
+    told = found(write("sm90", data, nvidia("90_real", cuda_version_lower_bound=["12.0"])))
+    assert [("FP3332", "[C15]" in message) for _, _, message in told] == [("FP3332", True)]
+    right = write("sm90", data, nvidia("90_real", cuda_version_lower_bound=["12.4"]))
+    assert found(right) == []
+
+
+def zstd_entry(image: bytes) -> bytes:
+    compress = pytest.importorskip("zstandard").ZstdCompressor().compress
+    return fatbin.entry(compress(image), sm=90, flags=0x11 | 0x8000, inflated=len(image))
+
+
+def test_code_runs_within_its_major_version_upwards() -> None:
+    """The fifth trap, which is none: 80_real fits all of 8.x, and so does sm_80 code."""
+    assert found(write("sm80", "80", nvidia("80_real"))) == []
+    assert found(write("sm80", "80", nvidia("80_real", "86_real"))) == []
+
+
+@pytest.mark.parametrize(
+    ("label", "changes", "expected"),
+    [
+        (
+            "sm90",
+            {"key": "sm80"},
+            ("label", "variant.json has the variants sm80, and the file name has the label sm90"),
+        ),
+        ("SM90", {"key": "sm90"}, ("label", "the label 'SM90' in its name has other characters")),
+        ("sm90", {"shared": {**SHARED, "more": 1}}, ("variant.json", "variant.json is refused: it has the key 'more'")),
+        ("sm90", {"without": ["variant.json"]}, ("RECORD", "RECORD does not list variant.json")),
+    ],
+)
+def test_descriptions_that_installers_refuse(label: str, changes: dict[str, Any], expected: tuple[str, str]) -> None:
+    code, subject, message = found(write(label, "90", nvidia("90_real"), **changes))[0]
+    assert (code, subject) == ("FP3330", expected[0])
+    assert message.startswith(expected[1])
+
+
+def test_a_label_without_a_description_and_a_description_without_a_label() -> None:
+    name = write(None, "90")
+    Path(name).rename(name.replace(".whl", "-sm90.whl"))
+    assert found(name.replace(".whl", "-sm90.whl"))[0][2].startswith("it has no variant.json")
+    labelled = write("sm80", "80", nvidia("80_real"))
+    Path(labelled).rename(name)
+    assert found(name)[0][2] == "variant.json has the variants sm80, and the file name has no label"
+
+
+def test_values_that_no_provider_lists() -> None:
+    told = found(write("sm90", "90a", nvidia("90a_real")))
+    assert [code for code, _, _ in told] == ["FP3334", "FP3336"]
+    assert told[0][1] == "nvidia :: sm_arch"
+    told = found(write("sm86", "86 p86", nvidia("86_real", "86_virtual")))
+    assert [(code, message) for code, _, message in told if code == "FP3335"] == [
+        ("FP3335", "no provider lists 86_virtual for nvidia :: sm_arch: only the other values count")
+    ]
+
+
+def test_a_provider_that_uv_does_not_have() -> None:
+    shared = {**SHARED, "providers": {"nvidia": {"requires": ["nvidia-variant-provider>=1"]}}}
+    told = found(write("sm90", "90", nvidia("90_real"), shared=shared))
+    assert [(code, subject) for code, subject, _ in told] == [("FP3335", "nvidia")]
+
+
+def index(told: Mapping[str, Properties], shared: Mapping[str, Any] = SHARED) -> None:
+    Path("demo-1.0-variants.json").write_bytes(document(told, shared))
+
+
+@pytest.mark.parametrize(
+    ("said", "shared", "expected"),
+    [
+        ({"sm90": nvidia("90_real")}, SHARED, []),
+        (
+            {"sm90": nvidia("90_real", "80_real")},
+            SHARED,
+            [("sm90", "the index file says 90_real, 80_real of nvidia :: sm_arch, and variant.json 90_real")],
+        ),
+        (
+            {"sm80": nvidia("80_real")},
+            SHARED,
+            [("sm90", "the index file has no variant sm90"), ("sm80", "and no wheel")],
+        ),
+        (
+            {"sm90": nvidia("90_real")},
+            {**SHARED, "$schema": "https://example.org/x.json"},
+            [("$schema", "$schema is not the same in the index file and in variant.json")],
+        ),
+    ],
+)
+def test_the_index_file_says_what_the_wheels_say(
+    said: Mapping[str, Properties], shared: Mapping[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    name = write("sm90", "90", nvidia("90_real"))
+    index(said, shared)
+    told = found(name, codes="FP3331")
+    assert [subject for _, subject, _ in told] == [subject for subject, _ in expected]
+    for (_, _, message), (_, text) in zip(told, expected, strict=True):
+        assert text in message
+
+
+def test_an_index_file_that_installers_refuse() -> None:
+    name = write("sm90", "90", nvidia("90_real"))
+    Path("demo-1.0-variants.json").write_text(json.dumps({"variants": {}}))
+    assert [(code, subject, message) for code, subject, message in found(name)] == [
+        ("FP3330", "index", "the index file is refused: it has no key $schema")
+    ]
+
+
+def test_one_label_means_one_thing_in_a_release() -> None:
+    first = write("sm90", "90", nvidia("90_real"))
+    second = write("sm90", "90", nvidia("90_real", cuda_version_lower_bound=["12.0"]), platform="win_amd64")
+    told = found(first, second, codes="FP3331")
+    assert [subject for _, subject, _ in told] == ["sm90"]
+    assert told[0][2].startswith(f"{first} says nothing of nvidia :: cuda_version_lower_bound")
+
+
+def test_a_wheel_with_libraries_of_two_toolkits_needs_one_that_runs() -> None:
+    files = {"demo/libold.so": library("80"), "demo/libnew.so": library("80 120")}
+    name = file_name("demo", "sm120")
+    data = variants.wheel("demo", "sm120", {"sm120": nvidia("120_real")}, files)
+    Path(name).write_bytes(data)
+    (code, subject, message), *others = found(name)
+    assert (code, subject, [each[0] for each in others]) == ("FP3333", "sm120", ["FP3336"])
+    assert "it is not known if this library of it is needed: libold.so" in message
+
+
+def test_a_library_that_serves_in_part_does_not_serve() -> None:
+    data = linked_elf.build([container("120", ["a"]), container("80", ["b"])]).data
+    told = found(write("sm120", data, nvidia("120_real")))
+    assert [code for code, _, _ in told] == ["FP3332"]
+
+
+def test_older_drivers_get_null_where_the_variant_asks_for_newer_ones() -> None:
+    sm80 = write("sm80", "80", nvidia("80_real", cuda_version_lower_bound=["12.0"]))
+    told = found(sm80, write("null", "75"))
+    assert [(code, subject) for code, subject, _ in told] == [("FP3332", "null")]
+    assert "the variant null for 8.0 with a driver of CUDA 11.8, 8.6 with a driver of CUDA 11.8" in told[0][2]
