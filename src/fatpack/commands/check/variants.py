@@ -209,14 +209,14 @@ def _listed(wheel: VariantWheel, document: VariantDocument) -> Iterator[Violatio
             if len(unknown) == len(values):
                 text = f"no provider lists {names} for {where}, and no other value is asked for: no machine fits"
                 hint = "NVIDIA's lists 90_real and 90_virtual for 9.0: no letters behind numbers, no 86_virtual"
-                yield make_violation("FP3334", wheel.path, where, text, hint if namespace == "nvidia" else "")
+                yield make_violation("FP3333", wheel.path, where, text, hint if namespace == "nvidia" else "")
             elif unknown:
                 text = f"no provider lists {names} for {where}: only the other values count"
-                yield make_violation("FP3335", wheel.path, where, text)
+                yield make_violation("FP3334", wheel.path, where, text)
         provider = document.providers[namespace]
         if features and "static-properties" not in provider and not is_built_into_uv(namespace, provider):
             text = f"uv 0.13.9 does not have the provider of {namespace} as it is described, and takes no such variant"
-            yield make_violation("FP3335", wheel.path, namespace, text)
+            yield make_violation("FP3334", wheel.path, namespace, text)
 
 
 # The wheels of one release: what they and the index say of a label must be the same.
@@ -288,7 +288,7 @@ def _compared(release: Sequence[VariantWheel]) -> Iterator[Violation]:
             yield make_violation("FP3331", wheel.path, "providers", text, "all wheels of a release share these keys")
 
 
-# What an installer takes of the wheels of one platform, and whether its code runs.
+# The wheel that an installer takes of those of one platform, and the outcome of its code.
 
 
 class _Outcome(Record):
@@ -426,11 +426,11 @@ class _Release:
         names = ", ".join(devices[:_NAMED]) + (f" and {len(devices) - _NAMED} more" if len(devices) > _NAMED else "")
         reason = outcome.words or "it has no code for GPUs"
         if outcome.answer == "runs":
-            text = f"installers take {of} for {names}; it is not known if this library of it is needed: {reason}"
-            return make_violation("FP3333", wheel.path, label or "no label", text)
+            text = f"installers take {of} for {names}; this library of it does not run there: {reason}"
+            return make_violation("FP3322", wheel.path, label or "no label", text)
         if outcome.answer == "unknown":
             text = f"installers take {of} for {names}, and it is not known if it runs there: {reason}"
-            return make_violation("FP3333", wheel.path, label or "no label", text)
+            return make_violation("FP3321", wheel.path, label or "no label", text)
         also = f"; {better} does" if better else ""
         text = f"installers take {of} for {names}, where it does not run: {reason}{also}"
         hint = "ask for fewer values, a higher cuda_version_lower_bound, or leave these devices to null"
@@ -454,7 +454,7 @@ class _Release:
             ]
             if names:
                 text = f"its code runs on {', '.join(names[:_NAMED])} too, for which installers do not take {label}"
-                yield make_violation("FP3336", wheel.path, label, text)
+                yield make_violation("FP3335", wheel.path, label, text)
 
 
 def _judge_library(context: RuleContext, item: FileImageSets, device: Device, driver: tuple[int, int]) -> _Outcome:
