@@ -1,5 +1,7 @@
 """Group rows of images into image sets: the images from which a runtime selects one, as the runtime sees them.
 
+Texts for users and the keys of JSON call an image set a *unit* (docs/commands.md).
+
 A container is an image set, with these exceptions. Adjacent offload binaries in a section are one set, because a linker
 or runtime reads them together; so are the images of one program in kpack archives, in any number of archives. Each
 abstract module of a SYCLBIN file is a set with kernels of its own. Images of one container for different programming

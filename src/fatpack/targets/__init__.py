@@ -6,6 +6,16 @@ features, and a *processor* is the arch string without features.
 Parsing and equality read only the text. Facts about names are in ``data/*.toml`` with their sources, and are loaded on
 first use. Unknown names are legal in all containers; only functions about names that a person typed raise
 :class:`~fatpack.errors.TargetError`.
+
+Five questions are easily taken for one. The first three are about loading, each decided with the one before:
+
+=======================================================  ==========================================================
+does a processor run an image                            ``can_load`` (NVIDIA), ``can_serve_hip`` (HIP)
+does a runtime take one image                            ``cuda_fit``, ``hip_fit``, … in ``selection``
+which image of a set does a runtime load; does it run    ``select_image``: the only way of explain, check and report
+which images must stay for all drivers                   ``images_for_device`` in ``commands/slim``
+does an image for one target stand for another target    ``can_serve``, by LLVM's rule; ``joins_group`` for links
+=======================================================  ==========================================================
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ policy_options = option_group(
     click.option(
         "--per",
         type=ChoiceType(("unit", "library")),
-        help="Where --require must hold: in each unit (default), or in each library as a whole.",
+        help="Where --require must hold: in each unit (one choice of a runtime; the default), or in each library.",
     ),
     click.option(
         "--config",
