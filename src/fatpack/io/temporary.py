@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 STALE_SECONDS = 3600
 
 
-def find_stale_temp_files(folder: str) -> list[tuple[str, int]]:
-    """Return path and size of the temporary files that killed runs left in a folder, largest first."""
+def find_stale_temp_files(folder: str, age: float = STALE_SECONDS) -> list[tuple[str, int]]:
+    """Return path and size of the temporary files that killed runs left in a folder, largest first.
+
+    Files that were written within the last ``age`` seconds may be those of a run that is at work.
+    """
     now, (start, end) = time.time(), TEMPORARY
     found = []
     try:
@@ -35,7 +38,7 @@ def find_stale_temp_files(folder: str) -> list[tuple[str, int]]:
             for entry in entries:
                 if entry.name.startswith(start) and entry.name.endswith(end):
                     status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode) and now - status.st_mtime > STALE_SECONDS:
+                    if stat.S_ISREG(status.st_mode) and now - status.st_mtime >= age:
                         found.append((os.path.join(folder, entry.name), status.st_size))
     except OSError:
         return []  # the folder cannot be listed, or changes meanwhile: not a reason to fail

@@ -405,3 +405,56 @@ def test_commands_of_a_journal_are_printed_without_control_characters(
 def test_undo_names_the_option_that_was_typed(venv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slim", "--environment", str(venv), "--undo", "--json"]) == 2
     assert "--json does nothing with --undo" in capsys.readouterr().err.replace("--as-json", "")
+
+
+@pytest.mark.parametrize("way", ["slim", "undo"])
+def test_files_that_a_killed_run_left_are_removed(venv: Path, way: str) -> None:
+    before = contents(venv)
+    backup = venv.parent / "originals"
+    assert slim(venv, "--backup", str(backup)) == 0
+    path = venv / ".fatpack-slim/journal.json"
+    path.write_text(path.read_text().replace('"complete": true', '"complete": false'))
+    left = [folder / ".fatpack.12.part" for folder in (venv / SITE / "demo", venv / ".fatpack-slim", backup)]
+    for file in left:
+        file.write_bytes(b"half")
+    other = venv / SITE / "elsewhere/.fatpack.13.part"
+    other.parent.mkdir()
+    other.write_bytes(b"another program's")
+    more = ["--undo"] if way == "undo" else ["--for", "sm_90", "--quiet"]
+    assert main(["slim", "--environment", str(venv), *more]) == 0
+    assert not [file for file in left if file.exists()]
+    assert other.exists()
+    if way == "undo":
+        other.unlink()
+        other.parent.rmdir()
+        assert contents(venv) == before
+
+
+def test_a_run_that_is_complete_removes_nothing(venv: Path) -> None:
+    assert slim(venv) == 0
+    left = venv / SITE / "demo/.fatpack.12.part"
+    left.write_bytes(b"of a run that is at work")
+    assert slim(venv) == 0
+    assert left.exists()
+
+
+def test_a_library_with_the_name_of_a_text_is_slimmed(tmp_path: Path) -> None:
+    files = build.files_of({"demo/kernels.fatbin.txt": BOTH, "demo/notes.txt": b"\x50\xed only a text"})
+    for name, data in files.items():
+        (tmp_path / SITE / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / SITE / name).write_bytes(data)
+    assert slim(tmp_path) == 0
+    assert archs(tmp_path / SITE / "demo/kernels.fatbin.txt") == ["sm_90"]
+
+
+def test_archives_without_device_code_are_no_files_that_were_not_read(
+    venv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = build.packed({"arr_0.npy": b"\x93NUMPY"})
+    for name in ("demo/x.npz", "demo/y.jar"):
+        (venv / SITE / name).write_bytes(data)
+    with (venv / SITE / "demo-1.5.dist-info/RECORD").open("a") as lines:
+        lines.write("".join(f"{name},{build.digest(data)},{len(data)}\n" for name in ("demo/x.npz", "demo/y.jar")))
+    assert main(["slim", "--environment", str(venv), "--for", "sm_90"]) == 0
+    printed = capsys.readouterr()
+    assert "FP1006" not in printed.out + printed.err and ".npz" not in printed.out

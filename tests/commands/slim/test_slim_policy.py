@@ -12,7 +12,7 @@ from tests.builders import wheels as build
 from tests.builders.fatbin import of_words
 
 import fatpack as library
-from fatpack.commands.slim.policy import KEYS, parse_policy
+from fatpack.commands.slim.policy import KEYS, find_policy, parse_policy
 from fatpack.errors import UsageError
 from fatpack.main import main
 
@@ -283,3 +283,22 @@ def test_plans_of_wrong_types_are_refused(
     path.write_text(json.dumps(document))
     assert main(["slim", str(path), "--plan", str(path), "--dry-run"]) == 2
     assert "is no plan" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = {" + ".".join(["a"] * 101) + " = 1}",
+        "x = {" + " . ".join(['"\\""'] * 101) + " = 1}",
+        "[" + ".".join(["'.'"] * 101) + "]",
+        ".".join(["a"] * 101) + " = 1",
+    ],
+)
+def test_a_name_of_many_parts_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "slim.toml"
+    path.write_text(f"{text}\n[tool.fatpack.slim]\ndevices = 'sm_90'\n")
+    with pytest.raises(UsageError, match="a name of more than 100 parts"):
+        find_policy(str(path), reads=True)
+    path.write_text(f'x = "{"a." * 101}" # {"a." * 101}\n[tool.fatpack.slim]\ndevices = "sm_90"\n')
+    found = find_policy(str(path), reads=True)
+    assert found is not None and found.values == {"devices": ["sm_90"]}

@@ -139,18 +139,36 @@ def read_table(path: str, command: str) -> Mapping[str, Any]:
 
 #: LIMIT: bytes of a file with a policy, and parts of a dotted name, for which ``tomllib`` takes memory by their square
 _LARGEST = 1 << 22
-_DEEP = re.compile(rb"^[ \t[]*(?:[\w-]+[ \t]*\.[ \t]*){100}", re.MULTILINE)
+_MOST_PARTS = 100
+
+#: A part of a name: a word, or a string, which may lack its end. A search for names that strings and comments hide.
+_PART = rb"""(?:[\w-]+|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\n]*'?)"""
+_NAMES = re.compile(
+    rb'(?s)"""(?:[^"\\]|\\.|"(?!""))*(?:"""|\Z)|'
+    + rb"'''.*?(?:'''|\Z)|#[^\n]*|(%b(?:[ \t]*\.[ \t]*%b)*)" % (_PART, _PART)
+)
+
+
+def _has_deep_name(text: bytes) -> bool:
+    """Return whether a dotted name has more parts than ``tomllib`` reads in memory that fits the file."""
+    deep = (found[1] for found in _NAMES.finditer(text) if found[1] and found[1].count(b".") >= _MOST_PARTS)
+    return any(len(re.findall(_PART, name)) > _MOST_PARTS for name in deep)
 
 
 def _read(path: str) -> Mapping[str, Any]:
-    tomllib = import_module("tomllib")
     with open(path, "rb") as file:
         text = file.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise UsageError(f"{path} is no TOML: more than {_LARGEST} bytes")
+    return parse_toml(text, path)
+
+
+def parse_toml(text: bytes, path: str) -> Mapping[str, Any]:
+    """Return the tables of a file. Raises UsageError for what is no TOML, or takes memory out of proportion."""
+    tomllib = import_module("tomllib")
     try:
-        if len(text) > _LARGEST:
-            raise ValueError(f"more than {_LARGEST} bytes")
-        if _DEEP.search(text):
-            raise ValueError("a name of more than 100 parts")
+        if _has_deep_name(text):
+            raise ValueError(f"a name of more than {_MOST_PARTS} parts")
         data: Mapping[str, Any] = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no TOML: {error}") from None

@@ -7,7 +7,7 @@ import re
 from contextlib import ExitStack
 
 from fatpack.codecs.compress import compress_stream
-from fatpack.commands.slim.outcome import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import HEAD_SIZE, PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.errors import BadValue, FatpackError, UsageError, cli_or_api
 from fatpack.io.source import PiecesSource, View, sha256_of_pieces
 from fatpack.packages.members import LazyInflatedMember, SubRangeSource
@@ -154,9 +154,11 @@ class TarEdit:
     def slim(self, slimming: Slimming) -> Iterator[PackageLibrary]:
         """Apply ``slimming`` to every file that may hold device code; yield what was looked at."""
         for name, file in self.files.items():
-            if name.startswith("info/") or not file.size or not may_hold_device_code(name):
+            if name.startswith("info/") or not file.size:
                 continue
             view = self.tar.content(file).view()
+            if not may_hold_device_code(name, view.head(0, HEAD_SIZE)):
+                continue
             outcome = try_to_slim(slimming, view)
             if isinstance(outcome, FatpackError):
                 yield PackageLibrary(name, file.size, file.size, None, None, None, outcome)

@@ -28,9 +28,11 @@ from fatpack.commands.slim.outcome import (
     PackageLibrary,
     count_by_arch,
     exit_code_for,
+    file_may_hold_device_code,
     find_unsupported_devices,
     refuse_all,
     try_to_slim,
+    without_pieces,
 )
 from fatpack.commands.slim.request import SlimResult, options_with_rules
 from fatpack.commands.slim.result import plan_with_digests, prove_slimmed
@@ -150,6 +152,26 @@ class Journal:
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         write_file(self.path, [json.dumps(document, indent=2).encode(), b"\n"], force=True)
 
+    def remove_unfinished_files(self) -> int:
+        """Remove the temporary files of a run that was killed, and return how many there were.
+
+        They are beside the files of the journal, in its folder or in that of the originals. While the environment is
+        locked no other run owns them; a journal that is complete has none.
+        """
+        from fatpack.io.temporary import find_stale_temp_files
+
+        if self.is_complete:
+            return 0
+        root = os.path.dirname(os.path.dirname(self.path))
+        files = [os.path.join(root, name) for name in self.entries]
+        folders = {os.path.dirname(file) for file in files if not _is_by_link(file)}
+        folders |= {os.path.dirname(self.path), *filter(None, [self.backup])}
+        found = [path for folder in folders for path, _ in find_stale_temp_files(folder, 0)]
+        for path in found:
+            with suppress(OSError):
+                os.unlink(path)
+        return len(found)
+
     def remove(self) -> None:
         """Remove the journal and its folder."""
         with suppress(FileNotFoundError):
@@ -166,17 +188,19 @@ def _digests(state: Mapping[str, Any]) -> FileDigests:
 
 
 @contextmanager
-def only_run(environment: str) -> Iterator[None]:
+def only_run(environment: str) -> Iterator[bool]:
     """Keep other runs away from an environment: each would write a journal without the changes of the other.
 
-    Raises HostError where another one is at work. Windows has no such locks, and nothing is kept away there.
+    Yields True if they are kept away: Windows has no such locks, nor have some file systems. Raises HostError where
+    another one is at work.
     """
     try:
         import fcntl
     except ImportError:
-        yield
+        yield False
         return
     folder = os.open(environment, os.O_RDONLY)
+    is_locked = True
     try:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,8 +209,8 @@ def only_run(environment: str) -> Iterator[None]:
                 "another run of fatpack changes this environment", hint="wait for its end", chain=(environment,)
             ) from error
         except OSError:
-            pass  # file systems without locks
-        yield
+            is_locked = False  # file systems without locks
+        yield is_locked
     finally:
         os.close(folder)
 
@@ -236,8 +260,12 @@ class EnvironmentJob:
         if self._is_trial:
             yield from self._slim(slimming, notes)
             return
-        with only_run(self._root):
+        with only_run(self._root) as is_locked:
             self.journal = Journal(self._root)  # another run may have ended since
+            if is_locked:
+                count = self.journal.remove_unfinished_files()
+                if count:
+                    notes.append(f"{pluralize(count, 'unfinished file')} of a run that was killed: removed")
             yield from self._slim(slimming, notes)
 
     def _slim(self, slimming: Slimming, notes: list[str]) -> Iterator[PackageLibrary]:
@@ -267,7 +295,7 @@ class EnvironmentJob:
             if os.path.islink(path):
                 target = os.path.realpath(path)
                 shared += os.path.isfile(target) and os.path.commonpath([target, self._root]) != self._root
-            elif os.path.isfile(path) and os.path.getsize(path):
+            elif os.path.isfile(path) and file_may_hold_device_code(self._name(path), path):
                 yield path
         if shared:
             links = pluralize(shared, "file")
@@ -313,7 +341,7 @@ class EnvironmentJob:
             except (UsageError, HostError, OSError) as error:
                 return PackageLibrary(name, size, size, None, None, None, error)
             self._changes[path] = FileChange(new, self.journal.entries[name].states[:-1])
-            return PackageLibrary(name, size, after.size, None, None, outcome)
+            return PackageLibrary(name, size, after.size, None, None, without_pieces(outcome))
 
     def _entry(self, name: str, before: FileDigests, new: FileDigests, made: SlimmedMember | None) -> JournalEntry:
         old = self.journal.entries.get(name)
@@ -481,14 +509,19 @@ def undo_environment(path: str) -> Undo:
     UsageError for an environment without journal, BadValue for a damaged one, and ``OSError``.
     """
     root = os.path.realpath(path)
-    with only_run(root):
-        return _undo(path, root)
+    with only_run(root) as is_locked:
+        return _undo(path, root, is_locked=is_locked)
 
 
-def _undo(path: str, root: str) -> Undo:
+def _undo(path: str, root: str, *, is_locked: bool) -> Undo:
     journal = Journal(root)
     if not journal.entries:
         raise UsageError(f"{path} has no journal: nothing in it is slimmed", hint=f"it would be {journal.path}")
+    if is_locked:
+        journal.remove_unfinished_files()
+    is_complete = journal.is_complete
+    if journal.backup:
+        journal.write(is_complete=False)  # so that the next run removes what this one leaves if it is killed
     restored: list[str] = []
     left: list[tuple[str, str]] = []
     # Libraries first: while one of them stays slimmed, the descriptions have to describe it.
@@ -505,6 +538,8 @@ def _undo(path: str, root: str) -> Undo:
             left.append((name, problem))
     if not left:
         journal.remove()
+    elif journal.backup:
+        journal.write(is_complete=is_complete)
     return Undo(tuple(restored), tuple(left), tuple(journal.restore) if left else ())
 
 

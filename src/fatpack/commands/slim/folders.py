@@ -10,7 +10,13 @@ import os
 from contextlib import suppress
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.outcome import PackageLibrary, SlimOutcome, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import (
+    PackageLibrary,
+    SlimOutcome,
+    file_may_hold_device_code,
+    try_to_slim,
+    without_pieces,
+)
 from fatpack.commands.slim.result import prove_slimmed
 from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
@@ -81,7 +87,7 @@ class FolderJob(Record):
         outcomes = []
         for name in _walk(self.path, None, []):
             path = os.path.join(self.path, name)
-            if may_hold_device_code(name) and os.path.getsize(path):
+            if file_may_hold_device_code(name, path):
                 with open_source(path) as source:
                     plan = getattr(try_to_slim(slimming, source.view()), "plan", None)
                     outcomes.append(SlimOutcome(name, source.size, 0, "", plan))
@@ -102,7 +108,7 @@ class FolderJob(Record):
 
     def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> PackageLibrary | None:
         path = os.path.join(self.path, name)
-        if not may_hold_device_code(name) or not os.path.getsize(path):
+        if not file_may_hold_device_code(name, path):
             self._copy(name)
             return None
         with open_source(path) as source:
@@ -122,7 +128,7 @@ class FolderJob(Record):
                 # Other files were changed before it: this one stays, and is reported with them.
                 return PackageLibrary(name, len(view), len(view), None, None, None, error)
             changed[name] = digest, size
-            return PackageLibrary(name, len(view), size, None, None, outcome)
+            return PackageLibrary(name, len(view), size, None, None, without_pieces(outcome))
 
     def _write(self, name: str, view: View, slimmed: SlimmedMember) -> int:
         path = os.path.join(self.path, name)

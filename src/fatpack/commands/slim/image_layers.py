@@ -18,7 +18,7 @@ import tempfile
 from fatpack import limits, magic_numbers
 from fatpack.codecs.compress import compress_stream
 from fatpack.commands.slim.image_files import plain_name, resized_headers
-from fatpack.commands.slim.outcome import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import HEAD_SIZE, STARTS, PackageLibrary, may_hold_device_code, try_to_slim
 from fatpack.commands.slim.result import prove_slimmed
 from fatpack.concurrency import system
 from fatpack.edit.selection import is_linked_program
@@ -52,17 +52,6 @@ _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 
 #: header of a gzip stream without name and time, of no system in particular (RFC 1952, 2.3)
 _GZIP_HEADER = magic_numbers.GZIP + b"\0\0\0\0\0\0\xff"
-
-#: first bytes of files that may hold device code and are not linked: they are looked at, and stay
-_UNLINKED = (
-    magic_numbers.ARCHIVE,
-    magic_numbers.FATBIN,
-    magic_numbers.OFFLOAD_BINARY,
-    magic_numbers.BUNDLE,
-    magic_numbers.COMPRESSED_BUNDLE,
-    magic_numbers.KPACK,
-)
-_LINKED = (magic_numbers.ELF, magic_numbers.DOS)
 
 #: files inside files, which are not opened
 _PACKAGES = (".whl", ".conda", ".deb", ".rpm", ".tar.bz2")
@@ -328,7 +317,7 @@ class LayerReader:
             )
         if path.endswith(_PACKAGES):
             self._packed = [self._packed[0] + 1, self._packed[1] + header.size]
-        return self._library(header, path, place) if may_hold_device_code(path) else None
+        return self._library(header, path, place)
 
     def _content(self, header: TarInfo, head: bytes = b"") -> Iterator[bytes | memoryview]:
         if not head:
@@ -354,8 +343,8 @@ class LayerReader:
 
     def _library(self, header: TarInfo, path: str, place: MemberChange) -> LayerLibrary | None:
         self._forward.skip_to(header.offset_data)
-        head = self._forward.read(min(8, header.size))
-        if not head.startswith((*_LINKED, *_UNLINKED)):
+        head = self._forward.read(min(HEAD_SIZE, header.size))
+        if not (head.startswith(STARTS) and may_hold_device_code(path, head)):
             return None
         source = LazyInflatedMember(
             lambda: self._content(header, head), header.size, path, present=header.size, budget=self._view.source.budget

@@ -20,7 +20,6 @@ import os
 
 from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.conda import MAX_DOCUMENT_SIZE, JsonDocument
-from fatpack.commands.slim.outcome import may_hold_device_code
 from fatpack.errors import BadValue, UsageError
 from fatpack.record import Record
 
@@ -72,7 +71,7 @@ class Description:
     """A file that describes an installed package: ``path`` is its own, ``package`` the package as a command names it.
 
     ``installer`` is the tool that installs the package: pip, uv, conda or apt-get. ``files`` are the paths of the
-    files that may hold device code, as links on the way to them lead, each with the hashes that it is described by.
+    files of the package, as links on the way to them lead, each with the hashes that it is described by.
     ``wrong`` counts digests that changed files had in no state.
     """
 
@@ -149,7 +148,7 @@ class _WheelRecord(Description):
 
     def _lines(self, data: bytes) -> Iterator[wheel_metadata.RecordLine]:
         for line in wheel_metadata.parse_record(data, (self.path,)):
-            if line.hash_name and may_hold_device_code(line.path):
+            if line.hash_name and ".dist-info/" not in line.path:
                 yield line
 
     def _place(self, path: str) -> str:
@@ -200,7 +199,7 @@ class _CondaRecord(Description):
         paths = data.get("paths") if isinstance(data, dict) else None
         for entry in paths if isinstance(paths, list) else ():
             name = entry.get("_path") if isinstance(entry, dict) else None
-            if isinstance(name, str) and may_hold_device_code(name):
+            if isinstance(name, str):
                 yield self._places.real(os.path.join(self._prefix, name)), entry
 
     def rewritten(self, changes: Mapping[str, FileChange]) -> bytes | None:
@@ -238,7 +237,7 @@ class _DebianSums(Description):
         for line in data.splitlines(keepends=True):
             digest, rest = line[:32], line[32:]
             name = os.fsdecode(rest.strip())
-            is_file = rest.startswith(b"  ") and may_hold_device_code(name)
+            is_file = rest.startswith(b"  ")
             yield self._places.real(os.path.join(self._root, name)) if is_file else "", digest, rest
 
     def rewritten(self, changes: Mapping[str, FileChange]) -> bytes | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from fatpack import magic_numbers
 from fatpack.commands.slim import SlimRefused
 from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, cli_or_api
@@ -77,6 +80,12 @@ def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
         return error
 
 
+def without_pieces(made: SlimmedMember) -> SlimmedMember:
+    """Return the same without the bytes, once they are written: images that were compressed anew are in memory."""
+    plan: SlimPlan | None = getattr(made, "plan", None)
+    return made if plan is None else made.replace(plan=plan.replace(pieces=()))  # type: ignore[attr-defined]
+
+
 def refuse_all(slimming: Slimming) -> Slimming:
     """Return a slimming of files by which one file that cannot be slimmed refuses all: the option ``--strict``."""
 
@@ -102,11 +111,47 @@ class StrictRefusal(FatpackError):
         self.exit_code = exit_code(error)
 
 
-def may_hold_device_code(name: str) -> bool:
-    """Return whether a file may hold device code, by its name: what describes an installed wheel holds none."""
+#: first bytes of files in which device code is slimmed: linked files, archives of objects, and containers
+STARTS = (
+    magic_numbers.ELF,
+    magic_numbers.DOS,
+    magic_numbers.ARCHIVE,
+    magic_numbers.FATBIN,
+    magic_numbers.OFFLOAD_BINARY,
+    magic_numbers.BUNDLE,
+    magic_numbers.COMPRESSED_BUNDLE,
+    magic_numbers.KPACK,
+    magic_numbers.SYCLBIN,
+)
+
+
+def may_hold_device_code(name: str, head: bytes) -> bool:
+    """Return whether a file may hold device code, by its name and ``head``, its first bytes.
+
+    What describes an installed wheel holds none. A library may be named as a text is: ``libx.so.txt``.
+    """
     from fatpack.inputs.walk import is_skipped
 
-    return ".dist-info/" not in name and not is_skipped(name)
+    return ".dist-info/" not in name and (not is_skipped(name) or head.startswith(STARTS))
+
+
+#: how many bytes :func:`may_hold_device_code` needs
+HEAD_SIZE = max(map(len, STARTS))
+
+
+def file_may_hold_device_code(name: str, path: str) -> bool:
+    """Return whether a file with bytes may hold device code, by its name in a folder and its first bytes.
+
+    Raises ``OSError`` for one that cannot be read.
+    """
+    from fatpack.inputs.walk import is_skipped
+
+    if not os.path.getsize(path):
+        return False
+    if not is_skipped(name):
+        return may_hold_device_code(name, b"")
+    with open(path, "rb", buffering=0) as file:
+        return may_hold_device_code(name, file.read(HEAD_SIZE))
 
 
 def needs_new_name(path: str) -> bool:

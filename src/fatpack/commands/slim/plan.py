@@ -78,12 +78,12 @@ def recompress_images(rows: Sequence[SlimImage], options: SlimOptions) -> dict[i
     method = options.recompress
     if method is None:
         return {}
-    from fatpack.concurrency.threads import ThreadTasks
+    from fatpack.concurrency.threads import ThreadTasks, thread_count
 
     changes: dict[int, tuple[Image, ...]] = {}
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]
     tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, options.level) for row in entries]
-    with ThreadTasks(tasks) as done:
+    with ThreadTasks(tasks, ahead=2 * thread_count()) as done:
         for number, (row, image) in enumerate(zip(entries, done, strict=True), 1):
             if not options.lossless or _stored_size(image) < _stored_size(row.image.as_stored):
                 changes[id(row.image)] = (image,)
@@ -274,6 +274,8 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding], options
         from fatpack.commands.slim.packages import refuse_device_code
 
         refuse_device_code(view, view.chain[-1] if view.chain else view.source.name)
+        # All files in it were looked at, so that it is none that was not read: ``.npz``, ``.jar``.
+        items = [one for one in items if not (isinstance(one, Finding) and one.code == "FP1006")]
     seen, damaged = (
         tuple(unread_findings(items)),
         tuple(one for one in items if isinstance(one, Finding) and _is_damage(one)),

@@ -48,6 +48,9 @@ def verifier_for(plan: SlimPlan) -> EditCheck:
                 raise HostError(f"the slimmed file is wrong: it has {name} for {expected}", chain=after.chain)
             if not _is_same(image, after, old, before, padding=_PADDING if format == "cuda-fatbin" else 0):
                 raise HostError(f"the slimmed file is wrong: the bytes of {name} differ", chain=after.chain)
+            for data in (image.data, old.data):
+                if data.source.is_inflated:
+                    data.source.release_buffers()
 
     return check
 

@@ -11,9 +11,9 @@ import html
 import json
 import os
 import re
-from importlib import import_module
 from urllib.parse import quote, unquote, urlsplit
 
+from fatpack.commands.check.policy import parse_toml
 from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.wheels import WheelContents
 from fatpack.errors import UsageError
@@ -124,11 +124,7 @@ def read_lock(path: str) -> list[LockedRequirement]:
 
 def _toml(path: str, text: str) -> Iterator[LockedRequirement]:
     """Yield the packages of a ``pylock.toml`` or ``uv.lock``; the project itself and folders have no files there."""
-    tomllib = import_module("tomllib")
-    try:
-        data: Mapping[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+    data = parse_toml(text.encode(), path)
     for package in data.get("packages") or data.get("package") or ():
         files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else ())]
         if not files or "version" not in package:

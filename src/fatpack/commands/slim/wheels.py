@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.outcome import PackageLibrary, may_hold_device_code, try_to_slim
+from fatpack.commands.slim.outcome import HEAD_SIZE, PackageLibrary, may_hold_device_code, try_to_slim, without_pieces
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import crosscheck
@@ -235,7 +235,7 @@ class _Work:
         wrong = self._wheel.disagreement(line, source) if line is not None else None
         if wrong is not None:
             self._wrong.append(wrong)
-        if not may_hold_device_code(entry.name) or not source.size:
+        if not source.size or not may_hold_device_code(entry.name, source.beginning(HEAD_SIZE)):
             return
         outcome = try_to_slim(slimming, source.view())
         library = PackageLibrary(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
@@ -249,7 +249,7 @@ class _Work:
             hash_name, deflates = self._hash_of(line), entry.method != 0
             new = pack_content(outcome.pieces, deflates=deflates, level=LEVEL, hash_name=hash_name)
             self._changes[number] = ZipChange(new)
-            library = library.replace(slimmed=outcome, after=new.size, stored_after=len(new.stored))
+            library = library.replace(slimmed=without_pieces(outcome), after=new.size, stored_after=len(new.stored))
         self._libraries.append(library)
 
     def _check(self) -> None:
