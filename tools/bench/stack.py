@@ -38,7 +38,7 @@ CUDA = list(COLUMNS)[:6]
 ROCM = list(COLUMNS)[6:]
 
 #: Larger wheels are not compressed anew: that takes hours of processor time.
-LARGEST_LOSSLESS = 64 * 10**6
+LARGEST_LOSSLESS = 150 * 10**6
 
 
 def wanted() -> list[tuple[str, str, str, str]]:

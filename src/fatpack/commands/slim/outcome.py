@@ -125,8 +125,8 @@ STARTS = (
 )
 
 
-def may_hold_device_code(name: str, head: bytes) -> bool:
-    """Return whether a file may hold device code, by its name and ``head``, its first bytes.
+def may_hold_device_code(name: str, head: bytes = b"") -> bool:
+    """Return whether a file may hold device code, by its name and ``head``, its first bytes if they are known.
 
     What describes an installed wheel holds none. A library may be named as a text is: ``libx.so.txt``.
     """
