@@ -424,6 +424,8 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3320": ("warning", "A conda package does not follow the advice of CEP 46 about the device code to build."),
     "FP3321": ("note", "It is not known if a package runs on a device that its metadata admits."),
     "FP3322": ("note", "Only a part of a package's device code runs on a device that its metadata admits."),
+    "FP3323": ("error", "A kernel certainly does nothing on one architecture, and something on another."),
+    "FP3324": ("note", "A kernel has a few instructions on one architecture, and thousands of bytes on another."),
     "FP3601": ("warning", "A container that is read and written again differs from the original bytes."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so its structure is in doubt."),
     "FP3603": (

@@ -8,11 +8,14 @@ The rest of a section of code are functions that kernels may call, and padding: 
 
 from __future__ import annotations
 
+import re
+
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
 from fatpack.binary.elf.layout import DYNSYM, SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images import amdgpu, amdgpu_metadata
+from fatpack.images.hollow import amd_body
 from fatpack.images.kernel import (
     KernelInfo,
     KernelNeeds,
@@ -63,6 +66,9 @@ _TWICE = {
     "wavefront": "work-items in a wavefront",
 }
 
+#: the generation in the name of a processor: 9 of gfx90a, 11 of gfx1100 and of gfx11-generic
+_GENERATION = re.compile(r"gfx(\d+?)(?:[0-9a-f]{2}$|-)")
+
 #: LIMIT: bytes of ``.comment`` that are read. Compilers and linkers leave one line each, once.
 _COMMENT = 4096
 
@@ -72,7 +78,8 @@ def facts(view: View) -> KernelInfo:
     sections = DeviceElfSections(view)
     metadata = amdgpu_metadata.read_notes(sections)
     noted = metadata.kernels if metadata else {}
-    descriptors, sizes = _symbols(view)
+    descriptors, places = _symbols(view)
+    generation = _GENERATION.match(amdgpu.identify_elf(sections.elf).arch)
     kernels: list[KernelNeeds] = []
     #: field → the kernels whose two sources differ, and both values of the first
     differing: dict[str, tuple[list[str], object, object]] = {}
@@ -85,7 +92,13 @@ def facts(view: View) -> KernelInfo:
             if field in stated and field in described and stated[field] != described[field]:
                 differing.setdefault(field, ([], stated[field], described[field]))[0].append(name)
         values: Values = {**described, **stated}
-        kernels.append(KernelNeeds(name, size=sizes.get(name), **values))  # type: ignore[arg-type]
+        section, start, size = places.get(name, (0, 0, None))
+        body = None
+        # In code object v2 a header comes before the code.
+        if generation is not None and place is not None and size:
+            code = sections.at(section, start, min(size, 4), f"code of {name}").tobytes()
+            body = amd_body(code, int(generation[1]))
+        kernels.append(KernelNeeds(name, size=size, body=body, **values))  # type: ignore[arg-type]
     contradictions: list[str] = []
     if metadata:
         contradictions += _of_target(sections, metadata)
@@ -100,8 +113,8 @@ def facts(view: View) -> KernelInfo:
     return KernelInfo(tuple(kernels), tuple(_made_by(sections)), tuple(contradictions))
 
 
-def _symbols(view: View) -> tuple[dict[str, tuple[int, int] | None], dict[str, int]]:
-    """Return section and value of each kernel's descriptor (None for a kernel of v2), and the sizes of functions."""
+def _symbols(view: View) -> tuple[dict[str, tuple[int, int] | None], dict[str, tuple[int, int, int]]]:
+    """Return section and value of each kernel's descriptor (None for v2), and place and size of functions."""
     symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
     descriptors: dict[str, tuple[int, int] | None] = {}
     for index, (at, info, _, section) in enumerate(symbols):
@@ -112,13 +125,13 @@ def _symbols(view: View) -> tuple[dict[str, tuple[int, int] | None], dict[str, i
         elif section and info & 15 == _HSA_KERNEL:
             descriptors[decode_name(symbols.name(at))] = None
         check_count(view, len(descriptors))
-    sizes: dict[str, int] = {}
+    functions: dict[str, tuple[int, int, int]] = {}
     for index, (at, info, _, section) in enumerate(symbols):
         if section and info & 15 == _FUNC:
             function = decode_name(symbols.name(at))
             if function in descriptors:
-                sizes[function] = symbols.place(index)[1]
-    return descriptors, sizes
+                functions[function] = section, *symbols.place(index)
+    return descriptors, functions
 
 
 def _descriptor(sections: DeviceElfSections, name: str, section: int, address: int) -> Values:

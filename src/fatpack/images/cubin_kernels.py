@@ -15,8 +15,8 @@ in format 4 a u16 size and that many bytes.
 
 Sources: ``cuobjdump -elf`` names the attributes; ``cuobjdump -res-usage`` shows the same numbers for all fixtures, for
 ptxas 13.0 and each of its SMs, and for cubins of public libraries. Barriers equal those of ``ptxas -v``, and in the old
-ABI those of ``cuobjdump -elf``. Parameters and launch bounds agree with the source. Only ptxas' metadata is read, not
-the code.
+ABI those of ``cuobjdump -elf``. Parameters and launch bounds agree with the source. Of the code only that of kernels
+with a few instructions is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.quick_header import decode_name, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import BadValue
-from fatpack.images.cubin import ENTRY, FUNC
+from fatpack.images.cubin import ENTRY, FUNC, identify_elf
+from fatpack.images.hollow import STUB, cubin_body
 from fatpack.images.kernel import KernelInfo, KernelNeeds, and_others_words, check_count
 
 TYPE_CHECKING = False
@@ -96,7 +97,8 @@ def facts(view: View) -> KernelInfo:
     kernels: dict[str, KernelNeeds] = {}
     fewer: list[str] = []
     count = min(len(sections.headers), _RESERVED)
-    for (index, _, number), name, (_, size) in zip(found, names, places, strict=True):
+    digits = "".join(filter(str.isdigit, identify_elf(sections.elf).arch))
+    for (index, _, number), name, (start, size) in zip(found, names, places, strict=True):
         if name in kernels:
             continue
         used, stack = registers.get(index), stacks.get(index)
@@ -115,6 +117,9 @@ def facts(view: View) -> KernelInfo:
                 # change the section header.
                 fewer.append(name)
             barriers = flags >> 20 & 0x7F
+        body = None
+        if digits and size <= STUB:
+            body = cubin_body(view.head(sections.headers[number][4] + start, size), int(digits))
         x, y, z = required or most or (0, 0, 0)
         is_known = stack is not None and stack != UNKNOWN_STACK
         kernels[name] = KernelNeeds(
@@ -130,6 +135,7 @@ def facts(view: View) -> KernelInfo:
             cluster=cluster,
             barriers=barriers,
             size=size,
+            body=body,
         )
         check_count(view, len(kernels))
     contradictions = (

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 # ``wavefront``                                                        ``.wavefront_size``
 # ``barriers``              barriers of a block
 # ``size``                  its machine code                           the same
+# ``body``                  ``returns``, ``traps`` or ``loops`` if the code does nothing else (fatpack.images.hollow)
 # ========================  =========================================  ===========================================
 #
 # Memory is in bytes: shared memory of a block (work-group), local memory of a thread (work-item).
@@ -90,6 +91,7 @@ class KernelNeeds(Record):
     wavefront: int | None = None
     barriers: int | None = None
     size: int | None = None
+    body: str | None = None
 
 
 class KernelInfo(Record):

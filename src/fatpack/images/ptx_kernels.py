@@ -10,6 +10,7 @@ import re
 
 from fatpack import limits
 from fatpack.errors import LimitExceeded
+from fatpack.images.hollow import ptx_body
 from fatpack.images.kernel import (
     KernelInfo,
     KernelNeeds,
@@ -48,6 +49,9 @@ _BEGUN = re.compile(rb"\.entry\s*\Z", re.ASCII)
 #: A header ends at its body, at the ``;`` of a declaration (not of a pragma), or, if damaged, at the next entry.
 _END = re.compile(rb"\.pragma[\s,]*;|[{;]|\.entry", re.ASCII)
 
+#: bytes of a body that are looked at: one that does nothing has some lines
+_BODY = 512
+
 _PARAMS = re.compile(rb"\s*\(([^)]*)\)", re.ASCII)
 
 #: A pointer may be followed by the space that it points to, whose alignment is not its own.
@@ -70,8 +74,8 @@ def facts(view: View) -> KernelInfo:
     """Return the kernels of a PTX text with their properties. Raises LimitExceeded for headers without end."""
     kernels: dict[str, KernelNeeds] = {}
     cut: list[str] = []
-    for name, header in _headers(view, cut):
-        kernel = _kernel(name, header)
+    for name, header, body in _headers(view, cut):
+        kernel = _kernel(name, header).replace(body=ptx_body(body))
         # A declaration may precede the definition, which has more properties.
         if name not in kernels or kernel != KernelNeeds(name, params=kernel.params):
             kernels[name] = kernel
@@ -83,12 +87,12 @@ def facts(view: View) -> KernelInfo:
 _UNCLOSED = {b"*/": "a comment", b'"': "a string"}
 
 
-def _headers(view: View, cut: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the name of each kernel and the text up to its body, without comments and strings.
+def _headers(view: View, cut: list[str]) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield the name of each kernel, the text up to its body, and the start of that, without comments and strings.
 
     ``cut`` gets a sentence if the text ends inside a comment, a string or a body.
     """
-    found: list[tuple[str, bytes]] = []
+    found: list[tuple[str, bytes, bytes]] = []
     unclosed: list[bytes] = []
     rest, depth, parentheses = b"", 0, 0
     for part in strip_comments(view.pieces(), unclosed):
@@ -107,7 +111,7 @@ def _headers(view: View, cut: list[str]) -> Iterator[tuple[str, bytes]]:
                 hint=limits.advice("PTX_HEADER"),
                 chain=view.chain,
             )
-    _take(rest + b"{", found)
+    _take(rest + b"{", found, is_last=True)
     yield from found
     if unclosed:
         cut.append(
@@ -119,8 +123,8 @@ def _headers(view: View, cut: list[str]) -> Iterator[tuple[str, bytes]]:
         cut.append("the text ends inside a list of parameters, whose parenthesis is not closed: it is cut")
 
 
-def _take(text: bytes, found: list[tuple[str, bytes]]) -> bytes:
-    """Add all complete headers in ``text`` to ``found``; return the end, or the start of an incomplete one."""
+def _take(text: bytes, found: list[tuple[str, bytes, bytes]], *, is_last: bool = False) -> bytes:
+    """Add all complete headers in ``text``, and the starts of their bodies, to ``found``; return the rest."""
     at = 0
     while (entry := _ENTRY.search(text, at)) is not None:
         end = _END.search(text, entry.end())
@@ -128,7 +132,10 @@ def _take(text: bytes, found: list[tuple[str, bytes]]) -> bytes:
             end = _END.search(text, end.end())
         if end is None:
             return text[entry.start() :]
-        found.append((entry[1].decode("ascii"), text[entry.end() : end.start()]))
+        body = text[end.start() : end.start() + _BODY]
+        if not is_last and len(body) < _BODY and body.startswith(b"{") and b"}" not in body:
+            return text[entry.start() :]
+        found.append((entry[1].decode("ascii"), text[entry.end() : end.start()], body))
         at = end.start()
     begun = _BEGUN.search(text, at)
     return text[begun.start() :] if begun else text[max(at, len(text) - len(b".entry") + 1) :]

@@ -111,6 +111,7 @@ class KernelRow(Row):
     wavefront: int | None = None
     barriers: int | None = None
     code_size: int | None = None
+    body: str | None = None
     code_sha256: str | None = None
 
 
@@ -193,6 +194,7 @@ MEANING = {
     "wavefront": "threads of a wavefront (AMD)",
     "barriers": "barriers of a block",
     "code_size": "bytes of its machine code",
+    "body": "`returns`, `traps` or `loops` where its code certainly does nothing else; nothing for all other kernels",
     "code_sha256": "SHA-256 of what it does: its code, what it calls and what it needs, without lines and times, so "
     "that the same code has it in any build; with digests alone, for cubins, PTX and code objects",
 }
@@ -310,7 +312,7 @@ def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[Ker
 #: fields of kernels that are columns of the same name and value
 _SAME = tuple(
     "registers sgprs agprs vgpr_spills sgpr_spills shared local has_dynamic_stack params max_threads min_blocks "
-    "wavefront barriers".split()
+    "wavefront barriers body".split()
 )
 
 

@@ -70,6 +70,17 @@ policy_options = option_group(
     click.option("--max-growth", metavar="GROWTH", help="With --against: how much PATH may grow, as 5% or 20MB."),
     click.option("--against", type=FILE, metavar="OLD", help="With --max-growth: the earlier file or folder."),
     click.option("--uniform", is_flag=True, help="Every kernel must exist for every architecture of its library."),
+    click.option(
+        "--no-hollow",
+        is_flag=True,
+        help="No kernel may do nothing (return, trap) on one architecture and something on another.",
+    ),
+    click.option(
+        "--allow-hollow",
+        multiple=True,
+        metavar="REGEX",
+        help="With --no-hollow: kernels with such names may. Repeatable.",
+    ),
     click.option("--registered", is_flag=True, help="Kernels that libraries launch must be registered, with images."),
     click.option(
         "--strict",
@@ -103,7 +114,8 @@ policy_options = option_group(
 
 #: Settings of a policy by their options; all have the same names in ``[tool.fatpack.check]``.
 _SETTINGS = tuple(
-    "require forbid max-size max-growth against uniform registered strict metadata verify per exclude".split()
+    "require forbid max-size max-growth against uniform no-hollow allow-hollow registered strict metadata verify per "
+    "exclude".split()
 )
 
 

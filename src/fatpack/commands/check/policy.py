@@ -60,6 +60,8 @@ KEYS = {
     "against": str,
     "per": str,
     "uniform": bool,
+    "no-hollow": bool,
+    "allow-hollow": list,
     "registered": bool,
     "strict": bool,
     "metadata": bool,
@@ -67,7 +69,18 @@ KEYS = {
 }
 
 #: settings of which one makes a policy
-RULES = ("require", "forbid", "max-size", "max-growth", "against", "uniform", "registered", "metadata", "verify")
+RULES = (
+    "require",
+    "forbid",
+    "max-size",
+    "max-growth",
+    "against",
+    "uniform",
+    "no-hollow",
+    "registered",
+    "metadata",
+    "verify",
+)
 
 _WANTED = {list: "a text or a list of texts", str: "a text", bool: "true or false"}
 
@@ -491,7 +504,8 @@ class Policy(Record):
 
     ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
     kernels of large libraries too, to name the incomplete ones. ``verify`` reads every file to its last byte.
-    ``strict`` fails what ``registered`` could not judge.
+    ``strict`` fails what ``registered`` could not judge. ``allow_hollow`` are regular expressions for the names of
+    kernels that ``no_hollow`` accepts.
     """
 
     require: tuple[Requirement, ...] = ()
@@ -500,6 +514,8 @@ class Policy(Record):
     max_growth: str = ""
     against: str = ""
     uniform: bool = False
+    no_hollow: bool = False
+    allow_hollow: tuple[str, ...] = ()
     registered: bool = False
     strict: bool = False
     metadata: bool = False
@@ -518,10 +534,16 @@ class Policy(Record):
         found += [f"at most {format_size_exactly(self.max_size)}"] if self.max_size is not None else []
         found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
         found += ["every kernel on every architecture of its library"] if self.uniform else []
+        found += ["no kernel does nothing on one architecture and something on another"] if self.no_hollow else []
         found += [REGISTERED] if self.registered else []
         found += [METADATA_RULE] if self.metadata else []
         found += ["no file is damaged"] if self.verify else []
         return tuple(found)
+
+    @property
+    def reads_kernels(self) -> bool:
+        """True if a rule is about all kernels."""
+        return self.uniform or self.no_hollow
 
     @property
     def required(self) -> tuple[RequiredDevices, ...]:
@@ -536,13 +558,25 @@ class Policy(Record):
 
     def asks(self, vendors: Sequence[str]) -> bool:
         """Return whether a rule applies to a library with code for the devices of these vendors."""
-        all_are_asked = not self.require or self.forbid or self.uniform or self.registered
+        all_are_asked = not self.require or self.forbid or self.reads_kernels or self.registered
         return bool(all_are_asked) or any(item.device.vendor in vendors for item in self.require)
 
 
 def has_value(value: object) -> bool:
     """Return whether an option or a setting is given. An empty text is given, and is refused where it is parsed."""
     return value is not None and value is not False and value != ()
+
+
+def _expressions(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return regular expressions that can be compiled. Raises UsageError for others."""
+    import re
+
+    for text in texts:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise UsageError(f"{text[:80]!r} is no regular expression: {error}") from error
+    return tuple(texts)
 
 
 def make_policy(
@@ -571,6 +605,9 @@ def make_policy(
         strict, registered = cli_or_api("--strict", "strict"), cli_or_api("--registered", "registered")
         both = cli_or_api("--registered --strict", "registered=True, strict=True")
         raise UsageError(f"{strict} goes with {registered}", hint=f"give both: {both}")
+    if values.get("allow-hollow") and not values.get("no-hollow"):
+        allow, no = cli_or_api("--allow-hollow", "allow_hollow"), cli_or_api("--no-hollow", "no_hollow")
+        raise UsageError(f"{allow} goes with {no}", hint=f"give both: {cli_or_api('--no-hollow', 'no_hollow=True')}")
     if ("max-growth" in values) != ("against" in values):
         names = cli_or_api("--max-growth and --against", "max_growth and against")
         example = cli_or_api("--max-growth 5% --against OLD", "max_growth='5%', against=OLD")
@@ -587,6 +624,8 @@ def make_policy(
         max_growth=values.get("max-growth", ""),
         against=values.get("against", ""),
         uniform=bool(values.get("uniform")),
+        no_hollow=bool(values.get("no-hollow")),
+        allow_hollow=_expressions(values.get("allow-hollow", ())),
         registered=bool(values.get("registered")),
         strict=bool(values.get("strict")),
         metadata=bool(values.get("metadata")),

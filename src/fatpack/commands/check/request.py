@@ -50,7 +50,7 @@ def check_policy(
     names = [os.fspath(path) for path in paths]
     work = RuleContext(names, policy, current_budget() if budget is None else budget)
     counts, unmatched = SkipCounts(), list[str]()
-    options = RowOptions(compares_heads=True, deep=policy.deep, each_kernel=policy.uniform)
+    options = RowOptions(compares_heads=True, deep=policy.deep, each_kernel=policy.reads_kernels)
     rows = read_paths(
         names,
         options,
@@ -102,6 +102,8 @@ def check(
     max_growth: str = "",
     against: str | os.PathLike[str] = "",
     uniform: bool = False,
+    no_hollow: bool = False,
+    allow_hollow: Sequence[str] = (),
     registered: bool = False,
     strict: bool = False,
     metadata: bool = False,
@@ -126,7 +128,9 @@ def check(
     for a policy without rules, or with contradictory ones, and TargetError for an unknown device.
     """
     names = as_paths("paths", paths)
-    check_bools(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
+    check_bools(
+        uniform=uniform, no_hollow=no_hollow, registered=registered, metadata=metadata, verify=verify, deep=deep
+    )
     check_bools(names_kernels=names_kernels, strict=strict)
     if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
         raise TypeError(f"max_size must be a number of bytes, or a text as '850MB', got {type(max_size).__name__}")
@@ -143,6 +147,8 @@ def check(
         "max-growth": max_growth or None,
         "against": as_path("against", against) or None,
         "uniform": uniform,
+        "no-hollow": no_hollow,
+        "allow-hollow": tuple(allow_hollow),
         "registered": registered,
         "strict": strict,
         "metadata": metadata,

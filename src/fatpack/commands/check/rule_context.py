@@ -32,7 +32,8 @@ from fatpack.io.open import open_source, resolve_url
 from fatpack.model import Finding, arch_name
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
-from fatpack.tabular.columns import RowOptions
+from fatpack.tabular.columns import KernelRow, RowOptions
+from fatpack.tabular.hollow import KernelCode
 from fatpack.tabular.read_file import read_rows
 from fatpack.tabular.read_many import read_file_rows
 from fatpack.tabular.skipped import CompletenessCheck
@@ -198,20 +199,23 @@ _Key: TypeAlias = "tuple[str, str | None, str | None]"
 class ImageKernels:
     """The names of the kernels of images, and which images were not read to the end.
 
-    ``names`` has an image as soon as it was read, also one without kernels. ``unread`` has the others, which
-    may have kernels. ``problem`` says what could not be read, "" if all
-    could.
+    ``codes`` has the size and the kind of the code of each. ``names`` has an image as soon as it was read, also one
+    without kernels. ``unread`` has the others, which may have kernels. ``problem`` says what could not be read, "" if
+    all could.
     """
 
     def __init__(self) -> None:
         self.names: dict[_Key, dict[str, None]] = {}
+        self.codes: list[KernelCode] = []
         self.unread: set[_Key] = set()
         self.problem = ""
 
     def add(self, row: AnyRow) -> None:
         """Take the row of an image, of a kernel (its image comes first), or of the file."""
-        if row.row == "kernel":
-            self.names.setdefault(image_key(row), {})[getattr(row, "kernel", None) or ""] = None
+        if isinstance(row, KernelRow) and row.row == "kernel":
+            name = row.kernel or ""
+            self.names.setdefault(image_key(row), {})[name] = None
+            self.codes.append(KernelCode(name, row.label or "", row.code_size, row.body))
         elif row.row != "file":
             self.names.setdefault(image_key(row), {})
             if getattr(row, "kernel_count", None) is None or is_damaged(row):
@@ -228,6 +232,7 @@ class ImageKernels:
     def merge(self, other: ImageKernels) -> None:
         """Add the kernels of the images of another file."""
         self.names |= other.names
+        self.codes += other.codes
         self.unread |= other.unread
         self._fail(other.problem)
 
@@ -568,7 +573,7 @@ class RuleContext:
             missed = files.missed(row) if row.row != "kernel" else None
             if missed is not None:
                 self.missed[row.path] = missed
-            if self.policy.uniform:
+            if self.policy.reads_kernels:
                 self.kernels.setdefault(row.path, ImageKernels()).add(row)
             if row.row != "kernel":
                 yield row

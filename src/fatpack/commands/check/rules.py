@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import shlex
 
 from fatpack.commands.check import policy, rule_context
@@ -40,6 +41,7 @@ from fatpack.printable import format_size_and_limit, format_size_exactly
 from fatpack.record import Record
 from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
+from fatpack.tabular.hollow import find_hollow
 from fatpack.tabular.image_sets import COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.tabular.columns import AnyRow, ImageRow
+    from fatpack.tabular.hollow import HollowKernel
 
 
 # No image is for an architecture of ``--forbid``.
@@ -606,6 +609,8 @@ def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Viol
     yield from size_violations(context)
     if policy.uniform:
         yield from uniform_violations(context)
+    if policy.no_hollow:
+        yield from hollow_violations(context)
     if policy.metadata:
         from fatpack.commands.check import metadata, variants
 
@@ -702,6 +707,42 @@ def uniform_violations(context: RuleContext) -> Iterator[Violation]:
             )
             text = f"{pluralize(len(lack.names), 'kernel')} without {lack.title}, which others of it have"
             yield make_violation("FP3309", item.last.path, lack.title, text, units=len(item.units), holes=holes)
+
+
+# No kernel does nothing on one architecture and something on another: ``--no-hollow``.
+
+#: Kernels that are named in a violation.
+_NAMED = 3
+
+#: forms of images whose code :mod:`fatpack.images.hollow` reads
+_JUDGED_CODE = {"cubin", "ptx", "code-object"}
+
+
+def hollow_violations(context: RuleContext) -> Iterator[Violation]:
+    """Yield a violation for each architecture of a file with kernels that certainly do nothing there."""
+    accepted = [re.compile(text) for text in context.policy.allow_hollow]
+    for item in context.found:
+        forms = {row.form or "unknown" for unit in item.units for row in unit.images} - _JUDGED_CODE
+        if forms:
+            unchecked = f"if kernels do nothing in images of {', '.join(sorted(forms))}, whose code is not read"
+            context.unchecked.setdefault(item.last.path, []).append(unchecked)
+    for path, found in context.kernels.items():
+        of_label: dict[tuple[str, bool], list[HollowKernel]] = {}
+        for kernel in find_hollow(found.codes):
+            if not any(pattern.search(kernel.name) for pattern in accepted):
+                of_label.setdefault((kernel.label, kernel.is_certain), []).append(kernel)
+        for (label, is_certain), kernels in of_label.items():
+            words = "; ".join(f"{kernel.name} {kernel.words}" for kernel in kernels[:_NAMED])
+            more = f"; and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
+            do = "does" if len(kernels) == 1 else "do"
+            if is_certain:
+                some = f"certainly {do} nothing for {label}, and something for {kernels[0].other}"
+            else:
+                some = f"may do nothing for {label}"
+            text = f"{pluralize(len(kernels), 'kernel')} {some}: {words}{more}"
+            hint = "compile their bodies for it, do not build them for it, or accept them with "
+            hint += cli_or_api("--allow-hollow REGEX", "allow_hollow")
+            yield make_violation("FP3323" if is_certain else "FP3324", path, label, text, hint)
 
 
 # ``verify``: all that can be verified of what was named, as :mod:`fatpack.commands.doctor` does it, held to be right.

@@ -36,6 +36,7 @@ class KernelRecord(TypedDict):
     wavefront: int | None
     barriers: int | None
     size: int | None
+    body: str | None
 
 
 #: Resources of the kernels of an image; or the sizes of their code by name; or the text of their table.

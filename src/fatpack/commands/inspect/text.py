@@ -66,6 +66,7 @@ _HEADINGS = {
     "wavefront": ("wave", "wave"),
     "barriers": ("barriers", "barriers"),
     "size": ("code", "code"),
+    "body": ("only", "only"),
 }
 
 
