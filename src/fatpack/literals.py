@@ -74,3 +74,6 @@ SlimMode: TypeAlias = Literal["auto", "shrink", "zero"]
 
 Recompression: TypeAlias = Literal["zstd", "lz4", "zlib", "none"]
 """Compression of images by ``slim``: the value of ``--recompress``."""
+
+CondaDependency: TypeAlias = Literal["cuda-arch", "__cuda_arch"]
+"""The package on which conda packages of ``split`` depend: the value of ``--depend-on``."""

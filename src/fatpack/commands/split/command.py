@@ -55,6 +55,11 @@ def _schema_versions() -> Iterable[str]:
     metavar="VERSION",
     help="Version of the metadata of variants. Default: 0.2.0.",
 )
+@click.option(
+    "--depend-on",
+    type=ChoiceType(("cuda-arch", "__cuda_arch")),
+    help="Conda packages: depend on conda-forge's metapackage (default), or on the virtual package alone.",
+)
 @click.option("--config", type=FILE, metavar="FILE", help="Read [tool.fatpack.split] from this TOML file.")
 @click.option("--no-config", is_flag=True, help="Do not read the nearest pyproject.toml.")
 @click.option("--dry-run", is_flag=True, help="Only print what each device would get.")
@@ -64,12 +69,15 @@ def _schema_versions() -> Iterable[str]:
 @schema_option
 @writing_options
 def command(files: tuple[str, ...], **options: Any) -> int:
-    """Make a wheel for each kind of device of a fat one.
+    """Make a wheel or conda package for each kind of device of a fat one.
 
     FILE is a wheel with code for many devices; wheels of one release get the same labels. Each label gets a variant
     wheel with what its devices load, `null` is for all others, and the index file is what installers choose from (uv:
     --preview-features wheel-variants). A label for which installer and driver disagree is narrowed or refused, with
-    the reason. --dry-run shows what every device gets today and then.
+    the reason.
+
+    Or FILE is a conda package: each label gets a build of it (sm90_h12_0) for a range of compute capabilities, and the
+    fat one is for all others. --dry-run shows what every device gets today and then.
     """
     from fatpack.command_line.terminal import get_style, write_document, write_text
 
@@ -88,7 +96,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     from fatpack.commands.split.run import split_packages
     from fatpack.commands.split.text import render_split
 
-    names = ("by", "directory", "null", "schema_version")
+    names = ("by", "directory", "null", "schema_version", "depend_on")
     given = {**{name: options[name] for name in names}, "insist": list(options["insist"]) or None}
     settings, path = with_settings(given, options["config"], reads=not options["no_config"])
     if path:
@@ -104,7 +112,18 @@ def command(files: tuple[str, ...], **options: Any) -> int:
 
 def _check_proof_options(files: tuple[str, ...], options: dict[str, Any]) -> None:
     """Raise UsageError unless ``--verify`` has packages and a folder, and no option that makes packages."""
-    for name in ("by", "directory", "null", "insist", "schema_version", "config", "no_config", "dry_run", "force"):
+    for name in (
+        "by",
+        "directory",
+        "null",
+        "insist",
+        "schema_version",
+        "depend_on",
+        "config",
+        "no_config",
+        "dry_run",
+        "force",
+    ):
         if options[name]:
             option = f"--{name.replace('_', '-')}"
             hint = f"give {option} when you split; then prove with --verify"

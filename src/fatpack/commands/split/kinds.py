@@ -22,4 +22,10 @@ def open_package(view: View, path: str, stack: ExitStack) -> SplitPackage:
         from fatpack.commands.split.wheels import FatWheel
 
         return FatWheel(view, path, stack)
-    raise UsageError(f"{path} is no wheel", hint="fatpack slim FILE --for DEVICE takes other files")
+    if path.endswith((".conda", ".tar.bz2")):
+        from fatpack.commands.split.conda import FatConda
+
+        return FatConda(view, path, stack)
+    raise UsageError(
+        f"{path} is no wheel and no conda package", hint="fatpack slim FILE --for DEVICE takes other files"
+    )

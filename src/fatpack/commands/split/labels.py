@@ -48,7 +48,7 @@ RULES = ("family", "device")
 VENDORS = ("nvidia", "amd")
 
 #: vendor → patterns of what only the other vendor's devices load
-_OF_OTHERS = {"nvidia": ("gfx*", "amdgcnspirv"), "amd": ("sm_*", "compute_*", "lto_*")}
+OF_OTHERS = {"nvidia": ("gfx*", "amdgcnspirv"), "amd": ("sm_*", "compute_*", "lto_*")}
 
 
 class Label(Record):
@@ -110,6 +110,17 @@ class LabelMap(Record):
         """The properties of each label."""
         found: dict[str, Properties] = {label.name: label.properties for label in self.labels}
         return {**found, **({NULL_LABEL: {}} if self.has_null else {})}
+
+    def taken(self, device: Device, driver: Driver) -> tuple[str, ...]:
+        """Return the labels that installers take for a device alone in its machine, the usual one first.
+
+        "" is the package without label; none means that nothing is installed.
+        """
+        return taken_labels(self.variants, self.vendors, device, driver)
+
+    def options_for(self, label: Label, codes: Sequence[LibraryCode], judge: ServingJudge) -> SlimOptions:
+        """Return what stays in the package of a label."""
+        return options_for(label, codes, judge)
 
 
 def taken_label(variants: Mapping[str, Properties], vendors: Sequence[str], device: Device, driver: Driver) -> str:
@@ -215,7 +226,7 @@ def _listed(by: str) -> Iterator[Label]:
         yield Label(label, vendor, values)
 
 
-class _Release:
+class Release:
     """The code in all packages of a release, and the answers about it."""
 
     def __init__(self, packages: Sequence[Sequence[LibraryCode]], judge: ServingJudge) -> None:
@@ -282,7 +293,7 @@ def map_labels(
     devices that get them have no code. Raises UsageError for a list that is none, and for an insisted label that is
     not among them.
     """
-    release = _Release(packages, judge)
+    release = Release(packages, judge)
     table = table_of_devices(release.codes)
     labels = propose(by, release.codes)
     for name in insisted:
@@ -296,7 +307,7 @@ def map_labels(
     while not is_stable:
         labels = _with_devices(labels, table)
         labels, is_stable = _judged(labels, release, refused, notes)
-    labels = [label.replace(notes=(*notes.get(label.name, ()), *_gaps(label, release))) for label in labels]
+    labels = [label.replace(notes=(*notes.get(label.name, ()), *gaps(label, release))) for label in labels]
     return LabelMap(tuple(_with_floors(labels, release)), tuple(refused), table, has_null)
 
 
@@ -310,7 +321,7 @@ def _with_devices(labels: Sequence[Label], table: Sequence[Device]) -> list[Labe
 
 
 def _judged(
-    labels: Sequence[Label], release: _Release, refused: list[RefusedLabel], notes: dict[str, tuple[str, ...]]
+    labels: Sequence[Label], release: Release, refused: list[RefusedLabel], notes: dict[str, tuple[str, ...]]
 ) -> tuple[list[Label], bool]:
     """Return the labels up to the first that is narrowed or refused, which changes what others get, and the rest.
 
@@ -334,7 +345,7 @@ def _judged(
     return list(labels), True
 
 
-def _narrowed(label: Label, release: _Release) -> Label:
+def _narrowed(label: Label, release: Release) -> Label:
     """Return a label without values for which nothing runs: the installer gives ``80_real`` to 8.0 and all above."""
     values: list[str] = []
     numbers = sorted(label.numbers)
@@ -351,7 +362,7 @@ def _narrowed(label: Label, release: _Release) -> Label:
     return label.replace(values=tuple(dict.fromkeys(values)) or label.values)
 
 
-def _tied_words(label: Label, devices: Sequence[Device], release: _Release) -> str:
+def _tied_words(label: Label, devices: Sequence[Device], release: Release) -> str:
     names = ", ".join(map(device_name, devices))
     code = ", ".join(dict.fromkeys(name for one in devices for name in release.tied(one)))
     return (
@@ -361,7 +372,7 @@ def _tied_words(label: Label, devices: Sequence[Device], release: _Release) -> s
     )
 
 
-def _gaps(label: Label, release: _Release) -> Iterator[str]:
+def gaps(label: Label, release: Release) -> Iterator[str]:
     """Yield what is said of devices that get a label and have no code, before and after."""
     empty = [one for one in label.devices if not release.may_run(one)]
     if empty:
@@ -371,7 +382,7 @@ def _gaps(label: Label, release: _Release) -> Iterator[str]:
         yield f"{', '.join(map(device_name, unsure))}: get it, and it is not known if its code runs there"
 
 
-def _with_floors(labels: Sequence[Label], release: _Release) -> Iterator[Label]:
+def _with_floors(labels: Sequence[Label], release: Release) -> Iterator[Label]:
     """Yield labels with their driver floors: the same for all of one major version.
 
     Installers compare the floor before the architecture: of ``sm80`` from 12.4 and ``sm86`` from 12.0 an 8.6 would get
@@ -408,14 +419,14 @@ def options_for(label: Label, codes: Sequence[LibraryCode], judge: ServingJudge)
 
     Code for the devices of another vendor goes; a library without code for these devices becomes empty of it.
     """
-    release = _Release([codes], judge)
+    release = Release([codes], judge)
     devices = tuple(one for one in label.devices if release.may_run(one))
     majors = dict.fromkeys(number // 10 for number in label.numbers)
     keep = tuple(f"compute_{major}[0-9]" for major in majors)
     return SlimOptions(
         devices=devices or label.devices,
         keep=keep,
-        drop=_OF_OTHERS[label.vendor],
+        drop=OF_OTHERS[label.vendor],
         keep_ptx="none",
         allow_empty=True,
     )
@@ -423,7 +434,7 @@ def options_for(label: Label, codes: Sequence[LibraryCode], judge: ServingJudge)
 
 def options_for_rest(labels: LabelMap, codes: Sequence[LibraryCode], judge: ServingJudge) -> SlimOptions | None:
     """Return what stays for the devices that get no label, with any driver; None if there are none: all stays."""
-    release = _Release([codes], judge)
+    release = Release([codes], judge)
     variants, vendors = labels.variants, labels.vendors
     rest = tuple(
         device

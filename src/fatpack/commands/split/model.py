@@ -88,7 +88,10 @@ class PackageFacts(Record):
 
 
 class ReleaseFacts(Record):
-    """A release: the labels that all its packages share, those that were refused, and the file that lists them."""
+    """A release: the labels that all its packages share, those that were refused, and the file that lists them.
+
+    ``kind`` is that of its packages, ``wheel`` or ``conda``; of conda's no file lists the labels.
+    """
 
     name: str
     index: str
@@ -96,6 +99,7 @@ class ReleaseFacts(Record):
     labels: tuple[LabelFacts, ...]
     refused: tuple[RefusedLabel, ...]
     packages: tuple[PackageFacts, ...]
+    kind: str = "wheel"
 
 
 class SplitResult(Result):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.options import SlimOptions
     from fatpack.commands.split.labels import LabelMap
+    from fatpack.commands.split.request import SplitRequest
+    from fatpack.commands.split.serving import ServingJudge
     from fatpack.io.source import Piece, View
 
     class Verify(Protocol):
@@ -62,6 +64,39 @@ if TYPE_CHECKING:
             self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str
         ) -> PackageVariant:
             """Return the package of a label, with new contents of libraries by their numbers; the others stay."""
+            ...
+
+        def map_labels(
+            self, packages: Sequence[Sequence[LibraryCode]], request: SplitRequest, judge: ServingJudge
+        ) -> LabelMap:
+            """Return the labels of a release with this package; ``packages`` are the libraries of each of it."""
+            ...
+
+        def find_written(self, folder: str) -> WrittenPackages:
+            """Return the packages of labels of this one in a folder."""
+            ...
+
+    class WrittenPackages(Protocol):
+        """The packages of labels of a fat one in a folder."""
+
+        @property
+        def files(self) -> Sequence[tuple[str, str]]:
+            """The labels and paths."""
+            ...
+
+        @property
+        def problems(self) -> Sequence[str]:
+            """The problems of all packages together, in words."""
+            ...
+
+        def read(
+            self, view: View, label: str, names: Sequence[str], problems: list[str]
+        ) -> tuple[list[LibraryCode], bytes]:
+            """Return the libraries of a package by their names, and how it describes itself; note what is wrong."""
+            ...
+
+        def labels(self, codes: Sequence[LibraryCode], described: Mapping[str, bytes]) -> LabelMap:
+            """Return the labels by which installers choose among the packages, which ``described`` has by label."""
             ...
 
 

@@ -11,6 +11,7 @@ from fatpack.commands.split.variants import NEWEST, schema_named
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.library.arguments import as_path, as_paths, as_strings, check_bools, check_type, make_budget
 from fatpack.record import Record
+from fatpack.targets.installers.conda import CUDA_ARCH, METAPACKAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.split.model import SplitResult
     from fatpack.limits import Budget
-    from fatpack.literals import NullPackage
+    from fatpack.literals import CondaDependency, NullPackage
 
 __all__ = ["split"]
 
@@ -27,14 +28,21 @@ __all__ = ["split"]
 NULL_RULES = ("fat", "rest", "none")
 
 #: setting of ``[tool.fatpack.split]`` → its kind
-KEYS = {"by": (str, list), "null": (str,), "insist": (str, list), "schema-version": (str,), "directory": (str,)}
+KEYS = {
+    "by": (str, list),
+    "null": (str,),
+    "insist": (str, list),
+    "schema-version": (str,),
+    "depend-on": (str,),
+    "directory": (str,),
+}
 
 
 class SplitRequest(Record):
     """The packages, the rule or list of labels (``by``), and where the results go.
 
     ``null`` is what the package for all others has, ``insisted`` are labels that stay although devices that get them
-    have no code, ``schema`` is the version of the metadata of variants.
+    have no code, ``schema`` is the version of the metadata of variants. Packages of conda depend on ``depend_on``.
     """
 
     files: tuple[str, ...]
@@ -43,6 +51,7 @@ class SplitRequest(Record):
     null: str = "fat"
     insisted: tuple[str, ...] = ()
     schema: str = NEWEST
+    depend_on: CondaDependency = "cuda-arch"
     dry_run: bool = False
     force: bool = False
     budget: Budget | None = None
@@ -54,6 +63,9 @@ class SplitRequest(Record):
         if self.null not in NULL_RULES:
             raise UsageError(f"null {self.null[:40]!r}", hint=f"choose from {', '.join(NULL_RULES)}")
         schema_named(self.schema)
+        if self.depend_on not in (METAPACKAGE, CUDA_ARCH):
+            hint = f"choose from {METAPACKAGE}, {CUDA_ARCH}"
+            raise UsageError(f"{cli_or_api('--depend-on', 'depend_on')} {self.depend_on[:40]!r}", hint=hint)
         names = [os.path.basename(file) for file in self.files]
         for name in names:
             if names.count(name) > 1:
@@ -106,6 +118,7 @@ def make_request(files: Sequence[str], options: Mapping[str, Any], **rest: Any) 
             part.strip() for text in ([insisted] if isinstance(insisted, str) else insisted) for part in text.split(",")
         ),
         options.get("schema_version", NEWEST),
+        options.get("depend_on", METAPACKAGE),
         **rest,
     )
     request.check()
@@ -120,6 +133,7 @@ def split(
     null: NullPackage | None = None,
     insist: str | Sequence[str] | None = None,
     schema_version: str | None = None,
+    depend_on: CondaDependency | None = None,
     config: str | os.PathLike[str] | None = None,
     dry_run: bool = False,
     overwrite: bool = False,
@@ -128,12 +142,13 @@ def split(
 ) -> SplitResult:
     """Write a package for each kind of device that fat ones serve, and the file from which installers choose.
 
-    ``paths`` are wheels; those of one release get the same labels. ``by`` is ``family`` (a label for each major version
-    of NVIDIA's code, and for each target of AMD; the default), ``device`` (for each architecture), or labels:
-    ``"sm_80,hopper=sm_90,ampere=sm_80+sm_86"``. ``null`` is what the package for all others has: all of the fat one
-    (``fat``, the default), what devices without a label load (``rest``), or there is none. ``insist`` names labels that
-    stay although devices to which installers give them have no code. ``config`` is a TOML file with
-    ``[tool.fatpack.split]``, which says what is not given here. With ``dry_run`` all is planned and nothing written.
+    ``paths`` are wheels or conda packages; those of one release get the same labels. ``by`` is ``family`` (a label for
+    each major version of NVIDIA's code, and for each target of AMD; the default), ``device`` (for each architecture),
+    or labels: ``"sm_80,hopper=sm_90,ampere=sm_80+sm_86"``. ``null`` is what the wheel for all others has: all of the
+    fat one (``fat``, the default), what devices without a label load (``rest``), or there is none. ``insist`` names
+    labels of wheels that stay although devices to which installers give them have no code. ``depend_on`` is the package
+    on which conda packages depend. ``config`` is a TOML file with ``[tool.fatpack.split]``, which says what is not
+    given here. With ``dry_run`` all is planned and nothing written.
 
     The result says what every device gets today and then. Raises FatpackError with ``exit_code`` 1 where a device would
     get less than today, UsageError, TargetError, HostError for a signed package, and FormatError. ``overwrite``,
@@ -147,6 +162,7 @@ def split(
         "schema_version": None
         if schema_version is None
         else check_type("schema_version", schema_version, str, "a text"),
+        "depend_on": None if depend_on is None else check_type("depend_on", depend_on, str, "a text"),
         "directory": None if directory is None else as_path("directory", directory),
     }
     path = None if config is None else as_path("config", config)

@@ -10,11 +10,7 @@ from fatpack.commands.split.labels import (
     LabelMap,
     device_name,
     drivers_for,
-    map_labels,
-    options_for,
     options_for_rest,
-    taken_label,
-    taken_labels,
 )
 from fatpack.commands.split.model import (
     DeviceFacts,
@@ -58,6 +54,7 @@ def split_packages(request: SplitRequest, tell: Callable[[str], None]) -> SplitR
     judge = ServingJudge()
     releases: dict[str, list[str]] = {}
     codes: dict[str, list[LibraryCode]] = {}
+    firsts: dict[str, SplitPackage] = {}
     with ExitStack() as stack:
         opened: dict[str, SplitPackage] = {}
         for path in request.files:
@@ -65,13 +62,17 @@ def split_packages(request: SplitRequest, tell: Callable[[str], None]) -> SplitR
             own = stack if len(request.files) == 1 else stack.enter_context(ExitStack())
             package = open_package(own.enter_context(open_source(path, budget=request.budget)).view(), path, own)
             releases.setdefault(package.release, []).append(path)
+            firsts.setdefault(package.release, package)
             codes[path] = [library.code for library in package.libraries]
             if len(request.files) == 1:
                 opened[path] = package
             else:
                 own.close()
         return SplitResult(
-            tuple(_split_release(request, paths, codes, opened, judge, tell) for paths in releases.values()),
+            tuple(
+                _split_release(request, paths, codes, opened, firsts[release], judge, tell)
+                for release, paths in releases.items()
+            ),
             not request.dry_run,
         )
 
@@ -81,6 +82,7 @@ def _split_release(
     paths: Sequence[str],
     codes: Mapping[str, Sequence[LibraryCode]],
     opened: Mapping[str, SplitPackage],
+    first: SplitPackage,
     judge: ServingJudge,
     tell: Callable[[str], None],
 ) -> ReleaseFacts:
@@ -88,12 +90,11 @@ def _split_release(
     if not any(own):
         hint = "fatpack inspect FILE lists what it has"
         raise UsageError(f"{', '.join(paths)}: no device code, so there is nothing to split", hint=hint)
-    labels = map_labels(own, request.by, judge, insisted=request.insisted, has_null=request.null != "none")
+    labels = first.map_labels(own, request, judge)
     if not labels.labels:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in labels.refused) or "no code for NVIDIA or AMD"
         raise SplitRefused(f"no label is left: {reasons}", hint="the fat package serves all that it can", chain=paths)
     made = []
-    release = index = ""
     for path in paths:
         with ExitStack() as stack:
             package = opened.get(path)
@@ -101,14 +102,16 @@ def _split_release(
                 package = open_package(
                     stack.enter_context(open_source(path, budget=request.budget)).view(), path, stack
                 )
-            release, index = package.release, package.index
             made.append(_split_package(request, package, labels, judge, stack, tell))
-    if index and not request.dry_run:
-        _write_index(request, index, make_document(labels.variants, labels.vendors, schema_named(request.schema)), tell)
+    if first.index and not request.dry_run:
+        _write_index(
+            request, first.index, make_document(labels.variants, labels.vendors, schema_named(request.schema)), tell
+        )
     facts = tuple(
         LabelFacts(one.name, tuple(map(device_name, one.devices)), one.properties, one.notes) for one in labels.labels
     )
-    return ReleaseFacts(release, index, request.schema, facts, labels.refused, tuple(made))
+    schema = request.schema if first.index else ""
+    return ReleaseFacts(first.release, first.index, schema, facts, labels.refused, tuple(made), first.kind)
 
 
 def _split_package(
@@ -121,7 +124,7 @@ def _split_package(
 ) -> PackageFacts:
     codes = [library.code for library in package.libraries]
     options = {
-        label.name: options_for(label, codes, judge)
+        label.name: labels.options_for(label, codes, judge)
         for label in labels.labels
         if any(judge.serves(code, device) for code in codes for device in label.devices)
     }
@@ -224,7 +227,7 @@ def find_losses(
     """
     for device in labels.devices:
         for driver in drivers_for(device):
-            for label in taken_labels(labels.variants, labels.vendors, device, driver):
+            for label in labels.taken(device, driver):
                 for before, after in zip(codes, found.get(label, codes), strict=True):
                     was, now = (judge.served(code, device, driver) for code in (before, after))
                     if now.is_less_than(was):
@@ -243,7 +246,7 @@ def _device_facts(
 ) -> DeviceFacts:
     """Return what a device gets, with the newest driver, and from which driver on."""
     drivers = drivers_for(device)
-    by_driver = [taken_label(labels.variants, labels.vendors, device, driver) for driver in drivers]
+    by_driver = [next(iter(labels.taken(device, driver)), "") for driver in drivers]
     label = by_driver[-1]
     first = by_driver.index(label)
     driver = drivers[first]

@@ -55,6 +55,8 @@ def _label_rows(package: PackageFacts, release: ReleaseFacts) -> Iterator[list[s
 
 
 def _properties(label: LabelFacts) -> str:
+    if "conda" in label.properties:
+        return ", ".join(label.properties["conda"]["depends"])
     return " ".join(
         f"{feature}={'|'.join(values)}"
         for features in label.properties.values()
@@ -108,6 +110,10 @@ def _remarks(release: ReleaseFacts) -> Iterator[str]:
     yield from (printable(f"{one.name} is no label: {one.reason}") for one in release.refused)
     if any(label.properties.keys() & {"amd"} for label in release.labels):
         yield f"uv has no provider for AMD: there these devices get {NULL_LABEL}"
+    if release.kind == "conda":
+        yield "of several GPUs in one machine solvers look at the oldest alone: the others may find no code"
+        yield "the fat package stays in the channel: it has the lower build number, and all other machines get it"
+        return
     numbers = [label for label in release.labels if "nvidia" in label.properties]
     if len(numbers) > 1:
         yield "of several GPUs in one machine installers look at the newest alone: the others may find no code"

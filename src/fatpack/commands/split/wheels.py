@@ -11,17 +11,22 @@ import os
 from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.outcome import may_hold_device_code
 from fatpack.commands.slim.wheels import WheelContents
+from fatpack.commands.split.labels import LabelMap, map_labels, table_of_devices
 from fatpack.commands.split.plan import PackageFile, PackageVariant
 from fatpack.commands.split.serving import read_library
 from fatpack.commands.split.variants import (
     INDEX_SUFFIX,
+    LARGEST,
     VARIANT_FILE,
     make_document,
+    read_document,
     schema_named,
     split_variant_name,
 )
-from fatpack.errors import HostError, UsageError
-from fatpack.packages.zip.writer import LEVEL, ZipAddition, ZipChange, exchange_entries, pack_content
+from fatpack.errors import FatpackError, HostError, UsageError, cli_or_api
+from fatpack.packages.zip.content import open_content
+from fatpack.packages.zip.writer import LEVEL, ZipAddition, ZipChange, exchange_entries, pack_content, read_zip_entries
+from fatpack.targets.installers.conda import METAPACKAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +34,12 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from fatpack.commands.slim.wheel_metadata import RecordLine
-    from fatpack.commands.split.labels import LabelMap
+    from fatpack.commands.split.request import SplitRequest
+    from fatpack.commands.split.serving import LibraryCode, ServingJudge
+    from fatpack.commands.split.variants import VariantDocument
     from fatpack.io.source import Piece, View
     from fatpack.packages.zip.writer import PackedFile
+    from fatpack.targets.installers.variant_providers import Properties
 
 
 class FatWheel:
@@ -130,3 +138,94 @@ class FatWheel:
 
         name = f"{self.name.removesuffix('.whl')}-{label}.whl"
         return PackageVariant(name, exchange_entries(self.view, changes, added), verify)
+
+    def map_labels(
+        self, packages: Sequence[Sequence[LibraryCode]], request: SplitRequest, judge: ServingJudge
+    ) -> LabelMap:
+        """Return the labels of a release with this wheel."""
+        if request.depend_on != METAPACKAGE:
+            option = cli_or_api(f"--depend-on {request.depend_on}", f"depend_on={request.depend_on!r}")
+            raise UsageError(f"{option} is for conda packages: {self.path} is a wheel", hint="leave it out")
+        insisted, has_null = request.insisted, request.null != "none"
+        return map_labels(packages, request.by, judge, insisted=insisted, has_null=has_null)
+
+    def find_written(self, folder: str) -> WrittenWheels:
+        """Return the wheels of labels of this one in a folder."""
+        return WrittenWheels(self, folder)
+
+
+class WrittenLabels(LabelMap):
+    """The labels of files that were written: ``document`` has those of the index, by which installers choose.
+
+    ``present`` are those for which there is a package.
+    """
+
+    document: VariantDocument | None = None
+    present: tuple[str, ...] = ()
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """The vendors by their priority in the index."""
+        return tuple(self.document.priorities) if self.document is not None else ()
+
+    @property
+    def variants(self) -> dict[str, Properties]:
+        """The properties of the labels for which there is a package."""
+        known = self.document.variants if self.document is not None else {}
+        return {label: known[label] for label in self.present if label in known}
+
+
+class WrittenWheels:
+    """The wheels of labels of a fat one in a folder: ``files`` are their labels and paths, and what the index says."""
+
+    def __init__(self, fat: FatWheel, folder: str) -> None:
+        self.problems: list[str] = []
+        self.files: list[tuple[str, str]] = []
+        for name in sorted(os.listdir(folder)):
+            rest, label = split_variant_name(name)
+            if label and rest == fat.name:
+                self.files.append((label, os.path.join(folder, name)))
+        self._document = self._read_index(os.path.join(folder, fat.index)) if self.files else None
+
+    def _read_index(self, path: str) -> VariantDocument | None:
+        if not os.path.isfile(path):
+            self.problems.append(f"{path} is missing: installers know no label without it")
+            return None
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+        try:
+            return read_document(data, (path,))
+        except FatpackError as error:
+            self.problems.append(f"{path}: {error.problem}: {getattr(error, 'field', '')}")
+            return None
+
+    def read(
+        self, view: View, label: str, names: Sequence[str], problems: list[str]
+    ) -> tuple[list[LibraryCode], bytes]:
+        """Return the libraries of a wheel, and note where its metadata and the index differ."""
+        codes = {}
+        described = None
+        for entry in read_zip_entries(view):
+            is_description = entry.name.endswith(f".dist-info/{VARIANT_FILE}")
+            if not is_description and entry.name not in names:
+                continue
+            with open_content(view, entry) as source:
+                if is_description and source.size <= LARGEST:
+                    described = read_document(source.read(0, source.size), (*view.chain, entry.name))
+                elif not is_description:
+                    codes[entry.name] = read_library(source.view(), entry.name)
+        document = self._document
+        if described is None:
+            problems.append(f"{VARIANT_FILE} is missing")
+        elif tuple(described.variants) != (label,):
+            problems.append(f"{VARIANT_FILE}: the label is {', '.join(described.variants)}, and the name has {label}")
+        elif document is not None:
+            if document.variants.get(label) != described.variants[label]:
+                problems.append(f"the index has other properties of {label} than {VARIANT_FILE}")
+            if document.shared != described.shared:
+                problems.append(f"the index and {VARIANT_FILE} differ beside the label")
+        return [codes[name] for name in names if name in codes], b""
+
+    def labels(self, codes: Sequence[LibraryCode], described: Mapping[str, bytes]) -> LabelMap:
+        """Return the labels by which installers choose: those of the index for which there is a wheel."""
+        return WrittenLabels((), (), table_of_devices(codes), False, self._document, tuple(described))
