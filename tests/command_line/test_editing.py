@@ -312,3 +312,12 @@ def test_a_container_with_a_damaged_image_is_not_embedded(folder: Path, fatpack:
     ran = fatpack("embed", "host.o", "p.fatbin", "-o", "x.o")
     assert (ran.code, (folder / "x.o").exists()) == (3, False)
     assert "error FP1104: p.fatbin at 0x" in ran.err
+
+
+def test_a_long_list_of_removed_images_is_counted(folder: Path, fatpack: Fatpack) -> None:
+    images = ["--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"] * 45
+    assert fatpack("pack", *images, "--host=host.o", "-o", "many.o", "-q").code in (0, 1)
+    ran = fatpack("remove", "many.o", "--dry-run")
+    lines = ran.err.splitlines()
+    assert len([line for line in lines if line.startswith("would remove ")]) == 41
+    assert "would remove 5 more images" in lines

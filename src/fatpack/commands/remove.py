@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+#: Images that are listed; a library has thousands.
+_LISTED = 40
+
+
 @click.command("remove", cls=Command)
 @click.argument("host", type=INPUT)
 @selector_options
@@ -68,7 +72,10 @@ def command(
         for text in removal.unmatched:
             print_stderr(f"fatpack: warning: {text}", quiet=quiet)
         pieces = list(place.around(removal.pieces))
-        lines = [f"{'would remove' if dry_run else 'removed'} {what}" for what in removal.removed]
+        verb = "would remove" if dry_run else "removed"
+        lines = [f"{verb} {what}" for what in removal.removed[:_LISTED]]
+        if len(removal.removed) > _LISTED:
+            lines.append(f"{verb} {pluralize(len(removal.removed) - _LISTED, 'more image')}")
         lines += [f"fatpack: note: {note}" for note in removal.notes]
         if dry_run:
             after = PiecesSource(pieces, address.path).view()
