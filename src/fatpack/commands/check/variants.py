@@ -122,18 +122,22 @@ def _read_wheels(context: RuleContext) -> Iterator[VariantWheel]:
             continue
         inside = inside_prefixes(path)
         libraries = [each for each in context.found if each.units and each.last.path.startswith(inside)]
-        data, record, problem = _read_description(path, context.budget)
-        document = None
-        if data is not None and not problem:
-            try:
-                document = parse_variants(data)
-            except InvalidVariants as error:
-                problem = str(error)
-        listed = record is None or b"variant.json," in record
-        yield VariantWheel(path, name, document, problem, listed, tuple(libraries))
+        yield VariantWheel(path, name, *read_description(path, context.budget), tuple(libraries))
 
 
-def _read_description(path: str, budget: Budget) -> tuple[bytes | None, bytes | None, str]:
+def read_description(path: str, budget: Budget) -> tuple[VariantDocument | None, str, bool]:
+    """Return what ``variant.json`` of a wheel says, the reason if installers refuse it, and whether RECORD lists it."""
+    data, record, problem = _read_info(path, budget)
+    document = None
+    if data is not None and not problem:
+        try:
+            document = parse_variants(data)
+        except InvalidVariants as error:
+            problem = str(error)
+    return document, problem, record is None or b"variant.json," in record
+
+
+def _read_info(path: str, budget: Budget) -> tuple[bytes | None, bytes | None, str]:
     """Return ``variant.json`` and RECORD of a wheel, None where there is none, and why one cannot be read."""
     found: dict[str, bytes] = {}
     try:
@@ -157,20 +161,26 @@ def _beginning(source: Source) -> bytes:
     return data
 
 
-def _index_path(wheel: VariantWheel) -> str | None:
-    """Return the path of the index file beside a wheel; None where there is none, or for a wheel in a package."""
-    if isinstance(wheel.path, MemberPath):
+def index_path(path: str, release: tuple[str, str]) -> str | None:
+    """Return the path of the index file beside a wheel of a release; None where there is none, or in a package."""
+    if isinstance(path, MemberPath):
         return None
-    folder = os.path.dirname(wheel.path)
+    folder = os.path.dirname(path)
     try:
         names = sorted(os.listdir(folder or "."))
     except OSError:  # a URL, or a folder that may not be listed
         return None
-    same = (name for name in names if indexed_release(name) == wheel.name.release)
+    same = (name for name in names if indexed_release(name) == release)
     return next((os.path.join(folder, name) for name in same), None)
 
 
 # One wheel: its label, its description, and what providers list.
+
+
+def read_index(path: str, budget: Budget) -> VariantDocument:
+    """Return what an index file says. Raises InvalidVariants, FatpackError and ``OSError``."""
+    with open_source(path, budget=budget) as source:
+        return parse_variants(_beginning(source))
 
 
 def _described(wheel: VariantWheel) -> Iterator[Violation]:
@@ -226,12 +236,11 @@ def _compared_with_index(
     release: Sequence[VariantWheel], budget: Budget
 ) -> Generator[Violation, None, VariantDocument | None]:
     """Yield where the index file beside wheels says something else than they do; return what it says, if any."""
-    path = _index_path(release[0])
+    path = index_path(release[0].path, release[0].name.release)
     if path is None:
         return None
     try:
-        with open_source(path, budget=budget) as source:
-            index = parse_variants(_beginning(source))
+        index = read_index(path, budget)
     except InvalidVariants as error:
         yield make_violation("FP3330", path, "index", f"the index file is refused: {error}")
         return None

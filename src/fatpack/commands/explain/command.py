@@ -11,10 +11,13 @@ from fatpack.command_line.terminal import get_style, write_document, write_text
 from fatpack.commands.explain.model import SCHEMA
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
+from fatpack.limits import current_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from fatpack.commands.explain.model import InstallerChoice
 
 
 def _variables() -> Iterable[str]:
@@ -45,6 +48,17 @@ def _variables() -> Iterable[str]:
     help="An environment variable of the program, as HSA_XNACK=1. Repeatable.",
 )
 @click.option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose name matches.")
+@click.option(
+    "--installer",
+    type=click.Choice(("uv", "pip", "conda", "hugging-face")),
+    help="First choose among FILE..., the builds of a release, as this installer does for a machine with all devices.",
+)
+@click.option(
+    "--environment",
+    metavar="DIR",
+    type=click.Path(file_okay=False, exists=True),
+    help="Explain all packages installed in an environment, of pip, uv, conda or Debian, instead of files.",
+)
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
 @reading_options
@@ -58,6 +72,8 @@ def command(
     rocm: str | None,
     variables: tuple[str, ...],
     kernel: str | None,
+    installer: str | None,
+    environment: str | None,
     as_json: bool,
     deep: bool,
     exclude: tuple[str, ...],
@@ -68,10 +84,13 @@ def command(
     FILE is a library, program, object, container, image, package, folder or URL. `fatpack targets --boards` lists the
     names for --device. Without --driver or --cuda the driver's version is not checked. The exit code is 0 if
     everything runs on every device, 1 if something fails or may fail, 3 if a file is damaged.
+    With --installer and --environment all devices are in one machine.
     """
-    if not files or not devices:
-        what = "no device was named" if files else "no file was named"
+    if not (files or environment) or not devices:
+        what = "no device was named" if files or environment else "no file was named"
         raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")
+    if environment and (files or installer):
+        raise UsageError("--environment takes neither files nor --installer", hint="leave them out")
     from fatpack.commands.explain.request import parse_query
     from fatpack.commands.explain.run import explain_rows
     from fatpack.commands.inspect.run import open_argument
@@ -81,9 +100,21 @@ def command(
     asked = parse_query(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
     options = RowOptions(compares_heads=True, deep=deep, kernel=asked.kernel)
     unmatched: list[str] = []
-    rows = read_paths(files, options, exclude=exclude, unmatched=unmatched, opener=open_argument)
-    explained = explain_rows(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
-    explained = explained.replace(unlooked=rows.unlooked)
+    if environment:
+        from fatpack.commands.explain.environment import explain_environment
+
+        explained = explain_environment(environment, asked, deep=deep)
+    else:
+        choices: tuple[InstallerChoice, ...] = ()
+        if installer:
+            from fatpack.commands.explain.installers import choose_builds, with_choices
+
+            choices = choose_builds(files, installer, asked, current_budget())
+            files = tuple(each.path for each in choices if each.path)
+        rows = read_paths(files, options, exclude=exclude, unmatched=unmatched, opener=open_argument)
+        explained = explain_rows(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
+        explained = explained.replace(unlooked=rows.unlooked)
+        explained = with_choices(explained, choices) if installer else explained
     code = worst_exit_code((explained.exit_code, FINDINGS if unmatched else FINE))
     if as_json:
         write_document({**explained.to_dict(), "exit_code": code})
@@ -91,7 +122,7 @@ def command(
         from fatpack.commands.explain.text import render_explain
 
         write_text(render_explain(explained, verbose=verbose, width=0 if verbose else get_style().width), verbose=True)
-    left_out = "" if rows.unlooked.is_asked else rows.unlooked.sentence()
+    left_out = "" if explained.unlooked.is_asked else explained.unlooked.sentence()
     if unmatched or left_out:
         from fatpack.command_line.messages import print_stderr
 

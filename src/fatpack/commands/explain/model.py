@@ -141,6 +141,55 @@ class DeviceAnswer(Record):
         return self.is_complete and bool(self.runs or self.without_kernels) and not self.fails and not self.unknown
 
 
+class LeftBuild(Record):
+    """A build of a release that an installer leaves, by its file name, and the reason."""
+
+    name: str
+    reason: str
+
+
+class InstallerChoice(Record):
+    """The build that an installer takes for a machine: its ``path``, "" if it takes none, with the reason.
+
+    ``release`` is what is asked for (``demo 1.0``), ``label`` that of the variant, ``left`` are the other builds.
+    ``notes`` say what was assumed.
+    """
+
+    installer: str
+    release: str
+    path: str
+    label: str
+    reason: str
+    left: tuple[LeftBuild, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class PackageOutcome(Record):
+    """Outcome of the files of an installed package on one device: numbers of files, and why the first of them fails.
+
+    A file counts once, by the worst of its units.
+    """
+
+    device: str
+    runs: int
+    fails: int
+    unknown: int
+    reason: str = ""
+
+
+class InstalledPackage(Record):
+    """A package in an environment: as commands name it, its ``installer``, and the ``label`` of its variant or "".
+
+    ``outcomes`` has one for each device, and is empty if the package has no device code for them.
+    """
+
+    package: str
+    installer: str
+    label: str
+    outcomes: tuple[PackageOutcome, ...]
+    notes: tuple[str, ...] = ()
+
+
 class UnreadInput(Record):
     """A file that could not be read, or not to its end: the reason, and its exit code."""
 
@@ -151,6 +200,9 @@ class UnreadInput(Record):
 
 class ExplainResult(Result):
     """The images that devices load from files; ``files`` counts files with device code, ``kernel`` is the pattern.
+
+    ``installed`` are what an installer takes, if one was named: the rest is about that. ``packages`` are those of an
+    environment with code for the devices.
 
     ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
     or is not known to run, and that of the worst file if one could not be read. ``unlooked`` counts the files that
@@ -167,6 +219,8 @@ class ExplainResult(Result):
     unread: tuple[UnreadInput, ...]
     exit_code: int
     unlooked: Skipped = Skipped()
+    installed: tuple[InstallerChoice, ...] = ()
+    packages: tuple[InstalledPackage, ...] = ()
 
     @property
     def verdict(self) -> str:

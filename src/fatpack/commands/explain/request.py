@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fatpack.commands.explain.model import ExplainResult
+    from fatpack.commands.explain.model import ExplainResult, InstallerChoice
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.open import Input
     from fatpack.io.source import Source, View
@@ -81,6 +81,8 @@ def explain(
     rocm: str | float | None = None,
     env: Mapping[str, str] | None = None,
     kernel: str = "",
+    installer: str | None = None,
+    environment: str | os.PathLike[str] | None = None,
     deep: bool = False,
     max_inflated: int | None = None,
 ) -> ExplainResult:
@@ -93,6 +95,10 @@ def explain(
     ``rocm`` that of ROCm, ``env`` what variables the program will find. ``kernel`` is a regular expression: only
     containers with a kernel of such a name count. ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`.
 
+    With ``installer`` (uv, pip, conda, hugging-face) the paths are builds of a release, of which it first takes one for
+    a machine with all devices: ``installed`` of the result. With ``environment``, a folder, what is installed there is
+    explained, package by package; ``paths`` is ``()`` then.
+
     Nothing is raised for a file: what could not be read is in ``unread`` of the result. Raises TargetError for an
     unknown device, UsageError and TypeError for wrong arguments. Names are explained by
     :func:`fatpack.commands.targets.run.explain_name`, files here.
@@ -103,10 +109,22 @@ def explain(
     variables = [f"{name}={value}" for name, value in _variables(env).items()]
     asked = parse_query(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
     options = RowOptions(compares_heads=True, deep=deep, kernel=kernel)
+    if environment is not None:
+        from fatpack.commands.explain.environment import explain_environment
+
+        if installer is not None or paths not in ((), []):
+            raise UsageError("environment takes neither paths nor an installer", hint="pass () for paths")
+        return explain_environment(os.fspath(environment), asked, deep=deep, budget=make_budget(max_inflated))
     if not isinstance(paths, (str, os.PathLike, list, tuple)):
         name = str(getattr(paths, "name", "")) or "bytes"
         return _explain(rows_with_options([paths], options, max_inflated), [name], asked, has_files=False)  # type: ignore[arg-type, list-item]  # of images
     named, unmatched, budget = as_paths("paths", paths), list[str](), make_budget(max_inflated)
+    choices: tuple[InstallerChoice, ...] = ()
+    if installer is not None:
+        from fatpack.commands.explain.installers import choose_builds
+
+        choices = choose_builds(named, check_type("installer", installer, str, "a text"), asked, budget)
+        named = [each.path for each in choices if each.path]
 
     def opened(path: str) -> tuple[Source | NestedFile, View]:
         from fatpack.selectors.address import is_address, open_location
@@ -122,7 +140,12 @@ def explain(
     found = _explain(rows, named, asked)  # type: ignore[arg-type]  # rows of images were asked for
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
-    return found.replace(unlooked=rows.unlooked)
+    found = found.replace(unlooked=rows.unlooked)
+    if not choices:
+        return found
+    from fatpack.commands.explain.installers import with_choices
+
+    return with_choices(found, choices)
 
 
 def _names(device: object) -> list[str]:

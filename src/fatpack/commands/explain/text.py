@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         ExplainResult,
         ImageAnswer,
         ImageSetAnswer,
+        InstalledPackage,
+        InstallerChoice,
         RuleAnswer,
         RuntimeErrorText,
     )
@@ -52,6 +54,12 @@ def render_explain(explained: ExplainResult, *, verbose: int = 0, width: int = 0
 
 
 def _lines(explained: ExplainResult, verbose: int) -> Iterator[str]:
+    for choice in explained.installed:
+        yield from _choice(choice, verbose)
+    for package in explained.packages:
+        yield from _package(package)
+    if explained.installed or explained.packages:
+        yield ""
     for number, device in enumerate(explained.devices):
         if number:
             yield ""
@@ -61,6 +69,33 @@ def _lines(explained: ExplainResult, verbose: int) -> Iterator[str]:
     if explained.rules:
         yield ""
         yield from _rules(explained.rules, verbose)
+
+
+def _choice(choice: InstallerChoice, verbose: int) -> Iterator[str]:
+    taken = os.path.basename(os.path.normpath(choice.path)) if choice.path else "nothing"
+    yield printable(f"{choice.installer} takes {taken} of {choice.release}: {choice.reason}")
+    for note in choice.notes:
+        yield printable(f"  {note}")
+    left = choice.left if verbose else choice.left[:_NAMES]
+    yield from (printable(f"  not {each.name}: {each.reason}") for each in left)
+    if len(left) < len(choice.left):
+        yield f"  and {len(choice.left) - len(left)} more (-v lists them)"
+
+
+def _package(package: InstalledPackage) -> Iterator[str]:
+    variant = f", the variant {package.label}," if package.label else ""
+    ends = []
+    for one in package.outcomes:
+        parts = [f"{one.runs} run" if one.runs != 1 else "1 runs"] if one.runs else []
+        parts += [f"{one.fails} fail" if one.fails != 1 else "1 fails"] if one.fails else []
+        parts += [f"{one.unknown} not known to run"] if one.unknown else []
+        ends.append(f"{one.device}: {', '.join(parts)}")
+    yield printable(f"{package.package}{variant} installed by {package.installer}: files on {'; on '.join(ends)}")
+    for one in package.outcomes:
+        if one.reason:
+            yield printable(f"  {one.device}: {one.reason}")
+    for note in package.notes:
+        yield printable(f"  {note}")
 
 
 def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
