@@ -262,3 +262,81 @@ def test_older_drivers_get_null_where_the_variant_asks_for_newer_ones() -> None:
     told = found(sm80, write("null", "75"))
     assert [(code, subject) for code, subject, _ in told] == [("FP3332", "null")]
     assert "the variant null for 8.0 with a driver of CUDA 11.8, 8.6 with a driver of CUDA 11.8" in told[0][2]
+
+
+def test_wheels_for_all_machines_declare_nothing_beside_variants() -> None:
+    names = [write("sm90", "90", nvidia("90_real")), write("null", "75 90 p90"), write(None, "75 90 p90")]
+    made = fatpack.check(names, metadata=True)
+    assert made.verdict == "passed"
+    Path(names[0]).unlink()
+    assert [each.code for each in fatpack.check(names[2], metadata=True).violations] == ["FP3313"]
+
+
+def kernel(archs: Sequence[str], code: str, name: str = "torch29-cxx11-cu128-x86_64-linux", kind: str = "cuda") -> str:
+    folder = Path("build", name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metadata.json").write_text(json.dumps({"backend": {"type": kind, "archs": archs}, "version": 1}))
+    (folder / "_demo.abi3.so").write_bytes(library(code))
+    return str(folder)
+
+
+def told(folder: str) -> list[tuple[str, str]]:
+    made = fatpack.check(folder, metadata=True)
+    return [(each.code, each.message) for each in made.violations if each.code != "FP3319"]
+
+
+def test_a_kernel_of_hugging_face_declares_its_architectures() -> None:
+    assert told(kernel(["8.0", "9.0a", "12.0+PTX"], "80 90a 120 p120")) == []
+    made = fatpack.check("build", metadata=True)
+    assert [each.message for each in made.violations] == ["metadata.json declares 8.0, 9.0a, 12.0+PTX"]
+
+
+@pytest.mark.parametrize(
+    ("archs", "code", "expected"),
+    [
+        (["8.0", "9.0"], "80", [("FP3311", "metadata.json declares 9.0: no image fits compute capability 9.0 [C2]")]),
+        (["9.0a"], "90", [("FP3311", "metadata.json declares 9.0a: no image is for exactly that")]),
+        (["8.0+PTX"], "80", [("FP3311", "metadata.json declares 8.0+PTX: it has no PTX that later devices compile")]),
+        (["8.0"], "80 90", [("FP3312", "has sm_90, which metadata.json does not declare")]),
+    ],
+)
+def test_libraries_without_what_is_declared(archs: list[str], code: str, expected: list[tuple[str, str]]) -> None:
+    found = told(kernel(archs, code))
+    assert [each for each in found if each[0] in ("FP3311", "FP3312")][: len(expected)] == expected
+
+
+def test_the_loader_accepts_a_device_on_which_nothing_runs() -> None:
+    """The loader takes 10.0 for all of 10.x; the libraries have sm_100a."""
+    found = told(kernel(["10.0"], "100a"))
+    (message,) = (text for code, text in found if code == "FP3332")
+    assert message.startswith("metadata.json declares 10.0, and the loader accepts it for 10.3, 10.7, where nothing")
+
+
+def test_the_loader_refuses_a_device_on_which_all_runs() -> None:
+    found = told(kernel(["8.0"], "80 p80"))
+    (message,) = (text for code, text in found if code == "FP3335")
+    assert "the loader refuses it for 7" not in message
+    assert "the loader refuses it for 9.0, 10.0" in message
+
+
+def test_jetsons_are_asked_about_in_folders_for_arm() -> None:
+    assert not [text for code, text in told(kernel(["8.0"], "80")) if "8.7" in text]
+    arm = kernel(["8.0"], "80", "torch29-cxx11-cu128-aarch64-linux")
+    assert [code for code, text in told(arm) if "8.7" in text] == ["FP3321"]
+
+
+def test_other_files_of_that_name_declare_nothing() -> None:
+    folder = Path(kernel([], "80"))
+    for text in ('{"a": 1}', "[]", "{", '{"backend": {"type": "cpu"}}'):
+        (folder / "metadata.json").write_text(text)
+        assert [code for code, _ in told(str(folder))] == ["FP3313"]
+    (folder / "metadata.json").write_text('{"backend": {"type": "cuda", "archs": ["sm_90"]}}')
+    assert told(str(folder))[0] == (
+        "FP3301",
+        "its declaration cannot be read: backend: archs has 'sm_90', which is no architecture",
+    )
+
+
+def test_a_kernel_for_amd() -> None:
+    found = told(kernel(["gfx942"], "80", kind="rocm"))
+    assert found == [("FP3311", "metadata.json declares gfx942: it has no device code for such devices")]

@@ -1,4 +1,4 @@
-"""Devices on which conda installs a package, held against its code: gaps, later devices, and the advice of CEP 46.
+"""Devices for which conda or Hugging Face's loader takes a package, held against its code.
 
 ``cuda-arch >=8.0`` promises *every* device from 8.0 on. That holds if something in the package runs on each that is
 known, and plain PTX serves those that are not. Nothing has to serve devices that an upper bound keeps away.
@@ -6,13 +6,16 @@ known, and plain PTX serves those that are not. Nothing has to serve devices tha
 
 from __future__ import annotations
 
+import os
+
 from fatpack.commands.check.model import Violation
 from fatpack.commands.check.policy import Requirement
 from fatpack.commands.check.rule_context import meets_requirement, selection_key
 from fatpack.errors import pluralize
 from fatpack.findings import CODES
 from fatpack.record import Record
-from fatpack.targets.devices import Device
+from fatpack.targets.devices import Device, nvidia_capabilities
+from fatpack.targets.installers import conda, hugging_face
 from fatpack.targets.nvidia import NvidiaArch, parse_nvidia
 
 TYPE_CHECKING = False
@@ -21,6 +24,12 @@ if TYPE_CHECKING:
 
     from fatpack.commands.check.rule_context import DeviceSupport, ImageSetRows
     from fatpack.targets.installers.conda import AdmittedDevices, Capability
+
+#: the oldest major version that PyTorch, and so its kernels, still knew in 2025
+_FIRST_MAJOR = 5
+
+#: Parts that are asked about in folders for Arm alone: 8.8 is in no list of parts for other machines.
+_ON_ARM = conda.ON_ARM | {88}
 
 #: capabilities that a message names
 _NAMED = 12
@@ -68,6 +77,36 @@ def compare_admitted(
         text = f"{said}: only a part of its device code runs on {_names([each.device for each in partly])}"
         yield _violation("FP3322", path, "metadata", f"{text}: {count}")
     yield from _advice(path, admitted, units, plain)
+
+
+def compare_loaded(path: str, archs: Sequence[str], units: Sequence[ImageSetRows]) -> Iterator[Violation]:
+    """Yield where the loader of Hugging Face accepts a kernel by its declared ``archs`` and nothing in it runs.
+
+    It is another note where the loader refuses a device on which all ``units`` run. Parts that exist only beside Arm
+    processors are asked about in folders for these.
+    """
+    has_arm = "aarch64" in os.path.basename(os.path.normpath(path))
+    known = [
+        (arch.major, arch.minor)
+        for arch in nvidia_capabilities()
+        if arch.major >= _FIRST_MAJOR and (has_arm or arch.number not in _ON_ARM)
+    ]
+    said = f"metadata.json declares {', '.join(archs[:_NAMED])}{', …' if len(archs) > _NAMED else ''}"
+    services = {each.device: each for each in _services(known, units)}
+    accepted = [device for device in known if hugging_face.is_taken_for_cuda(archs, device)]
+    failing = [device for device in accepted if not services[device].served and not services[device].unknown]
+    if failing:
+        text = f"{said}, and the loader accepts it for {_names(failing)}, where nothing in it runs"
+        hint = "build for these devices, or declare what the libraries have: `fatpack inspect FOLDER --by arch`"
+        yield _violation("FP3332", path, "metadata.json", f"{text}: {services[failing[0]].why}", hint)
+    unknown = [device for device in accepted if not services[device].served and services[device].unknown]
+    if unknown:
+        text = f"{said}: it is not known if anything in it runs on {_names(unknown)}"
+        yield _violation("FP3321", path, "metadata.json", text)
+    refused = [device for device in known if device not in accepted and services[device].served == len(units)]
+    if refused:
+        text = f"{said}, and the loader refuses it for {_names(refused)}, where all of it runs"
+        yield _violation("FP3335", path, "metadata.json", text)
 
 
 def is_for_others(name: str, admitted: AdmittedDevices) -> bool:

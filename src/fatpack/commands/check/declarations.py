@@ -8,7 +8,7 @@ from fatpack.errors import pluralize
 from fatpack.model import arch_name
 from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
-from fatpack.targets.installers import conda
+from fatpack.targets.installers import conda, hugging_face
 from fatpack.targets.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
@@ -61,13 +61,15 @@ class MetadataDeclaration(Record):
     """The architectures that one file declares in one way, its ``source``.
 
     ``lists`` are the vendors of whose images all are listed: what there is besides is not declared. ``admitted`` are
-    the devices on which conda installs a package. Without claims the file declares nothing.
+    the devices on which conda installs a package, ``loaded`` the architectures of CUDA by which the loader of Hugging
+    Face accepts a kernel for a device. Without claims the file declares nothing.
     """
 
     source: str
     claims: tuple[MetadataClaim, ...]
     lists: tuple[str, ...] = ()
     admitted: AdmittedDevices | None = None
+    loaded: tuple[str, ...] = ()
 
 
 def unique_claims(claims: Iterator[MetadataClaim]) -> tuple[MetadataClaim, ...]:
@@ -197,6 +199,40 @@ def conda_declaration(data: bytes) -> MetadataDeclaration:
     major, minor = admitted.capabilities[0]
     claim = MetadataClaim("devices", "nvidia", f"sm_{major}{minor}", truncate(text))
     return MetadataDeclaration(_INDEX, (claim,), admitted=admitted)
+
+
+# ``metadata.json`` in the folder of a kernel of Hugging Face, beside its libraries: ``backend`` with ``archs``.
+#
+# Source: huggingface/kernels; :mod:`fatpack.targets.installers.hugging_face` has the rules. Other files have that name.
+
+KERNEL_METADATA = "metadata.json"
+
+
+def kernel_declaration(data: bytes) -> MetadataDeclaration:
+    """Return what the file declares: nothing, if it is about no kernel. Raises UnreadableDeclaration."""
+    import json
+
+    try:
+        backend = json.loads(data).get("backend")
+    except (ValueError, RecursionError, AttributeError):
+        return MetadataDeclaration(KERNEL_METADATA, ())
+    if not isinstance(backend, dict) or backend.get("type") not in hugging_face.COMPARED_BACKENDS:
+        return MetadataDeclaration(KERNEL_METADATA, ())
+    archs = tuple(require_strings(backend.get("archs", []), "backend: archs"))
+    if backend["type"] == "rocm":
+        claims = unique_claims(MetadataClaim("image", "amd", arch, truncate(arch)) for arch in archs)
+        return MetadataDeclaration(KERNEL_METADATA, claims, ("amd",))
+    return MetadataDeclaration(KERNEL_METADATA, unique_claims(_kernel_claims(archs)), ("nvidia",), loaded=archs)
+
+
+def _kernel_claims(archs: tuple[str, ...]) -> Iterator[MetadataClaim]:
+    for text in archs:
+        found = hugging_face.parse_capability(text)
+        if found is None:
+            raise UnreadableDeclaration(f"backend: archs has {truncate(text)!r}, which is no architecture")
+        yield MetadataClaim("image", "nvidia", found.arch, text)
+        if found.has_ptx:
+            yield MetadataClaim("ptx", "nvidia", found.arch, text)
 
 
 # The control file of a Debian package: ``X-ROCm-GPU-Architecture: gfx900 gfx90a gfx1030``.

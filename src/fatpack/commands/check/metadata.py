@@ -8,8 +8,9 @@ import io
 import os
 from functools import partial
 
-from fatpack.commands.check.admitted_devices import compare_admitted, is_for_others
+from fatpack.commands.check.admitted_devices import compare_admitted, compare_loaded, is_for_others
 from fatpack.commands.check.declarations import (
+    KERNEL_METADATA,
     MAX_DECLARATION_SIZE,
     MetadataDeclaration,
     UnreadableDeclaration,
@@ -17,6 +18,7 @@ from fatpack.commands.check.declarations import (
     conda_declaration,
     debian_declaration,
     extras_declaration,
+    kernel_declaration,
     required_distributions,
     variant_declaration,
 )
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 # wheel (zip)                     ``*.dist-info/METADATA``, ``*.dist-info/variant.json``
 # conda, both of its formats      ``info/index.json``
 # Debian                          ``control`` of ``control.tar``
+# kernel of Hugging Face          ``metadata.json`` beside its libraries, in folders alone
 # ==============================  ==========================================================
 #
 # Packages that are unpacked in folders: see "Declarations in folders" below.
@@ -179,6 +182,13 @@ def declaring_files_in_folders(names: Sequence[str], paths: Iterable[str], budge
         index = os.path.join(folder, *CONDA[0].split("/"))
         if os.path.isfile(index):
             yield read_declaring_file(index, folder, partial(open_source, index, budget=budget), CONDA[1])
+        kernel = os.path.join(folder, KERNEL_METADATA)
+        if os.path.isfile(kernel):
+            place = read_declaring_file(
+                kernel, folder, partial(open_source, kernel, budget=budget), (kernel_declaration,)
+            )
+            if place.declarations or place.problem:
+                yield place
 
 
 def _folders(named: Sequence[str], paths: Iterable[str]) -> Iterable[str]:
@@ -231,17 +241,19 @@ _NOTHING = "its metadata does not declare architectures"
 _HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of Debian's packages"
 
 
-def metadata_violations(found: Sequence[FileImageSets], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
+def metadata_violations(
+    found: Sequence[FileImageSets], names: Sequence[str], budget: Budget, described: Iterable[str] = ()
+) -> Iterator[Violation]:
     """Yield where declarations and contents of packages differ, and what nothing declares, named or in a package.
 
-    A note names each declaration, and the file that it is in.
+    A note names each declaration, and the file that it is in. ``described`` are packages that need none of their own.
     """
     met = [
         place for item in found if item.last.error is None for place in declaring_files_in_package(item.last, budget)
     ]
     met += declaring_files_in_folders(names, (item.last.path for item in found), budget)
     inside = {place.package: _inside(place, found) for place in met}
-    scopes: dict[str, None] = {}
+    scopes: dict[str, None] = dict.fromkeys(described)
     for place in met:
         if place.problem:
             yield _violation("FP3301", place.path, "metadata", f"its declaration cannot be read: {place.problem}")
@@ -329,6 +341,8 @@ def _compared(
             yield _violation("FP3311", place.package, claim.name or claim.text, f"{said}: {why}", hint)
         elif declared.admitted is not None:
             yield from compare_admitted(place.package, said, declared.admitted, own)
+    if declared.loaded and own:
+        yield from compare_loaded(place.package, declared.loaded, own)
     has = dict.fromkeys(arch for unit in units if unit.vendor in declared.lists for arch in unit.archs)
     listed = {claim.name for claim in declared.claims}
     more = [arch for arch in has if arch not in listed and arch.partition(":")[0] not in listed]

@@ -614,8 +614,10 @@ def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Viol
     if policy.metadata:
         from fatpack.commands.check import metadata, variants
 
-        yield from metadata.metadata_violations(context.found, context.names, context.budget)
-        yield from variants.variant_violations(context)
+        wheels = variants.read_wheels(context)
+        described = variants.described_wheels(wheels)
+        yield from metadata.metadata_violations(context.found, context.names, context.budget, described)
+        yield from variants.variant_violations(context, wheels)
     if policy.registered:
         yield from registration_violations(context)
     yield from unread_kernel_violations(context)

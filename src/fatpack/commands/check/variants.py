@@ -90,18 +90,31 @@ class VariantWheel(Record):
         return {} if self.document is None else self.document.variants.get(self.name.label, {})
 
 
-def variant_violations(context: RuleContext) -> Iterator[Violation]:
+def described_wheels(wheels: Sequence[VariantWheel]) -> tuple[str, ...]:
+    """Return the paths of wheels for all machines in releases with variants: nothing has to be declared for them."""
+    return tuple(
+        wheel.path
+        for release in _releases(wheels)
+        for wheel in release
+        if wheel.name.label in ("", NULL_LABEL) and any(each.name.label for each in release)
+    )
+
+
+def _releases(wheels: Sequence[VariantWheel]) -> list[list[VariantWheel]]:
+    found: dict[object, list[VariantWheel]] = {}
+    for wheel in wheels:
+        folder = "" if isinstance(wheel.path, MemberPath) else os.path.dirname(wheel.path)
+        found.setdefault((folder, wheel.name.release), []).append(wheel)
+    return list(found.values())
+
+
+def variant_violations(context: RuleContext, wheels: Sequence[VariantWheel]) -> Iterator[Violation]:
     """Yield what is wrong with the variants of wheels, where any wheel has one or is labelled as one."""
-    wheels = list(_read_wheels(context))
     if not any(wheel.name.label or wheel.document or wheel.problem for wheel in wheels):
         return
     for wheel in wheels:
         yield from _described(wheel)
-    releases: dict[object, list[VariantWheel]] = {}
-    for wheel in wheels:
-        folder = "" if isinstance(wheel.path, MemberPath) else os.path.dirname(wheel.path)
-        releases.setdefault((folder, wheel.name.release), []).append(wheel)
-    for release in releases.values():
+    for release in _releases(wheels):
         index = yield from _compared_with_index(release, context.budget)
         yield from _compared(release)
         platforms: dict[str, list[VariantWheel]] = {}
@@ -114,7 +127,9 @@ def variant_violations(context: RuleContext) -> Iterator[Violation]:
 # Reading: the wheels among the files, and the index file beside them.
 
 
-def _read_wheels(context: RuleContext) -> Iterator[VariantWheel]:
+def read_wheels(context: RuleContext) -> list[VariantWheel]:
+    """Return the wheels among the files of a check. Nothing is raised for one that cannot be read."""
+    found = []
     for item in context.found:
         path = item.last.path
         name = split_wheel_name(path.names[-1] if isinstance(path, MemberPath) else path)
@@ -122,7 +137,8 @@ def _read_wheels(context: RuleContext) -> Iterator[VariantWheel]:
             continue
         inside = inside_prefixes(path)
         libraries = [each for each in context.found if each.units and each.last.path.startswith(inside)]
-        yield VariantWheel(path, name, *read_description(path, context.budget), tuple(libraries))
+        found.append(VariantWheel(path, name, *read_description(path, context.budget), tuple(libraries)))
+    return found
 
 
 def read_description(path: str, budget: Budget) -> tuple[VariantDocument | None, str, bool]:

@@ -296,7 +296,7 @@ def _specs_of(index: Mapping[str, Any], key: str) -> Iterator[PackageSpec]:
 # Machines, and the builds that they may have.
 
 #: Capabilities of parts that exist only beside Arm processors: Jetson and Drive, Thor among them.
-_ON_ARM = TEGRA_ARCHS | {110}
+ON_ARM = TEGRA_ARCHS | {110}
 
 #: Platforms of conda whose machines have no Arm processor.
 _NOT_ARM = frozenset(("linux-64", "linux-32", "linux-ppc64le", "win-64", "win-32", "osx-64"))
@@ -386,7 +386,7 @@ class AdmittedDevices(Record):
 
 def admitted_devices(package: CondaPackage) -> AdmittedDevices:
     """Return the devices that may have a package; Jetsons only if its platform is not one without Arm processors."""
-    passed_by = {number for number in _ON_ARM if package.subdir in _NOT_ARM}
+    passed_by = {number for number in ON_ARM if package.subdir in _NOT_ARM}
     asks = package.asks
     found = [
         each
