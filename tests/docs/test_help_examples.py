@@ -116,9 +116,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _run(words: list[str], capfd: pytest.CaptureFixture[str], *, may_find: bool) -> None:
+def _named(words: list[str]) -> list[str]:
+    """Return words with the names of files, as a shell has them, and make what the command is about."""
     # A wheel has a name that says its version; x.whl stands for it on the pages.
-    named = [word.replace("x.whl", "demo-1.5-py3-none-any.whl") if word == "x.whl" else word for word in words]
+    named = ["demo-1.5-py3-none-any.whl" if word == "x.whl" else word for word in words]
+    if named[:2] == ["split", "--verify"]:
+        assert main(["split", named[2], "-d", named[3], "-q"]) == 0
+    return [name for word in named for name in (sorted(map(str, Path().glob(word))) if "*.whl" in word else [word])]
+
+
+def _run(words: list[str], capfd: pytest.CaptureFixture[str], *, may_find: bool) -> None:
+    named = _named(words)
     if "-o" in named and Path(output := named[named.index("-o") + 1]).is_file():
         Path(output).unlink()  # the input of another example
     code = main(named)
@@ -164,7 +172,7 @@ def test_an_example_with_json_is_as_the_schema_says(
     if not declared.schema:
         assert "as_json" not in {option.name for option in declared.options}
         return
-    named = [word.replace("x.whl", "demo-1.5-py3-none-any.whl") if word == "x.whl" else word for word in rest]
+    named = _named([name, *rest])[1:]
     assert main([name, *named, "--schema"]) == 0
     schema = json.loads(capfd.readouterr().out)
     assert main([name, *named, "--json"]) in (0, 1)

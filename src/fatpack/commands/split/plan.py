@@ -17,7 +17,7 @@ from fatpack.concurrency import system
 from fatpack.concurrency.processes import map_in_processes
 from fatpack.errors import FatpackError, HostError
 from fatpack.io.open import open_source
-from fatpack.io.source import PiecesSource
+from fatpack.io.source import PiecesSource, sha256_of_pieces
 from fatpack.packages.zip.writer import PackedFile
 from fatpack.record import Record
 
@@ -211,16 +211,37 @@ class PlannedPackage:
 
 
 def _plan(package: SplitPackage, work: _Work, fd: int) -> dict[str, PlannedLibrary]:
-    """Return a library for each label; its new contents are written to a file."""
-    found = {}
+    """Return a library for each label; its new contents are written to a file, those of equal ones once."""
+    found: dict[str, PlannedLibrary] = {}
+    known: dict[bytes, PlannedLibrary] = {}
     at = work.start
     for label, options in work.options.items():
-        found[label] = _planned(package, work, options, fd, at)
+        found[label] = _planned(package, work, options, _Place(fd, at), known)
         at += work.room
     return found
 
 
-def _planned(package: SplitPackage, work: _Work, options: SlimOptions, fd: int, at: int) -> PlannedLibrary:
+class _Place(Record):
+    """A place in a file that is written to."""
+
+    fd: int
+    at: int
+
+    def write(self, view: View) -> tuple[int, int]:
+        """Write bytes there; return place and size."""
+        at = self.at
+        for part in view.read_once():
+            rest = memoryview(part)
+            while rest:
+                count = system.write_at(self.fd, rest, at)
+                at, rest = at + count, rest[count:]
+        return self.at, at - self.at
+
+
+def _planned(
+    package: SplitPackage, work: _Work, options: SlimOptions, place: _Place, known: dict[bytes, PlannedLibrary]
+) -> PlannedLibrary:
+    """Return a library for a label; ``known`` are those of other labels, by the digests of their contents."""
     library = work.library
     view, name = library.view, library.name
     same = PlannedLibrary(name, len(view), len(view), {}, {}, library.code)
@@ -232,25 +253,24 @@ def _planned(package: SplitPackage, work: _Work, options: SlimOptions, fd: int, 
     same = same.replace(kept=kept, notes=plan.notes)
     if not made.is_changed:
         return same
+    dropped = count_by_arch(plan.dropped)
+    twin = known.get(digest := sha256_of_pieces(made.pieces))
+    if twin is not None:
+        return twin.replace(kept=kept, dropped=dropped, notes=plan.notes)
     after = PiecesSource(made.pieces, name).view()
     made.verify(view, after)
-    packed = package.pack(work.library, made.pieces)
+    packed = package.pack(library, made.pieces)
     if len(packed.stored) > work.room:
         raise HostError(f"{name} would grow", hint="report this, with the package", chain=view.chain)
-    place = at
-    for part in packed.stored.read_once():
-        rest = memoryview(part)
-        while rest:
-            count = system.write_at(fd, rest, place)
-            place, rest = place + count, rest[count:]
-    packed.stored.source.close()
-    return same.replace(
+    known[digest] = new = same.replace(
         after=packed.size,
-        dropped=count_by_arch(plan.dropped),
+        dropped=dropped,
         code=read_library(after, name),
-        stored=(at, place - at),
+        stored=place.write(packed.stored),
         method=packed.method,
         crc=packed.crc,
         digest=packed.digest,
         hash_name=packed.hash_name,
     )
+    packed.stored.source.close()
+    return new
