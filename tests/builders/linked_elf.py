@@ -56,9 +56,14 @@ class Library(NamedTuple):
 
 
 def build(
-    containers: Sequence[bytes], *, more_strings: int = 0, images: bytes = b"", more_relocations: int = 0
+    containers: Sequence[bytes],
+    *,
+    more_strings: int = 0,
+    images: bytes = b"",
+    more_relocations: int = 0,
+    needed: Sequence[bytes] = (),
 ) -> Library:
-    """Return the library with these containers, each registered by a record.
+    """Return the library with these containers, each registered by a record; ``needed`` are libraries that it loads.
 
     ``more_strings`` is the number of surplus ``DT_STRTAB``, ``images`` the content of ``.llvm.offloading``;
     ``more_relocations`` are empty rows of ``.rela.dyn``, for each of which ``.data`` has 64 bytes more.
@@ -75,12 +80,12 @@ def build(
         Section(".note.gnu.build-id", 7, 2, note, 4),
         Section(".gnu.hash", 0x6FFFFFF6, 2, hashes, 8, 3),
         Section(".dynsym", 11, 2, symbols, 8, 4, 1, 24),
-        Section(".dynstr", 3, 2, b"\0answer\0", 1),
+        Section(".dynstr", 3, 2, b"\0answer\0" + b"".join(name + b"\0" for name in needed), 1),
         Section(".rela.dyn", 4, 2, bytes(24 * (count + more_relocations)), 8, 3, 0, 24),
         Section(".nv_fatbin", 1, 2, fat),
         Section(".eh_frame", 1, 2, bytes(range(40))),
         *([Section(".llvm.offloading", 1, 2, images)] if images else []),
-        Section(".dynamic", 6, 3, bytes(16 * (len(TAGS) + more_strings + 1)), PAGE, 4, 0, 16),
+        Section(".dynamic", 6, 3, bytes(16 * (len(TAGS) + more_strings + len(needed) + 1)), PAGE, 4, 0, 16),
         Section(".nvFatBinSegment", 1, 3, bytes(24 * count)),
         Section(".data", 1, 3, b"data of the program ".ljust(48, b".") + bytes(64 * more_relocations)),
         Section(".bss", 8, 3, b"", 1),
@@ -109,9 +114,13 @@ def build(
         local = places[".symtab"][0] + 24 * (2 + number)
         struct.pack_into("<IBBHQQ", data, local, 6, 1, 0, 6, address, len(containers[number]))
     struct.pack_into("<IBBHQQ", data, places[".symtab"][0] + 24, 1, 1, 0, 1, places[".note.gnu.build-id"][0], 36)
-    values = (*(places[name][0] for name in (".gnu.hash", ".dynstr", ".dynsym")), 8, 24)
+    values = (*(places[name][0] for name in (".gnu.hash", ".dynstr", ".dynsym")), places[".dynstr"][1], 24)
     values += (*places[".rela.dyn"], 24)
     pairs = [*zip(TAGS, values, strict=True), *[(TAGS[1], values[1])] * more_strings]
+    at_names = len(b"\0answer\0")
+    for name in needed:
+        pairs.append((1, at_names))
+        at_names += len(name) + 1
     for number, pair in enumerate(pairs):
         struct.pack_into("<QQ", data, places[".dynamic"][0] + 16 * number, *pair)
     ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
