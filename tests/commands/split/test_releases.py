@@ -158,6 +158,14 @@ def test_what_was_written_is_proved_as_json(done: tuple[Path, Path], capsys: pyt
     assert main(["split", "--verify", str(fat), str(out), "--by", "device"]) == 2
 
 
+def test_a_schema_without_providers_is_proved_too(done: tuple[Path, Path], tmp_path: Path) -> None:
+    fat, _ = done
+    fatpack.split(fat, tmp_path / "old", schema_version="0.1.1")
+    assert fatpack.verify_split(fat, tmp_path / "old").is_proved
+    with pytest.raises(UsageError, match=r"schema version '0\.3'"):
+        fatpack.split(fat, tmp_path / "new", schema_version="0.3")
+
+
 def test_a_wheel_that_lost_more_is_not_proved(done: tuple[Path, Path]) -> None:
     fat, out = done
     repacked(out / f"{NAME}-sm90.whl", lambda files: files.update({"demo/__init__.py": b"value = 2\n"}))

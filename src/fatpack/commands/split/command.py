@@ -24,7 +24,7 @@ def _rules_and_devices() -> Iterable[str]:
 
 
 def _schema_versions() -> Iterable[str]:
-    from fatpack.commands.split.variants import SCHEMAS
+    from fatpack.targets.installers.variant_documents import SCHEMAS
 
     return SCHEMAS
 

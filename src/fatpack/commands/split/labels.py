@@ -26,8 +26,7 @@ from fatpack.targets.installers.variant_providers import (
     choose_label,
     nvidia_features,
 )
-from fatpack.targets.nvidia import RENAMED, TEGRA_ARCHS, parse_nvidia
-from fatpack.targets.selection.drivers import driver_branches
+from fatpack.targets.nvidia import RENAMED, TEGRA_ARCHS, cuda_versions, parse_nvidia
 from fatpack.targets.selection.select_image import first_cuda_for_device
 from fatpack.targets.vocabulary import load_vocabulary
 
@@ -139,7 +138,7 @@ def taken_label(variants: Mapping[str, Properties], vendors: Sequence[str], devi
 
 def all_drivers() -> tuple[tuple[int, int], ...]:
     """Return the CUDA versions of drivers that providers list, oldest first."""
-    return tuple(sorted({row.cuda for row in driver_branches() if row.cuda[0] in CUDA_MAJORS}))
+    return tuple(version for version in cuda_versions() if version[0] in CUDA_MAJORS)
 
 
 def drivers_for(device: Device) -> tuple[Driver, ...]:

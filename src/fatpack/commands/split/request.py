@@ -7,11 +7,12 @@ import os
 from fatpack.command_line.shared_options import allow_any_output, check_output_name
 from fatpack.commands.check.policy import find_table, read_table
 from fatpack.commands.split.run import split_packages
-from fatpack.commands.split.variants import NEWEST, schema_named
+from fatpack.commands.split.variants import schema_named
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.library.arguments import as_path, as_paths, as_strings, check_bools, check_type, make_budget
 from fatpack.record import Record
 from fatpack.targets.installers.conda import CUDA_ARCH, METAPACKAGE
+from fatpack.targets.installers.variant_documents import NEWEST_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class SplitRequest(Record):
     directory: str | None = None
     null: str = "fat"
     insisted: tuple[str, ...] = ()
-    schema: str = NEWEST
+    schema: str = NEWEST_SCHEMA
     depend_on: CondaDependency = "cuda-arch"
     dry_run: bool = False
     force: bool = False
@@ -117,7 +118,7 @@ def make_request(files: Sequence[str], options: Mapping[str, Any], **rest: Any) 
         tuple(
             part.strip() for text in ([insisted] if isinstance(insisted, str) else insisted) for part in text.split(",")
         ),
-        options.get("schema_version", NEWEST),
+        options.get("schema_version", NEWEST_SCHEMA),
         options.get("depend_on", METAPACKAGE),
         **rest,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import pluralize
 from fatpack.printable import format_size, printable
+from fatpack.targets.installers.variant_documents import SCHEMAS
 from fatpack.targets.installers.variant_providers import NULL_LABEL
 from fatpack.text.style import PLAIN, table_lines
 
@@ -118,6 +119,8 @@ def _remarks(release: ReleaseFacts) -> Iterator[str]:
     if len(numbers) > 1:
         yield "of several GPUs in one machine installers look at the newest alone: the others may find no code"
     yield f"metadata of variants: schema {release.schema_version}, a draft"
+    if not SCHEMAS[release.schema_version].has_providers:
+        yield f"schema {release.schema_version} names no providers: uv takes {NULL_LABEL} for every device"
 
 
 #: problems of a package that are shown

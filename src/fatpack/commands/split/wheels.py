@@ -14,19 +14,13 @@ from fatpack.commands.slim.wheels import WheelContents
 from fatpack.commands.split.labels import LabelMap, map_labels, table_of_devices
 from fatpack.commands.split.plan import PackageFile, PackageVariant
 from fatpack.commands.split.serving import read_library
-from fatpack.commands.split.variants import (
-    INDEX_SUFFIX,
-    LARGEST,
-    VARIANT_FILE,
-    make_document,
-    read_document,
-    schema_named,
-    split_variant_name,
-)
-from fatpack.errors import FatpackError, HostError, UsageError, cli_or_api
+from fatpack.commands.split.variants import VARIANT_FILE, make_document, schema_named
+from fatpack.errors import HostError, UsageError, cli_or_api
+from fatpack.packages.wheel_names import INDEX_END, split_wheel_name
 from fatpack.packages.zip.content import open_content
 from fatpack.packages.zip.writer import LEVEL, ZipAddition, ZipChange, exchange_entries, pack_content, read_zip_entries
 from fatpack.targets.installers.conda import METAPACKAGE
+from fatpack.targets.installers.variant_documents import InvalidVariants, parse_variants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +30,13 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.wheel_metadata import RecordLine
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import LibraryCode, ServingJudge
-    from fatpack.commands.split.variants import VariantDocument
     from fatpack.io.source import Piece, View
     from fatpack.packages.zip.writer import PackedFile
+    from fatpack.targets.installers.variant_documents import VariantDocument
     from fatpack.targets.installers.variant_providers import Properties
+
+#: LIMIT: bytes of a description of variants, which is read whole; one of 100 labels has 20 kB
+_LARGEST = 4 << 20
 
 
 class FatWheel:
@@ -54,14 +51,14 @@ class FatWheel:
     def __init__(self, view: View, path: str, stack: ExitStack) -> None:
         self.path, self.view = path, view
         self.name = os.path.basename(path)
-        _, label = split_variant_name(self.name)
-        if label:
-            raise UsageError(f"{path} is the wheel of the label {label}", hint="split the wheel for all devices")
+        named = split_wheel_name(path)
+        if named is not None and named.label:
+            raise UsageError(f"{path} is the wheel of the label {named.label}", hint="split the wheel for all devices")
         parts = wheel_metadata.parse_wheel_name(self.name)
         self._wheel = WheelContents(view, parts)
         self._wheel.refuse_signed()
         self.release = f"{parts.distribution}-{parts.version}"
-        self.index = f"{self.release}{INDEX_SUFFIX}"
+        self.index = f"{self.release}{INDEX_END}"
         self._lines = self._wheel.lines()
         self.libraries = self._read(stack)
 
@@ -182,9 +179,9 @@ class WrittenWheels:
         self.problems: list[str] = []
         self.files: list[tuple[str, str]] = []
         for name in sorted(os.listdir(folder)):
-            rest, label = split_variant_name(name)
-            if label and rest == fat.name:
-                self.files.append((label, os.path.join(folder, name)))
+            parts = split_wheel_name(name)
+            if parts is not None and parts.label and parts.replace(label="").file_name == fat.name:
+                self.files.append((parts.label, os.path.join(folder, name)))
         self._document = self._read_index(os.path.join(folder, fat.index)) if self.files else None
 
     def _read_index(self, path: str) -> VariantDocument | None:
@@ -192,31 +189,27 @@ class WrittenWheels:
             self.problems.append(f"{path} is missing: installers know no label without it")
             return None
         with open(path, "rb") as file:
-            data = file.read(LARGEST + 1)
-        try:
-            return read_document(data, (path,))
-        except FatpackError as error:
-            self.problems.append(f"{path}: {error.problem}: {getattr(error, 'field', '')}")
-            return None
+            data = file.read(_LARGEST + 1)
+        return _parsed(data, path, self.problems)
 
     def read(
         self, view: View, label: str, names: Sequence[str], problems: list[str]
     ) -> tuple[list[LibraryCode], bytes]:
         """Return the libraries of a wheel, and note where its metadata and the index differ."""
         codes = {}
-        described = None
+        described, is_there = None, False
         for entry in read_zip_entries(view):
             is_description = entry.name.endswith(f".dist-info/{VARIANT_FILE}")
             if not is_description and entry.name not in names:
                 continue
             with open_content(view, entry) as source:
-                if is_description and source.size <= LARGEST:
-                    described = read_document(source.read(0, source.size), (*view.chain, entry.name))
+                if is_description and source.size <= _LARGEST:
+                    is_there, described = True, _parsed(source.read(0, source.size), entry.name, problems)
                 elif not is_description:
                     codes[entry.name] = read_library(source.view(), entry.name)
         document = self._document
         if described is None:
-            problems.append(f"{VARIANT_FILE} is missing")
+            problems += [] if is_there else [f"{VARIANT_FILE} is missing"]
         elif tuple(described.variants) != (label,):
             problems.append(f"{VARIANT_FILE}: the label is {', '.join(described.variants)}, and the name has {label}")
         elif document is not None:
@@ -229,3 +222,11 @@ class WrittenWheels:
     def labels(self, codes: Sequence[LibraryCode], described: Mapping[str, bytes]) -> LabelMap:
         """Return the labels by which installers choose: those of the index for which there is a wheel."""
         return WrittenLabels((), (), table_of_devices(codes), False, self._document, tuple(described))
+
+
+def _parsed(data: bytes, path: str, problems: list[str]) -> VariantDocument | None:
+    try:
+        return parse_variants(data)
+    except InvalidVariants as error:
+        problems.append(f"{path}: installers refuse it: {error}")
+        return None

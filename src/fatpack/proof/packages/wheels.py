@@ -376,7 +376,8 @@ def read_variant_label(data: bytes) -> tuple[tuple[str, str, str] | None, str]:
         document = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         return ("text", "JSON", str(error)), ""
-    if not isinstance(document, dict) or set(document) != set(_VARIANT_FIELDS):
+    # The schema of PEP 825 has no providers.
+    if not isinstance(document, dict) or {*document, "providers"} != set(_VARIANT_FIELDS):
         found = ", ".join(map(str, document)) if isinstance(document, dict) else type(document).__name__
         return ("fields", ", ".join(_VARIANT_FIELDS), found), ""
     variants = document["variants"]

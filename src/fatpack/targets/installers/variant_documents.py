@@ -30,6 +30,39 @@ if TYPE_CHECKING:
 
 _KEYS = ("$schema", "default-priorities", "providers", "variants")
 
+
+class VariantSchema(Record):
+    """A version of the format: its ``address`` in ``$schema``, and whether documents have ``providers``.
+
+    ``readers`` says which installers it was tried with, and what they do.
+    """
+
+    address: str
+    has_providers: bool
+    readers: str
+
+
+#: The one table of versions, the newest first. When uv or variantlib read others, the test of their versions
+#: (tests/commands/split/test_installers.py) fails, and says what is to be done.
+SCHEMAS = {
+    "0.2.0": VariantSchema(
+        "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json",
+        True,
+        "uv 0.13.9 and variantlib 0.2.2 read it; variantlib writes an older address",
+    ),
+    "0.1.1": VariantSchema(
+        "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        False,
+        "uv 0.13.9 reads it and takes null, as it names no providers; variantlib 0.2.2 refuses it for that",
+    ),
+}
+
+#: The version that is written if none is named.
+NEWEST_SCHEMA = "0.2.0"
+
+#: The addresses of versions without ``providers``.
+_WITHOUT_PROVIDERS = frozenset(schema.address for schema in SCHEMAS.values() if not schema.has_providers)
+
 #: The keys of a provider by the one that says which kind it is, and those that go with it. ``builtin`` is variantlib's
 #: own; uv reads it and skips the provider.
 _PROVIDERS = {
@@ -88,15 +121,19 @@ def parse_variants(data: bytes) -> VariantDocument:
     unknown = next((key for key in document if key not in _KEYS), None)
     if unknown is not None:
         raise InvalidVariants(f"it has the key {_shown(unknown)!r}, and the only keys are {', '.join(_KEYS)}")
-    missing = next((key for key in _KEYS if key not in document), None)
+    # A text that a set is asked for must be one: lists have no hash.
+    is_bare = isinstance(document.get("$schema"), str) and document["$schema"] in _WITHOUT_PROVIDERS
+    optional = ("providers",) if is_bare else ()
+    missing = next((key for key in _KEYS if key not in document and key not in optional), None)
     if missing is not None:
         raise InvalidVariants(f"it has no key {missing}")
     schema = document["$schema"]
     if not isinstance(schema, str):
         raise InvalidVariants("$schema is no text")
     priorities = _priorities(document["default-priorities"])
-    providers = {name: _provider(name, each) for name, each in _object(document["providers"], "providers").items()}
-    if set(providers) != set(priorities):
+    told = _object(document.get("providers", {}), "providers")
+    providers = {name: _provider(name, each) for name, each in told.items()}
+    if set(providers) != set(priorities) and "providers" in document:
         text = f"{_listed(priorities)}, and providers are those of {_listed(providers)}: both must be the same"
         raise InvalidVariants(f"default-priorities: namespace has {text}")
     variants = _object(document["variants"], "variants")
