@@ -108,8 +108,37 @@ def test_devices_go_from_the_end_of_the_priority() -> None:
     assert left(data, all_three.options) == ["sm_80", "sm_90", "sm_100"]
     one = planned(data, len(of_words("90")), priority=devices)
     assert (one.fits, left(data, one.options)) == (True, ["sm_90"])
-    assert {step.step for step in one.steps} == {5}
+    assert {step.step for step in one.steps} == {6}
     assert not planned(data, 1, priority=devices).fits
+
+
+@pytest.mark.parametrize(("words", "devices"), [("121a p121", ""), ("90 100 p120", "sm_90")])
+def test_ptx_for_later_devices_goes_if_that_is_wanted(words: str, devices: str) -> None:
+    data = of_words(words)
+    view = BytesSource(data, "x.fatbin").view()
+
+    def reached(size: int, *, drops_ptx: bool) -> budget.SizePlan:
+        request = budget.SizeRequest(size, drops_ptx=drops_ptx)
+        options = SlimOptions(devices=parse_devices([devices]) if devices else (), size=request)
+        return budget._Search(view, "x.fatbin", NameChange(), request).run(options)
+
+    smallest = reached(1, drops_ptx=False)
+    assert any(label.startswith("compute_") for label in left(data, smallest.options))
+    assert "keep_ptx='none' gives PTX up" in str(budget.SizeNotReached(smallest, ("x.fatbin",)).hint)
+    wanted = reached(smallest.size - 1, drops_ptx=True)
+    assert wanted.fits and wanted.steps[-1].step == 5
+    assert not any(label.startswith("compute_") for label in left(data, wanted.options))
+
+
+def test_ptx_that_a_known_device_needs_stays() -> None:
+    data = of_words("80 p90")
+    assert "compute_90" in left(data, planned(data, 1, drops_ptx=True).options)
+
+
+def test_ptx_that_takes_the_place_of_cubins_stays() -> None:
+    data = of_words("p80 80 90 100 120 p120")
+    made = planned(data, 1, drops_ptx=True)
+    assert served(left(data, SlimOptions(keep_ptx="all", drop=("none",)))) <= served(left(data, made.options))
 
 
 def slim(lib: Path, *words: str) -> tuple[int, Path]:
@@ -152,7 +181,7 @@ def test_kernels_that_did_not_run_are_the_last_to_go(lib: Path, capsys: pytest.C
     code, out = slim(lib, "--max-size", "33kB", *words)
     assert (code, archs(out)) == (1, [[], ["compute_75", "sm_90a"]])
     said = capsys.readouterr().out
-    assert "6     kernels that did not run" in said
+    assert "7     kernels that did not run" in said
     assert "3 kernels of 5 cannot run any more" in said
 
 

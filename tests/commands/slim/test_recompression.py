@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from tests.builders import wheels as build
+from tests.builders.fatbin import entry, fatbin
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
@@ -144,3 +147,21 @@ def test_an_area_that_no_string_needs_is_kept_when_an_image_is_compressed_anew()
     assert images(after) == [(arch, "zstd", content) for arch, _, content in images(before)]
     assert after[16 + 4 : 16 + 8] == head[4:8]
     assert after[16 + 64 : 16 + 64 + 8 + area_size] == bytes(8) + area
+
+
+def test_without_loss_a_library_stays_if_the_wheel_would_grow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Deflate finds what images have in common; streams that differ from their first byte on have nothing.
+    line = random.Random(1).randbytes(1000).hex()
+    texts = [f"// {number}\n.version 9.0\n.target sm_80\n.address_size 64\n// {line}\n" for number in range(20)]
+    data = fatbin(*(entry(text.encode() + b"\0", kind=1) for text in texts))
+    path, out = tmp_path / "demo-1.5-py3-none-any.whl", tmp_path / "out"
+    path.write_bytes(build.wheel({"demo/__init__.py": b"", "demo/a.fatbin": data}))
+    assert len(slimmed(data, recompress="zstd", lossless=True)) < len(data)
+    assert main(["slim", str(path), "--lossless", "-d", str(out)]) == 0
+    assert (out / path.name).read_bytes() == path.read_bytes()
+    assert "it would take more in the wheel" in capsys.readouterr().out
+    # What is asked for by name is done.
+    assert main(["slim", str(path), "--recompress", "zstd", "-d", str(out)]) == 0
+    assert len(list(out.iterdir())) == 2

@@ -8,8 +8,9 @@ step  goes                                                           noticed by 
       except the newest of a container
 3     cubins that another of the same major version serves           a little speed
 4     cubins that PTX of their container serves                      compilation at first use
-5     devices, from the end of ``--priority``                        these devices fail
-6     kernels that did not run, by ``--used``                        as :mod:`fatpack.commands.slim.used` says
+5     all other PTX that no known device needs, with ``--drop-ptx``  devices that come later fail
+6     devices, from the end of ``--priority``                        these devices fail
+7     kernels that did not run, by ``--used``                        as :mod:`fatpack.commands.slim.used` says
 ====  =============================================================  =================================================
 
 Steps 2 to 4 serve every device that was served. PTX that step 4 needs comes back if step 2 took it. Code for linkers
@@ -60,14 +61,18 @@ _SAMPLE = 1 << 18
 #: LIMIT: times that a result is written and measured for one step
 _ROUNDS = 4
 
+#: the step by which PTX for later devices goes
+_PTX_STEP = 5
+
 #: steps in words
 _STEPS = {
     1: "compressed with zstd",
     2: "of no use to a known device",
     3: "served by another cubin",
     4: "served by PTX, compiled at first use",
-    5: "devices of a low priority",
-    6: "kernels that did not run",
+    5: "PTX for later devices",
+    6: "devices of a low priority",
+    7: "kernels that did not run",
 }
 
 
@@ -75,13 +80,14 @@ class SizeRequest(Record):
     """The size to reach, in bytes, and what may go for it.
 
     ``priority`` are devices, the most important first, of which the last go; ``use`` names the kernels that ran.
-    ``has_zstd`` is true if the oldest driver in use inflates zstd.
+    ``has_zstd`` is true if the oldest driver in use inflates zstd, ``drops_ptx`` if PTX for later devices may go.
     """
 
     max_size: int
     priority: tuple[Device, ...] = ()
     use: UseRequest | None = None
     has_zstd: bool = False
+    drops_ptx: bool = False
 
 
 class SizeStep(Record):
@@ -161,6 +167,8 @@ class SizeNotReached(FatpackError):
             more.append(cli_or_api("--priority DEVICE,… says which devices may go", "priority= says which may go"))
         if not plan.request.has_zstd:
             more.append(cli_or_api("--driver 550 allows zstd", "driver='550' allows zstd"))
+        if not plan.request.drops_ptx and any(one.arch.startswith("compute_") for one in plan.costs):
+            more.append(cli_or_api("--drop-ptx gives PTX for later devices up", "keep_ptx='none' gives PTX up"))
         if plan.request.use is None:
             more.append(cli_or_api("--used PROFILE --drop-unused removes unused kernels", "used= removes kernels"))
         super().__init__(
@@ -203,7 +211,8 @@ class _Move(Record):
 class _Survey:
     """The costs and moves of all libraries of a file."""
 
-    def __init__(self, *, is_deflated: bool) -> None:
+    def __init__(self, devices: Sequence[Device], *, is_deflated: bool) -> None:
+        self._devices = devices
         self._is_deflated = is_deflated
         self.moves: list[_Move] = []
         self._costs: dict[str, tuple[int, int, tuple[int, str]]] = {}
@@ -228,7 +237,7 @@ class _Survey:
         for inside in containers.values():
             needs_kernels = len([row for row in inside if row.image.form in ("cubin", "ptx")]) > 1 and not by_name
             found = [self._candidate(row, needs_kernels=needs_kernels) for row in inside]
-            moves = list(_moves(found, inside[0].image.target.offload, by_name=by_name))
+            moves = list(_moves(found, inside[0].image.target.offload, self._devices, by_name=by_name))
             if id(inside[0].found) in linked_ids:
                 together.append((found, moves))
             else:
@@ -297,12 +306,16 @@ def _moves_alike(together: Sequence[tuple[Sequence[_Candidate], Sequence[_Move]]
             yield from gone
 
 
-def _moves(found: Sequence[_Candidate], offload: str, *, by_name: bool) -> Iterator[_Move]:
-    """Yield what may go of a container in steps 2 to 4."""
+def _moves(found: Sequence[_Candidate], offload: str, devices: Sequence[Device], *, by_name: bool) -> Iterator[_Move]:
+    """Yield what may go of a container in steps 2 to 5."""
     plain = [one for one in found if one.form in ("cubin", "ptx") and one.arch is not None]
     useless = _useless(plain, offload, by_name=by_name)
     for one in useless:
         yield _move(2, one)
+    taken = _taken_by(plain, offload, devices or _known_devices(), by_name=by_name)
+    for at, one in enumerate(plain):
+        if one.form == "ptx" and at not in taken and one not in useless and not by_name:
+            yield _move(_PTX_STEP, one)
     left = [one for one in plain if one not in useless]
     if by_name:
         return
@@ -350,20 +363,26 @@ def _has_kernels(one: _Candidate, of: _Candidate) -> bool:
 
 def _useless(found: Sequence[_Candidate], offload: str, *, by_name: bool) -> list[_Candidate]:
     """Return the images of a container that no known device takes, except its newest PTX."""
-    images = tuple(
-        CandidateImage(one.form, one.label if one.form == "cubin" else f"sm_{_number(one)}", "nvptx64-nvidia-cuda")
-        for one in found
-    )
-    taken: set[int] = set()
-    for device in _known_devices():
-        served = images_for_device(images, offload, device, all_minors=by_name)
-        taken |= served.needed | served.possible
+    taken = _taken_by(found, offload, _known_devices(), by_name=by_name)
     newest = max((_number(one) for one in found if one.form == "ptx" and _is_common(one)), default=0)
     return [
         one
         for at, one in enumerate(found)
         if at not in taken and not (one.form == "ptx" and _number(one) == newest) and not by_name
     ]
+
+
+def _taken_by(found: Sequence[_Candidate], offload: str, devices: Sequence[Device], *, by_name: bool) -> set[int]:
+    """Return the numbers of the images of a container that some devices take."""
+    images = tuple(
+        CandidateImage(one.form, one.label if one.form == "cubin" else f"sm_{_number(one)}", "nvptx64-nvidia-cuda")
+        for one in found
+    )
+    taken: set[int] = set()
+    for device in devices:
+        served = images_for_device(images, offload, device, all_minors=by_name)
+        taken |= served.needed | served.possible
+    return taken
 
 
 _devices: list[tuple[Device, ...]] = []
@@ -398,6 +417,7 @@ class _Search:
         self._tell = tell
         self.steps: list[SizeStep] = []
         self.costs: tuple[ArchCost, ...] = ()
+        self._moves: Sequence[_Move] = ()
 
     def measure(self, options: SlimOptions, survey: _Survey | None = None) -> int:
         """Return the size of the result, written in full. Raises what slimming raises."""
@@ -421,9 +441,10 @@ class _Search:
 
     def reach(self, options: SlimOptions) -> tuple[SlimOptions, int]:
         """Return options with as many of the steps 1 to 4 as are needed, and the size of their result."""
-        survey = _Survey(is_deflated=self._is_package)
+        survey = _Survey(options.devices, is_deflated=self._is_package)
         size = self.measure(options, survey)
         self.costs = self.costs or survey.costs()
+        self._moves = survey.moves
         if size > self._request.max_size and self._request.has_zstd and options.recompress is None:
             packed = options.replace(recompress="zstd", lossless=True)
             options, size = self._taken(1, "all images of CUDA", packed, size)
@@ -464,8 +485,9 @@ class _Search:
         """Return the first options that fit, or the last."""
         before = len(self._view)
         current, size = self.reach(options)
-        least = [(size, current)]
         request = self._request
+        current, size = self._without_newest_ptx(current, size)
+        least = [(size, current)]
         for count in range(len(request.priority), 0, -1):
             if size <= request.max_size:
                 break
@@ -473,18 +495,29 @@ class _Search:
             words = f"all but {', '.join(one.arch for one in kept)}"
             devices = options.replace(devices=kept)
             try:
-                current, size = self._staged(5, words, devices, size)
+                current, size = self._staged(6, words, devices, size)
             except SlimRefused:
                 continue  # containers have nothing for the devices that are left
             least.append((size, current))
         if size > request.max_size and request.use is not None:
             profiles = ", ".join(one.path for one in request.use.profiles)
             used = current.replace(use=request.use)
-            current, size = self._taken(6, f"by {profiles}", used, size)
+            current, size = self._taken(7, f"by {profiles}", used, size)
             least.append((size, current))
         if size > request.max_size:
             size, current = min(least, key=lambda one: one[0])
         return SizePlan(current, request, before, size, tuple(self.steps), self.costs)
+
+    def _without_newest_ptx(self, options: SlimOptions, size: int) -> tuple[SlimOptions, int]:
+        """Take step 5 where it is wanted: PTX that serves cubins which step 4 took stays."""
+        needed = {one.restored for one in self._moves if one.key in options.removed}
+        moves = [one for one in self._moves if one.step == _PTX_STEP and one.key not in needed]
+        if size <= self._request.max_size or not (self._request.drops_ptx and moves):
+            return options, size
+        by_label: dict[str, list[_Move]] = {}
+        for one in moves:
+            by_label.setdefault(one.label, []).append(one)
+        return self._taken(_PTX_STEP, _titles(by_label.values()), _without(options, by_label.values()), size)
 
     def _staged(self, step: int, words: str, options: SlimOptions, before: int) -> tuple[SlimOptions, int]:
         """Take devices away, and then as many of the steps before as are needed with those that are left."""

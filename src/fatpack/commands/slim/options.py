@@ -56,7 +56,7 @@ class NameChange(Record):
         if options.lossless:
             words["lossless"] = None
         if options.size is not None:
-            words[f"max{options.size.max_size}"] = None
+            words[f"max{options.size.max_size}{'noptx' if options.size.drops_ptx else ''}"] = None
         if options.use is not None:
             digests = "".join(sorted(profile.digest for profile in options.use.profiles))
             words[f"used{_of_text(digests)}"] = None

@@ -83,7 +83,26 @@ def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
 def without_pieces(made: SlimmedMember) -> SlimmedMember:
     """Return the same without the bytes, once they are written: images that were compressed anew are in memory."""
     plan: SlimPlan | None = getattr(made, "plan", None)
-    return made if plan is None else made.replace(plan=plan.replace(pieces=()))  # type: ignore[attr-defined]
+    if plan is None:
+        return made
+    rest: SlimmedMember = made.replace(plan=plan.replace(pieces=()))  # type: ignore[attr-defined]
+    return rest
+
+
+def is_for_size_alone(made: SlimmedMember) -> bool:
+    """Return whether a file changes for its size alone: every image stays."""
+    plan: SlimPlan | None = getattr(made, "plan", None)
+    return plan is not None and plan.is_lossless
+
+
+def left_as_it_is(made: SlimmedMember, reason: str) -> SlimmedMember:
+    """Return the outcome for a file that stays after all, with a note of the reason."""
+    plan: SlimPlan | None = getattr(made, "plan", None)
+    if plan is None:
+        return made
+    stays = plan.replace(pieces=(), mode="", cuts=(), notes=(f"stays as it is: {reason}",))
+    left: SlimmedMember = made.replace(plan=stays)  # type: ignore[attr-defined]
+    return left
 
 
 def refuse_all(slimming: Slimming) -> Slimming:

@@ -201,7 +201,8 @@ class SlimPlan(Record):
     are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
     ``not_removed``: number of images that match ``drop`` but cannot be removed, because of their container or a record.
     ``use``: the fate of each container by the kernels that ran, None without profiles.
-    ``needed`` are the ``id()`` of the images that devices of the list take.
+    ``needed`` are the ``id()`` of the images that devices of the list take. ``is_lossless``: it keeps every image, and
+    is made for the size alone.
     """
 
     pieces: tuple[Piece, ...]
@@ -217,6 +218,7 @@ class SlimPlan(Record):
     not_removed: int = 0
     use: UseReport | None = None
     needed: frozenset[int] = frozenset()
+    is_lossless: bool = False
 
     @property
     def size(self) -> int:
@@ -258,6 +260,8 @@ def _plan(view: View, options: SlimOptions) -> SlimPlan:
 
         library = find_name_based_library(view.chain[-1] if view.chain else "")
     slimmed = _linked(view, options, library) if is_linked_program(view) else _unlinked(view, options, library)
+    if options.lossless and slimmed.is_changed:
+        slimmed = slimmed.replace(is_lossless=not slimmed.dropped)
     if options.drop:
         not_removed = sum(not is_host(row.image) and matches_pattern(row.image, options.drop) for row in slimmed.kept)
         slimmed = slimmed.replace(not_removed=not_removed)

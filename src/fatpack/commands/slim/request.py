@@ -367,11 +367,12 @@ def make_slim_options(
         from fatpack.targets.local_devices import parse_devices
 
         named = parse_devices(devices)
+    gives_ptx_up = max_size is not None and keep_ptx == "none"  # a step of its own then, not a rule
     options = SlimOptions(
         devices=named,
         keep=_parse_patterns("keep", keep),
         drop=_parse_patterns("drop", drop),
-        keep_ptx=keep_ptx,
+        keep_ptx=None if gives_ptx_up else keep_ptx,
         allow_empty=allow_empty,
         recompress=recompress,
         level=level,
@@ -379,7 +380,11 @@ def make_slim_options(
         drop_signature=drop_signature,
         lossless=lossless,
         **_use_and_size(
-            _use_request(used, drop_unused, by_use_also, accept_missing), max_size, priority, driver=driver
+            _use_request(used, drop_unused, by_use_also, accept_missing),
+            max_size,
+            priority,
+            driver=driver,
+            drops_ptx=gives_ptx_up,
         ),
     )
     if not options.drops and recompress is None:
@@ -417,7 +422,7 @@ def _use_request(
 
 
 def _use_and_size(
-    use: UseRequest | None, max_size: int | str | None, priority: Sequence[str], *, driver: str
+    use: UseRequest | None, max_size: int | str | None, priority: Sequence[str], *, driver: str, drops_ptx: bool
 ) -> dict[str, Any]:
     """Return the options that say which kernels ran and which size is to be reached: the first is its last step."""
     if max_size is None:
@@ -430,7 +435,7 @@ def _use_and_size(
 
     devices = parse_devices(priority) if priority else ()
     has_zstd = bool(driver) and _method_for(driver) == "zstd"
-    return {"size": SizeRequest(parse_max_size(max_size), devices, use, has_zstd)}
+    return {"size": SizeRequest(parse_max_size(max_size), devices, use, has_zstd, drops_ptx)}
 
 
 def _method_for(driver: str) -> Recompression:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import hashlib
 
 from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.outcome import HEAD_SIZE, PackageLibrary, may_hold_device_code, try_to_slim, without_pieces
+from fatpack.commands.slim.outcome import (
+    HEAD_SIZE,
+    PackageLibrary,
+    is_for_size_alone,
+    left_as_it_is,
+    may_hold_device_code,
+    try_to_slim,
+    without_pieces,
+)
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import crosscheck
@@ -248,6 +256,11 @@ class _Work:
             outcome.verify(source.view(), PiecesSource(outcome.pieces, entry.name).view())
             hash_name, deflates = self._hash_of(line), entry.method != 0
             new = pack_content(outcome.pieces, deflates=deflates, level=LEVEL, hash_name=hash_name)
+            if len(new.stored) >= entry.stored_size and is_for_size_alone(outcome):
+                self._libraries.append(
+                    library.replace(slimmed=left_as_it_is(outcome, "it would take more in the wheel"))
+                )
+                return
             self._changes[number] = ZipChange(new)
             library = library.replace(slimmed=without_pieces(outcome), after=new.size, stored_after=len(new.stored))
         self._libraries.append(library)
