@@ -452,6 +452,7 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "The name of a file is that of a package or of device code, but its bytes are neither.",
     ),
+    "FP3608": ("warning", "Nothing of an installed package with device code runs on a GPU of the machine."),
 }
 
 

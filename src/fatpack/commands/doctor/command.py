@@ -7,7 +7,7 @@ import sys
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.param_types import INPUT
+from fatpack.command_line.param_types import DEVICE, INPUT
 from fatpack.command_line.shared_options import reading_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.commands.doctor.model import SCHEMA
@@ -17,6 +17,14 @@ from fatpack.exit_codes import FINE
 
 @click.command("doctor", cls=Command, schema=SCHEMA)
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    type=DEVICE,
+    metavar="NAME",
+    help="A GPU of the machine that an environment is for. Repeatable; without it, those of this machine.",
+)
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("--list", "lists", is_flag=True, help="List all checks, and exit.")
 @schema_option
@@ -25,6 +33,7 @@ from fatpack.exit_codes import FINE
 def command(
     files: tuple[str, ...],
     *,
+    devices: tuple[str, ...],
     as_json: bool,
     lists: bool,
     deep: bool,
@@ -52,7 +61,15 @@ def command(
     unmatched: list[str] = []
     meter = FilesProgress()
     try:
-        found = diagnose(files, exclude=exclude, deep=deep, opener=open_argument, unmatched=unmatched, on_file=meter)
+        found = diagnose(
+            files,
+            devices=devices,
+            exclude=exclude,
+            deep=deep,
+            opener=open_argument,
+            unmatched=unmatched,
+            on_file=meter,
+        )
     finally:
         meter.finish()
     if unmatched:

@@ -113,6 +113,12 @@ CHECKS = (
         "RECORD (wheels), info/paths.json (conda), md5sums (Debian), digests of files, header and payload (RPM)",
         ("FP3603", "FP3604"),
     ),
+    CheckDescription(
+        "GPUs",
+        "installed packages with device code, on each GPU of the machine",
+        "in environments (venv, conda): what drivers load, as `fatpack explain --environment` says it",
+        ("FP3608",),
+    ),
 )
 
 #: why nothing is vouched for where every image is of a compression that is not inflated

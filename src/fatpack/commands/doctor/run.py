@@ -16,16 +16,18 @@ from fatpack.commands.doctor.model import (
     RelocationReach,
     VerifiedCount,
 )
-from fatpack.errors import FatpackError, FormatError, UsageError
+from fatpack.errors import FatpackError, FormatError, TargetError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
 from fatpack.findings import code_for_error, finding
 from fatpack.inputs.files import SEPARATOR, Filter, InputFile, MemberPath, SkipCounts
 from fatpack.inputs.map_files import map_paths
+from fatpack.io.source import Span
 from fatpack.library.arguments import as_paths, as_patterns, check_bools, make_budget
 from fatpack.limits import current_budget
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.tabular.skipped import make_skipped
+from fatpack.targets.local_devices import THIS_MACHINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 def doctor(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
+    device: str | Sequence[str] = (),
     exclude: Iterable[str] = (),
     deep: bool = False,
     max_inflated: int | None = None,
@@ -55,6 +58,9 @@ def doctor(
     compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: ``findings``
     say what is wrong, and the diagnosis is true if there is none. Files are read on all cores.
 
+    Of a folder that is an environment (venv, conda) every package is asked about on every ``device``, all GPUs of one
+    machine, as :func:`fatpack.explain` knows them; without any, on those of this machine.
+
     ``exclude`` are patterns of files in folders and packages that are left out, ``deep`` searches everything for
     containers, and ``max_inflated`` is as for :func:`fatpack.open`, for all of them together. Raises TypeError for an
     argument of another kind, UsageError for none, and for a pattern that no file has.
@@ -64,7 +70,9 @@ def doctor(
     check_bools(deep=deep)
     names = as_paths("paths", paths)
     unmatched: list[str] = []
-    found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=make_budget(max_inflated))
+    devices = [device] if isinstance(device, str) else list(device)
+    budget = make_budget(max_inflated)
+    found = diagnose(names, devices=devices, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget)
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
     return found
@@ -149,6 +157,7 @@ def _names(path: str) -> tuple[str, str]:
 def diagnose(
     paths: Sequence[str | os.PathLike[str]],
     *,
+    devices: Sequence[str] = (),
     exclude: Sequence[str] = (),
     deep: bool = False,
     opener: Opener | None = None,
@@ -158,10 +167,11 @@ def diagnose(
 ) -> DoctorResult:
     """Return how files, folders, patterns, packages and URLs are. Nothing is raised for a file.
 
+    ``devices`` are the names of the GPUs of a machine, for environments among the folders; none means this machine's.
     ``exclude`` are patterns of files to be left out, ``deep`` searches everything for containers, ``unmatched`` gets
-    the patterns in ``paths`` that no file has, and ``on_file`` is told of each file
-    whether it has images. ``opener`` opens addresses,
-    such as ``libx.a(m.o)``, which otherwise are names of files.
+    the patterns in ``paths`` that no file has, and ``on_file`` is told of each file if it has images. ``opener`` opens
+    addresses, such as ``libx.a(m.o)``, which otherwise are names of files. Raises UsageError for devices without an
+    environment, TargetError for unknown ones.
     """
     budget = current_budget() if budget is None else budget
     counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget)
@@ -173,7 +183,19 @@ def diagnose(
     for path in paths:
         if os.path.isdir(path):
             summing.look_for_archives(os.fspath(path))
+    environments = [os.fspath(path) for path in paths if _is_environment(os.fspath(path))]
+    if devices and not environments:
+        raise UsageError(
+            "devices are asked about in environments alone, and none was named",
+            hint="name the folder that has pyvenv.cfg or conda-meta; fatpack explain FILE --device NAME is for files",
+        )
+    for folder in environments:
+        summing.look_at_gpus(folder, devices)
     return summing.diagnosis(counts)
+
+
+def _is_environment(path: str) -> bool:
+    return os.path.isfile(os.path.join(path, "pyvenv.cfg")) or os.path.isdir(os.path.join(path, "conda-meta"))
 
 
 class _DiagnosisBuilder:
@@ -292,6 +314,43 @@ class _DiagnosisBuilder:
             self._packages += 1
             self._patients.append(FileReport(folder, None, "folder", notes.state))
         self._note_bugs(notes, folder)
+        self._notes.join(notes)
+
+    def look_at_gpus(self, folder: str, devices: Sequence[str]) -> None:
+        """Check that something of each package of an environment runs on every GPU of the machine."""
+        from fatpack import explain  # the library's front door: explain uses check, and check uses this module
+
+        try:
+            explained = explain((), devices or [THIS_MACHINE], environment=folder)
+        except TargetError as error:
+            if devices:
+                raise
+            self._skip("packages on GPUs", error_message(error), 1, folder)
+            return
+        except (FatpackError, OSError) as error:
+            self._skip("packages on GPUs", error_message(error), 1, folder)
+            return
+        notes = DoctorNotes()
+        notes.count("GPUs", sum(len(package.outcomes) for package in explained.packages))
+        for package in explained.packages:
+            for outcome in package.outcomes:
+                if outcome.fails and not outcome.runs:
+                    hint = next(
+                        iter(package.notes), f"fatpack explain --environment {folder} --device {outcome.device}"
+                    )
+                    text = f"nothing of {package.package} runs on {outcome.device}: {outcome.reason}"
+                    notes.add(finding("FP3608", Span(0, 0, (folder,)), text, hint))
+                elif outcome.fails:
+                    why = f"do not run on {outcome.device}, and other files of their package do"
+                    self._skip("files of packages", why, outcome.fails, folder)
+                if outcome.unknown:
+                    self._skip(
+                        "files of packages", f"it is not known if they run on {outcome.device}", outcome.unknown, folder
+                    )
+        if notes.state != "healthy":
+            self._codes.add(notes.exit_code)
+            self._packages += 1
+            self._patients.append(FileReport(folder, None, "folder", notes.state))
         self._notes.join(notes)
 
     def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
