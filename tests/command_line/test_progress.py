@@ -26,13 +26,13 @@ messages.StatusLine.PATIENCE = 0.01
 seen = []
 put = messages.StatusLine.show
 messages.StatusLine.show = lambda line, text: (seen.append(text), put(line, text))
-inspect_view = run.inspect_view
+record = run.FileInspection.record
 def slow(*arguments, **more):
     end = time.monotonic() + {limit}
     while not seen and time.monotonic() < end:
         time.sleep(0.01)
-    return inspect_view(*arguments, **more)
-run.inspect_view = slow
+    return record(*arguments, **more)
+run.FileInspection.record = slow
 # The process of a command ends without its caller; what is registered for the end is done before.
 atexit.register(lambda: print("seen" if seen else "nothing seen"))
 sys.exit(main())

@@ -227,14 +227,20 @@ TYPED = {
     "inspect": ["inspect", CONTAINER],
     "inspect an object": ["inspect", FAT],
     "extract": ["extract", CONTAINER, "--directory", "out", "--force"],
-    "embed": ["embed", HOST, CONTAINER, "--output", "fat.o", "--force"],
-    "pack": ["pack", f"--image=file={CUBIN},arch=sm_80,kind=cuda", "--output", "x.bin", "--force"],
-    "convert": ["convert", CONTAINER, "--format=bundle", "--lossy", "--output", "x.bundle", "--force"],
+    "embed": ["embed", HOST, CONTAINER, "-o", "fat.o", "--force"],
+    "pack": ["pack", f"--image=file={CUBIN},arch=sm_80,kind=cuda", "-o", "x.bin", "--force"],
+    "convert": ["convert", CONTAINER, "--format=bundle", "--lossy", "-o", "x.bundle", "--force"],
     "remove": ["remove", FAT, "--container", "0", "--dry-run"],
+    "remove and write": ["remove", FAT, "--container", "0", "-o", "less.o", "--force"],
+    "replace": ["replace", FAT, CONTAINER, "-o", "other.o", "--force"],
+    "extract from an object": ["extract", FAT, "-d", "out", "--force"],
     "targets": ["targets", "sm_90a"],
     "help": ["--help"],
 }
 MOST_TYPED = 6
+
+#: 5.99: it reads two files, one of them by its code, and writes a third. The rest is for a module or two.
+MORE_TYPED = {"replace": 6.1}
 
 #: Stand-ins take 2.1 bare starts at most, except two: docs/design/start-up.md says what takes the rest.
 MOST_LOOPED = 2.1
@@ -276,7 +282,8 @@ def _bare_starts(words: list[str], bare_start: int, cwd: Path) -> float:
 @pytest.mark.parametrize("name", TYPED)
 def test_commands_start_within_their_budget(name: str, bare_start: int, tmp_path: Path) -> None:
     taken = _bare_starts(TYPED[name], bare_start, tmp_path)
-    assert taken <= MOST_TYPED, f"fatpack {name}: {taken:.2f} bare starts, at most {MOST_TYPED} are allowed"
+    most = MORE_TYPED.get(name, MOST_TYPED)
+    assert taken <= most, f"fatpack {name}: {taken:.2f} bare starts, at most {most} are allowed"
 
 
 @pytest.mark.slow

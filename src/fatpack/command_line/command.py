@@ -94,6 +94,13 @@ class ScopedOption(SharedOption):
         self.during = during
 
 
+class _NotLong(click.NoSuchOption):
+    """A word with a single dash is no long option; raised for click's parser, which tries short ones then."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self)
+
+
 class Command(click.Command):
     """A command.
 
@@ -156,6 +163,23 @@ class Command(click.Command):
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Return the option ``--help``; a command that runs other tools leaves it to them."""
         return help_flag() if self.add_help_option else None
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return click's parser; it finds short options without the cost of an error.
+
+        click looks ``-o`` up among the long options first, catches its own error, and drops it. Its message takes a
+        fifth of a bare start of Python: it loads ``difflib`` and ``locale``.
+        """
+        parser: Any = super().make_parser(ctx)
+        match_long = parser._match_long_opt
+
+        def match(name: str, value: str | None, state: object) -> None:
+            if not name.startswith("--") and name not in parser._long_opt:
+                raise _NotLong
+            match_long(name, value, state)
+
+        parser._match_long_opt = match
+        return parser
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; for an option of another tool, name ours."""

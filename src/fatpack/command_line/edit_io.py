@@ -85,7 +85,7 @@ def open_edit(host: str, container: str, to: EditDestination, *, writes: bool = 
 
     Raises UsageError for options that exclude each other, and for what is empty or not there.
     """
-    from fatpack.edit.selection import locate_edit
+    from fatpack.edit.editor import locate_edit
     from fatpack.io.open import open_source
     from fatpack.selectors.address import parse_address
 

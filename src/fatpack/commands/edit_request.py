@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.edit import embed as embedding
-from fatpack.edit.selection import locate_edit
-from fatpack.errors import UsageError, cli_or_api
+from fatpack.edit.editor import locate_edit
+from fatpack.errors import UsageError
 from fatpack.library.arguments import check_bools, check_selector, issue_warnings, make_budget, open_input, write_edited
 from fatpack.selectors.address import Address
 
@@ -74,7 +74,7 @@ def replace(
     image, or several.
     """
     check_bools(every=every, overwrite=overwrite, accept_damage=accept_damage, accept_mismatch=accept_mismatch)
-    refuse_section_of_images(section, selector is not None)
+    embedding.refuse_section_of_images(section, selector is not None)
     from fatpack.edit.replace_images import replace_image
 
     if every and selector is None:
@@ -101,16 +101,6 @@ def replace(
             place.view, content.view(), section=section, accept_mismatch=accept_mismatch
         )
         return write_edited(into.view(), place.around(pieces), output, overwrite=overwrite, inputs=[content.view()])
-
-
-def refuse_section_of_images(section: str | None, has_selector: bool) -> None:
-    """Raise UsageError for a section with a selector of images; both the command line and the library call this."""
-    if section is not None and has_selector:
-        hint = cli_or_api("--container N", "Selector(container=N)")
-        raise UsageError(
-            f"{cli_or_api('--section', 'section')} and a selector exclude each other",
-            hint=f"{hint} selects one of several containers",
-        )
 
 
 def remove(

@@ -49,8 +49,7 @@ def command(
     from fatpack.command_line.messages import print_findings
     from fatpack.commands.slim import SlimRefused
     from fatpack.commands.slim.remove import remove_images
-    from fatpack.edit.editor import verify_edited
-    from fatpack.edit.selection import locate_edit
+    from fatpack.edit.editor import locate_edit, verify_edited
     from fatpack.io.open import open_source
     from fatpack.io.source import PiecesSource
     from fatpack.selectors.address import parse_address

@@ -18,9 +18,36 @@ if TYPE_CHECKING:
     from fatpack.binary import Editor
     from fatpack.io.source import Piece, View
     from fatpack.io.write import Progress
+    from fatpack.selectors.address import Address, Location
 
     #: raises HostError if the second view is not a sound edit of the first
     EditCheck = Callable[[View, View], None]
+
+
+def locate_edit(host: View, address: Address, *contents: View, drop: str = "") -> Location:
+    """Return the location of the host that an edit changes; both the command line and the library call this.
+
+    ``drop`` names the architectures to remove, for advice.
+
+    Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address without
+    a member.
+    """
+    from fatpack.selectors.address import find_location, refuse_package
+
+    for view in (host, *contents):
+        if not len(view):
+            from fatpack.selectors.no_match import refuse_empty
+
+            refuse_empty(view)
+    # Wheels and conda packages have a command that writes them.
+    slims = address.path.endswith((".whl", ".conda", ".tar.bz2"))
+    arch = drop or "ARCH"
+    command = cli_or_api(
+        f"fatpack slim {address.file} --drop {arch} -d DIR", f"fatpack.slim({address.file!r}, folder, drop={arch!r})"
+    )
+    slim = f"slim alone writes packages: {command}; else "
+    refuse_package(host, f"{slim if slims else ''}unpack it, edit the files in it, and pack it again")
+    return find_location(host, address)
 
 
 def editor_for(view: View) -> Editor:

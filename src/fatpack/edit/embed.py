@@ -128,6 +128,16 @@ def container_damage(content: View) -> list[Finding]:
     return container_damage_list(content) if formats.format_by_magic(content.head(0, 24)) else []
 
 
+def refuse_section_of_images(section: str | None, has_selector: bool) -> None:
+    """Raise UsageError for a section with a selector of images; both the command line and the library call this."""
+    if section is not None and has_selector:
+        hint = cli_or_api("--container N", "Selector(container=N)")
+        raise UsageError(
+            f"{cli_or_api('--section', 'section')} and a selector exclude each other",
+            hint=f"{hint} selects one of several containers",
+        )
+
+
 def replace_container(
     host: View, content: View, *, section: str | None = None, accept_mismatch: bool = False
 ) -> Iterable[Piece]:

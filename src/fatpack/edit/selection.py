@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from fatpack import magic_numbers
 from fatpack.binary.section_names import SIZES_PREFIX, SYCL_SYMBOLS
-from fatpack.edit import container_file, write_containers
 from fatpack.edit.editor import editor_for
-from fatpack.edit.verify import content_findings
 from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported, UsageError, cli_or_api
 from fatpack.io.source import PiecesSource
 from fatpack.model import Finding
@@ -29,35 +27,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
     from fatpack.scanner import FoundContainer, FoundImage
-    from fatpack.selectors.address import Address, Location
     from fatpack.selectors.select import Selector
 
     #: number of a section → its new content; None if it is removed
     SectionContents = dict[int, Sequence[Piece] | None]
-
-
-def locate_edit(host: View, address: Address, *contents: View, drop: str = "") -> Location:
-    """Return the location of the host that an edit changes; both the command line and the library call this.
-
-    ``drop`` names the architectures to remove, for advice.
-
-    Raises NothingSelected for an empty host or empty ``contents``, UsageError for a package and for an address without
-    a member.
-    """
-    from fatpack.selectors.address import find_location, refuse_package
-    from fatpack.selectors.no_match import refuse_empty
-
-    for view in (host, *contents):
-        refuse_empty(view)
-    # Wheels and conda packages have a command that writes them.
-    slims = address.path.endswith((".whl", ".conda", ".tar.bz2"))
-    arch = drop or "ARCH"
-    command = cli_or_api(
-        f"fatpack slim {address.file} --drop {arch} -d DIR", f"fatpack.slim({address.file!r}, folder, drop={arch!r})"
-    )
-    slim = f"slim alone writes packages: {command}; else "
-    refuse_package(host, f"{slim if slims else ''}unpack it, edit the files in it, and pack it again")
-    return find_location(host, address)
 
 
 # Edits of images in an object: its sections, and the sections with facts about the images.
@@ -124,6 +97,8 @@ def _section(
     site: CodeSection, inside: Sequence[FoundContainer], changes: ImageChanges, *, allow_empty: bool
 ) -> list[Piece] | None:
     """Return the new content of a section, None if only padding is left."""
+    from fatpack.edit import write_containers
+
     data, at = site.data, 0
     pieces: list[Piece] = []
     has_content = False
@@ -273,6 +248,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     damaged container refuses the whole edit: unreadable images cannot be kept safely. Raises NothingSelected, with the
     values that the file has, FormatError, and HostError for a host that is not edited.
     """
+    from fatpack.edit import verify
     from fatpack.scanner import FoundContainer, detect_host
     from fatpack.selectors.no_match import nothing_selected
     from fatpack.selectors.select import select_images
@@ -308,7 +284,7 @@ def select_for_edit(host: View, selector: Selector, verb: str, whole: FilePart |
     # A container that keeps images is written again with a new hash, which would hide the damage of its code.
     containers = {position.rpartition(".")[0]: found for position, found, _ in chosen}
     kept = [found for found in containers.values() if found.container.format in _HASHED]
-    for wrong in content_findings(kept):
+    for wrong in verify.content_findings(kept):
         raise _refusal(wrong, host, verb)
     titles = [
         f"{part.title}: " if part.title else ""
@@ -433,6 +409,8 @@ def _written(part: FilePart, changes: ImageChanges, *, allow_empty: bool) -> Ite
     if not any(id(image) in changes for item in found for image in item.images):
         return None
     if detect_host(part.view) == "raw":
+        from fatpack.edit import container_file, write_containers
+
         try:
             kept = write_containers.changed_containers(found, changes)
             if allow_empty and all(content is None for content in kept):
