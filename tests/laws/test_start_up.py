@@ -244,7 +244,7 @@ MORE_TYPED = {"replace": 6.1}
 
 #: Stand-ins take 2.1 bare starts at most, except two: docs/design/start-up.md says what takes the rest.
 MOST_LOOPED = 2.1
-MORE_LOOPED = {"tool-prune": 3.4, "tool-split": 3.5}
+MORE_LOOPED = {"tool-prune": 3.2, "tool-split": 3.3}
 
 
 def _instructions(*words: str, cwd: Path) -> int:
