@@ -340,3 +340,12 @@ def test_other_files_of_that_name_declare_nothing() -> None:
 def test_a_kernel_for_amd() -> None:
     found = told(kernel(["gfx942"], "80", kind="rocm"))
     assert found == [("FP3311", "metadata.json declares gfx942: it has no device code for such devices")]
+
+
+def test_a_floor_is_held_against_the_devices_that_need_it() -> None:
+    """PTX of CUDA 12.0: an 8.0 does not compile it, and drivers before 12.0 know a 9.0."""
+    name = write("cu", "80 p80", {"nvidia": {"cuda_version_lower_bound": ["11.4"]}})
+    (message,) = (text for code, _, text in found(name) if code == "FP3332" and "[C8]" in text)
+    assert "the variant cu for 9.0 with a driver of CUDA 11.8, where it does not run" in message
+    assert "8.0" not in message.partition("where")[0]
+    assert found(name, codes="FP3311") == []

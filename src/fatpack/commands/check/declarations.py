@@ -307,7 +307,8 @@ def required_distributions(data: bytes) -> tuple[str, ...]:
 # Source: PEP 825 (draft of 2026) and PEP 817 for the file; the properties are those of nvidia-variant-provider and
 # of ROCm's provider (TheRock, rocm-bootstrap): ``amd :: gfx_arch :: gfx942``.
 
-_SOURCE = "variant.json"
+#: the file, as declarations name their source
+VARIANT = "variant.json"
 
 
 def variant_declaration(data: bytes) -> MetadataDeclaration:
@@ -321,7 +322,7 @@ def variant_declaration(data: bytes) -> MetadataDeclaration:
     claims = unique_claims(_variant_claims(nvidia or {}, amd or {}))
     lists = [vendor for vendor, key in (("nvidia", "sm_arch"), ("amd", "gfx_arch")) if key in found.get(vendor, {})]
     lists += [vendor for vendor in ("nvidia", "amd") if vendor not in found and found]
-    return MetadataDeclaration(_SOURCE, claims, tuple(lists))
+    return MetadataDeclaration(VARIANT, claims, tuple(lists))
 
 
 def _variant_claims(nvidia: dict[str, Any], amd: dict[str, Any]) -> Iterator[MetadataClaim]:

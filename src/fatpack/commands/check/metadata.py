@@ -12,6 +12,7 @@ from fatpack.commands.check.admitted_devices import compare_admitted, compare_lo
 from fatpack.commands.check.declarations import (
     KERNEL_METADATA,
     MAX_DECLARATION_SIZE,
+    VARIANT,
     MetadataDeclaration,
     UnreadableDeclaration,
     classifier_declaration,
@@ -34,11 +35,12 @@ from fatpack.model import Finding
 from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
 from fatpack.targets.devices import parse_device
-from fatpack.targets.nvidia import first_cuda_for_ptx, parse_nvidia
+from fatpack.targets.installers.variant_providers import nvidia_features
+from fatpack.targets.nvidia import cuda_versions, first_cuda_for_ptx, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from fatpack.commands.check.declarations import DeclarationReader, MetadataClaim
@@ -242,11 +244,16 @@ _HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of c
 
 
 def metadata_violations(
-    found: Sequence[FileImageSets], names: Sequence[str], budget: Budget, described: Iterable[str] = ()
+    found: Sequence[FileImageSets],
+    names: Sequence[str],
+    budget: Budget,
+    described: Iterable[str] = (),
+    judged: Collection[str] = (),
 ) -> Iterator[Violation]:
     """Yield where declarations and contents of packages differ, and what nothing declares, named or in a package.
 
-    A note names each declaration, and the file that it is in. ``described`` are packages that need none of their own.
+    A note names each declaration, and the file that it is in. ``described`` are packages that need none of their own,
+    ``judged`` those whose drivers are held against each device by :mod:`fatpack.commands.check.variants`.
     """
     met = [
         place for item in found if item.last.error is None for place in declaring_files_in_package(item.last, budget)
@@ -267,7 +274,8 @@ def metadata_violations(
         scopes |= dict.fromkeys(own)
         units = [unit for item in found if _is_in(item.last.path, own) for unit in item.units]
         for each in place.declarations:
-            yield from _compared(place, each, units)
+            is_judged = place.package in judged and each.source == VARIANT
+            yield from _compared(place, each, units, is_judged=is_judged)
     yield from _undeclared(found, names, tuple(scopes))
     for place in met:
         for each in place.declarations:
@@ -330,10 +338,10 @@ def _is_named(path: str, name: str, names: Sequence[str]) -> bool:
 
 
 def _compared(
-    place: DeclaringFile, declared: MetadataDeclaration, units: Sequence[ImageSetRows]
+    place: DeclaringFile, declared: MetadataDeclaration, units: Sequence[ImageSetRows], *, is_judged: bool
 ) -> Iterator[Violation]:
     own = [unit for unit in units if unit.vendor == "nvidia"]
-    for claim in declared.claims:
+    for claim in (claim for claim in declared.claims if not (is_judged and claim.kind == "cuda")):
         said = f"{declared.source} declares {claim.text}"
         why = _lack(claim, [unit for unit in units if unit.vendor == claim.vendor])
         if why:
@@ -346,6 +354,8 @@ def _compared(
     has = dict.fromkeys(arch for unit in units if unit.vendor in declared.lists for arch in unit.archs)
     listed = {claim.name for claim in declared.claims}
     more = [arch for arch in has if arch not in listed and arch.partition(":")[0] not in listed]
+    if declared.source == VARIANT:
+        more = [arch for arch in more if not _is_listed(arch, {claim.text for claim in declared.claims})]
     if declared.admitted is not None:
         archs = dict.fromkeys(arch for unit in own for arch in unit.archs)
         more += [arch for arch in archs if is_for_others(arch, declared.admitted)]
@@ -353,6 +363,16 @@ def _compared(
         rest = f" and {len(more) - _NAMED} more" if len(more) > _NAMED else ""
         text = f"has {', '.join(more[:_NAMED])}{rest}, which {declared.source} does not declare"
         yield _violation("FP3312", place.package, "metadata", text)
+
+
+def _is_listed(name: str, values: Collection[str]) -> bool:
+    """Return whether a variant is taken for the device of a cubin: ``80_real`` is, for that of ``sm_86``."""
+    arch = parse_nvidia(name)
+    if arch is None or arch.is_virtual or arch.suffix:
+        return False
+    return not set(nvidia_features([(arch.major, arch.minor)], cuda_versions()[-1]).get("sm_arch", ())).isdisjoint(
+        values
+    )
 
 
 def _lack(claim: MetadataClaim, units: Sequence[ImageSetRows]) -> str:

@@ -615,8 +615,8 @@ def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Viol
         from fatpack.commands.check import metadata, variants
 
         wheels = variants.read_wheels(context)
-        described = variants.described_wheels(wheels)
-        yield from metadata.metadata_violations(context.found, context.names, context.budget, described)
+        described, judged = variants.described_wheels(wheels), variants.judged_wheels(wheels)
+        yield from metadata.metadata_violations(context.found, context.names, context.budget, described, judged)
         yield from variants.variant_violations(context, wheels)
     if policy.registered:
         yield from registration_violations(context)

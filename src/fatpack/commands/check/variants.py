@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from fatpack.commands.check.model import Violation
-    from fatpack.commands.check.rule_context import DeviceSupport, FileImageSets, RuleContext
+    from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows, RuleContext
     from fatpack.io.source import Source
     from fatpack.limits import Budget
     from fatpack.packages.wheel_names import WheelName
@@ -98,6 +98,11 @@ def described_wheels(wheels: Sequence[VariantWheel]) -> tuple[str, ...]:
         for wheel in release
         if wheel.name.label in ("", NULL_LABEL) and any(each.name.label for each in release)
     )
+
+
+def judged_wheels(wheels: Sequence[VariantWheel]) -> frozenset[str]:
+    """Return the paths of wheels whose variants :func:`variant_violations` holds against each GPU and driver."""
+    return frozenset(wheel.path for wheel in wheels if wheel.name.label and wheel.properties)
 
 
 def _releases(wheels: Sequence[VariantWheel]) -> list[list[VariantWheel]]:
@@ -348,6 +353,7 @@ class _Release:
         document = index or next((wheel.document for wheel in self._wheels.values() if wheel.document), None)
         self._document = document
         self._outcomes: dict[object, _Outcome] = {}
+        self._libraries: dict[str, list[_Library]] = {}
 
     def violations(self) -> Iterator[Violation]:
         """Yield the GPUs and drivers for which a wheel is taken that does not run; then what is never taken."""
@@ -436,7 +442,9 @@ class _Release:
 
         Libraries of several toolkits lie in one wheel, which takes one of them: the others may have nothing for a GPU.
         """
-        known = [_judge_library(self._context, each, device, driver) for each in wheel.libraries]
+        if wheel.path not in self._libraries:
+            self._libraries[wheel.path] = [_Library(self._context, each) for each in wheel.libraries]
+        known = [library.judge(device, driver) for library in self._libraries[wheel.path]]
         found = [outcome for outcome in known if outcome.answer]
         first = {outcome.answer: outcome for outcome in reversed(found)}
         if "in part" in first:
@@ -482,34 +490,46 @@ class _Release:
                 yield make_violation("FP3335", wheel.path, label, text)
 
 
-def _judge_library(context: RuleContext, item: FileImageSets, device: Device, driver: tuple[int, int]) -> _Outcome:
-    """Return whether a library runs: all of its containers that have kernels; ``in part`` if only some of them do."""
-    units = [unit for unit in item.units if unit.vendor == device.vendor]
-    if not units:
-        return _Outcome("")
-    name = re.split(r"[!/]", str(item.last.path))[-1]
-    runtime = getattr(item.last, "cuda_runtime", None)
-    if runtime is not None and driver[0] < runtime:
-        reason = f"it loads libcudart.so.{runtime}, which needs a driver of CUDA {runtime}.0"
-        return _Outcome("fails", name, reason, "C19")
-    settings, running = RuntimeSettings(driver=driver), 0
-    failed = unknown = _Outcome("")
-    answers: dict[object, DeviceSupport] = {}
-    for unit in units:
-        key = unit.offload, selection_key(unit.images)
-        found = answers.get(key) or supports(unit.offered, device, settings)
-        answers[key] = found
-        if found.serves:
-            running += 1
-        elif context.hole(item, unit, found.rule, found.reason) is not None:  # it has a kernel whose launch can fail
-            name_and_code = f"{name} ({', '.join(unit.listed[:_NAMED])})"
-            if found.is_certain and not (found.rule == "C2" and find_name_based_library(name) is not None):
-                failed = failed if failed.answer else _Outcome("fails", name_and_code, found.reason, found.rule)
-            else:
-                unknown = unknown if unknown.answer else _Outcome("unknown", name_and_code, found.reason, found.rule)
-    if failed.answer:
-        return failed.replace(answer="in part") if running else failed
-    return unknown if unknown.answer else _Outcome("runs" if running else "")
+class _Library:
+    """A library of a wheel, asked about many GPUs and drivers: containers of which runtimes see the same are one."""
+
+    def __init__(self, context: RuleContext, item: FileImageSets) -> None:
+        self._context = context
+        self._item = item
+        self._name = re.split(r"[!/]", str(item.last.path))[-1]
+        self._asks_by_name = find_name_based_library(self._name) is not None
+        self._groups: dict[object, list[ImageSetRows]] = {}
+        for unit in (unit for unit in item.units if unit.vendor == "nvidia"):
+            self._groups.setdefault((unit.offload, selection_key(unit.images)), []).append(unit)
+        #: groups with a kernel, whose launch can fail
+        self._launched: dict[object, bool] = {}
+
+    def judge(self, device: Device, driver: tuple[int, int]) -> _Outcome:
+        """Return whether all containers run that have kernels; ``in part`` if only some of them do."""
+        runtime = getattr(self._item.last, "cuda_runtime", None)
+        if self._groups and runtime is not None and driver[0] < runtime:
+            reason = f"it loads libcudart.so.{runtime}, which needs a driver of CUDA {runtime}.0"
+            return _Outcome("fails", self._name, reason, "C19")
+        settings, runs = RuntimeSettings(driver=driver), False
+        first: dict[str, _Outcome] = {}
+        for key, units in self._groups.items():
+            found = supports(units[0].offered, device, settings)
+            if found.serves:
+                runs = True
+            elif self._is_launched(key):
+                is_known = found.is_certain and not (found.rule == "C2" and self._asks_by_name)
+                answer = "fails" if is_known else "unknown"
+                library = f"{self._name} ({', '.join(units[0].listed[:_NAMED])})"
+                first.setdefault(answer, _Outcome(answer, library, found.reason, found.rule))
+        if "fails" in first:
+            return first["fails"].replace(answer="in part" if runs else "fails")
+        return first.get("unknown", _Outcome("runs" if runs else ""))
+
+    def _is_launched(self, key: object) -> bool:
+        if key not in self._launched:
+            units = self._groups[key]
+            self._launched[key] = any(self._context.hole(self._item, unit, "", "") is not None for unit in units)
+        return self._launched[key]
 
 
 def _declares(properties: VariantProperties, device: Device) -> bool:
