@@ -148,11 +148,11 @@ def selector_from_options(selectors: dict[str, Any]) -> Selector:
     if position is not None:
         if selectors["container"] is not None or selectors["index"] is not None:
             raise UsageError("--image and --container or --index say the same", hint="leave one out")
-        selectors["container"], selectors["index"] = _position(position)
+        selectors["container"], selectors["index"] = parse_position(position)
     return Selector(**selectors)
 
 
-def _position(text: str) -> tuple[int, int]:
+def parse_position(text: str) -> tuple[int, int]:
     """Return the container and the image in it of a position: (0, 2) for ``0.2``. Raises UsageError."""
     container, dot, index = text.partition(".")
     if "/" in text:

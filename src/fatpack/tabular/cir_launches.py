@@ -20,14 +20,23 @@ def cir_launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set
     """
     wanted: dict[str, None] = {}
     devices: dict[str, set[str] | None] = {}
-    for module, image in zip(container["stored"].get("modules", ()), container["images"], strict=False):
+    for module in container["stored"].get("modules", ()):
         if module["role"] == "host":
             wanted |= dict.fromkeys(stub["kernel"] for stub in module["stubs"])
-        elif "kernels" in module:
+    for module, image in _devices(container):
+        if "kernels" in module:
             title = _title(module, image)
             known, found = devices.setdefault(title, set()), module["kernels"]
             devices[title] = None if known is None or found is None else {*known, *found}
     return list(wanted), devices
+
+
+def _devices(container: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield the device modules with their images, of those images that the listing has."""
+    modules = container["stored"].get("modules", ())
+    for image in container["images"]:
+        if image["index"] < len(modules) and modules[image["index"]]["role"] != "host":
+            yield modules[image["index"]], image
 
 
 def _title(module: Mapping[str, Any], image: Mapping[str, Any]) -> str:
@@ -38,9 +47,8 @@ def launch_problems(container: Mapping[str, Any]) -> Iterator[tuple[str, int, st
     """Yield (finding code, index of the device's image, message) for each device that lacks a launched kernel."""
     wanted, devices = cir_launches(container)
     indices: dict[str, int] = {}
-    for module, image in zip(container["stored"].get("modules", ()), container["images"], strict=False):
-        if module["role"] != "host":
-            indices.setdefault(_title(module, image), image["index"])
+    for module, image in _devices(container):
+        indices.setdefault(_title(module, image), image["index"])
     for title, kernels in devices.items():
         for kernel in wanted:
             if kernels is not None and kernel not in kernels:

@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
+import fatpack as api
+from fatpack import limits
 from fatpack.text.schemas import schema_text
 from tools import golden
 
@@ -259,6 +261,60 @@ def test_arch_that_no_image_is_for_exits_1(folder: Path, fatpack: Fatpack) -> No
 def test_arch_is_refused_where_it_means_nothing(folder: Path, fatpack: Fatpack, option: str) -> None:
     ran = fatpack("inspect", "pkg.bin", "--arch", "sm_50", option)
     assert (ran.code, "exclude each other" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("more", [(), ("-v",), ("--verify",), ("--kernels",)])
+def test_image_lists_the_one_at_a_position(folder: Path, fatpack: Fatpack, more: tuple[str, ...]) -> None:
+    ran = fatpack("inspect", "pkg.bin", "--image", "1.0", *more)
+    assert (ran.code, ran.err) == (0, "")
+    assert "\n    1.0  openmp" in ran.out
+    assert "\n  3 images not shown\n" in ran.out
+    assert "sm_70" not in ran.out
+    document = json.loads(fatpack("inspect", "pkg.bin", "--image", "1.0", *more, "--json").out)
+    jsonschema.validate(document, json.loads(schema_text("inspect")))
+    (record,) = document["files"]
+    assert [len(container["images"]) for container in record["containers"]] == [0, 1, 0, 0]
+    assert record["left_out"] == {"images": 3, "architectures": []}
+
+
+def test_image_inflates_the_one_image_alone(folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "INFLATED_AT_ONCE", 1000)
+    (folder / "long.ptx").write_bytes((folder / "k.ptx").read_bytes() + b"// padding\n" * 5000)
+    images = [api.ImageFile(folder / "long.ptx", arch="sm_80")] * 12
+    api.pack(images, folder / "one", options=api.FatbinOptions(compress_mode="size"))
+    (folder / "lib.fatbin").write_bytes((folder / "one").read_bytes() * 3)
+    for position in ("0.0", "1.5", "2.11"):
+        ran = fatpack("inspect", "lib.fatbin", "--image", position, "--max-inflated", "90k")
+        assert (ran.code, "3 kernels: add_one" in ran.out) == (0, True), ran.out
+    assert "FP1005" in fatpack("inspect", "lib.fatbin", "--inflate", "--max-inflated", "90k").out
+
+
+@pytest.mark.parametrize("position", ["1.1", "4.0", "0.17"])
+def test_a_position_without_an_image_exits_1(folder: Path, fatpack: Fatpack, position: str) -> None:
+    ran = fatpack("inspect", "pkg.bin", "a.cubin", "--image", position)
+    assert (ran.code, ran.err) == (1, f"fatpack: no image matches --image {position}\n")
+
+
+@pytest.mark.parametrize("position", ["1", "a.b", "0.2/1.0", ""])
+def test_what_is_no_position_is_refused(folder: Path, fatpack: Fatpack, position: str) -> None:
+    ran = fatpack("inspect", "pkg.bin", "--image", position)
+    assert (ran.code, "position" in ran.err or "inside another image" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--arch=sm_80", "--by=arch", "--rows=csv", "--runtime", "--bytes", "--one-program"])
+def test_image_is_refused_where_it_means_nothing(folder: Path, fatpack: Fatpack, option: str) -> None:
+    ran = fatpack("inspect", "pkg.bin", "--image", "1.0", option)
+    assert (ran.code, "exclude each other" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("shown", [(), ("--arch=sm_*",), ("--arch=sm_90",), ("--image=0.2",)])
+def test_what_a_module_lacks_is_said_of_that_module(tmp_path: Path, fatpack: Fatpack, shown: tuple[str, ...]) -> None:
+    text = (FIXTURES / "cir" / "samples" / "container_attr_2026.cir").read_text()
+    start = text.rindex("_Z5scalePff")
+    (tmp_path / "k.cir").write_text(f"{text[:start]}_Z5othrePff{text[start + 11 :]}")
+    ran = fatpack("inspect", str(tmp_path / "k.cir"), *shown)
+    assert "FP1512" in ran.out
+    assert "which the module for sm_90 does not have" in ran.out
 
 
 @pytest.mark.parametrize("verbose", [(), ("-v",)])

@@ -15,6 +15,7 @@ from fatpack.command_line.shared_options import (
     exclude_option,
     force_option,
     limit_options,
+    parse_position,
 )
 from fatpack.commands.inspect import KEYS
 from fatpack.errors import FatpackError, UsageError
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     metavar="PATTERN,…",
     help="Show only images for these: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90' (any other).",
 )
+@click.option("--image", metavar="N.M", help="Show only the image at this position: 0.2, as the first column has it.")
 @click.option("--kernels", is_flag=True, help="Show the registers, memory and threads of each kernel.")
 @click.option(
     "--by",
@@ -86,6 +88,7 @@ def command(
     as_bytes: bool,
     at: int | None,
     arch: tuple[str, ...],
+    image: str | None,
     by: tuple[tuple[str, ...], ...],
     rows: str | None,
     rows_of: str,
@@ -104,9 +107,9 @@ def command(
     member of an archive (libx.a(m.o)), a file in a package ('x.whl!libx.so'), or an address as -v prints it
     (lib.so#offset=0x1000&size=0x200).
 
-    The first column is CONTAINER.IMAGE, as `extract --container N --index M` takes it; the last is the size after
+    The first column is CONTAINER.IMAGE, as --image takes it here and in other commands; the last is the size after
     decompression. Headers are read, and not all the rest: `fatpack doctor` reads every byte. The exit code is 1 for
-    warnings and if no image matches --arch, 3 for damage, 4 for an unsupported part.
+    warnings and if no image matches --arch or --image, 3 for damage, 4 for an unsupported part.
     """
     from fatpack.commands.inspect.record import InspectOptions
     from fatpack.commands.inspect.run import show_files
@@ -114,7 +117,7 @@ def command(
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
     others = {"--json": as_json, "-v": verbose, "--by": by, "--one-program": one_program}
-    others["--arch"] = arch
+    others |= {"--arch": arch, "--image": image}
     others |= {f"--{name}": is_set for name, is_set in reading.items()}
     table = {"-o": output, "--digests": digests, "--rows-of": rows_of != "images", "--force": force}
     if not rows and any(table.values()):
@@ -143,12 +146,15 @@ def command(
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     if one_program:
-        _refuse("--one-program", {"--arch": arch})
+        _refuse("--one-program", {"--arch": arch, "--image": image})
+    if image is not None:
+        _refuse("--image", {"--arch": arch})
     if arch:
         from fatpack.selectors.select import Selector
 
         arch = tuple(Selector(arch=arch).arch)
-    options = InspectOptions(**reading, inflate=inflate, arch=arch)
+    position = None if image is None else parse_position(image)
+    options = InspectOptions(**reading, inflate=inflate, arch=arch, position=position)
     return show_files(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
 
 

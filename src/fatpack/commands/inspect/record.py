@@ -182,7 +182,8 @@ class InspectOptions(Record):
     ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
     ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
     for which no tables of an image are read except its symbols. ``arch`` are the patterns of a
-    :class:`~fatpack.selectors.select.Selector`: images of other architectures are left out, and counted.
+    :class:`~fatpack.selectors.select.Selector`: images of other architectures are left out, and counted. ``position``
+    is the number of a container and of an image in it, which is the only one that is shown; no other is inflated.
     """
 
     deep: bool = False
@@ -192,18 +193,21 @@ class InspectOptions(Record):
     tables_only: bool = False
     code_sizes: bool = False
     arch: tuple[str, ...] = ()
+    position: tuple[int, int] | None = None
 
 
 #: LIMIT: architectures of left-out images that are named.
 _MOST_ARCHS = 12
 
 
-class _ArchFilter:
-    """The images that patterns of architectures leave out: how many there are, and of which architectures."""
+class _ImageFilter:
+    """The images that a position or patterns of architectures leave out: their number, and their architectures."""
 
-    def __init__(self, patterns: tuple[str, ...]) -> None:
+    def __init__(self, patterns: tuple[str, ...], position: tuple[int, int] | None) -> None:
         from fatpack.selectors.select import Selector
 
+        self._position = position
+        self.has_position = position is not None
         self._selector = Selector(arch=patterns)
         self._known: dict[tuple[str, str, str], bool] = {}
         self.images = 0
@@ -222,6 +226,22 @@ class _ArchFilter:
         if len(self.architectures) < _MOST_ARCHS:
             self.architectures[arch_name(arch, form) or "(no arch)"] = None
         return False
+
+    def shows_alone(self, recognised: ImageInfo) -> bool:
+        """Return whether an image outside containers is shown: it has no position."""
+        if self._position is not None:
+            self.images += 1
+            return False
+        return self.shows(recognised.triple, recognised.arch, recognised.form)
+
+    def indices(self, container: int, count: int) -> range:
+        """Return the places of those images of a container that have the position; the others are counted."""
+        if self._position is None:
+            return range(count)
+        number, index = self._position
+        shown = range(index, index + 1) if container == number and index < count else range(0)
+        self.images += count - len(shown)
+        return shown
 
     def shows_stored(self, image: FoundImage) -> bool:
         """Return whether an image of a container is shown, or one inside it is."""
@@ -270,7 +290,9 @@ class FileInspection:
         self._deep = options.deep
         self._inflates = options.inflate and not options.tables_only
         self._verifies = options.verify
-        self._archs = _ArchFilter(options.arch) if options.arch else None
+        is_filtered = options.arch or options.position is not None
+        self._filter = _ImageFilter(options.arch, options.position) if is_filtered else None
+        self._top: list[Any] | ListingRows = []
         self._scanned = FindingList()
         self.findings = FindingList()
         self._wants_facts = options.kernels or options.code_sizes
@@ -284,11 +306,12 @@ class FileInspection:
         :class:`ListingRows` take a fifth of the memory of a list, and the text without ``-v`` shows no more of it. Each
         container is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
         """
+        self._top = containers
         with gc_paused():
             found = scan(self.view, deep=self._deep)
             if self._verifies:
                 return self._record(found, containers, self._verified(list(found), containers))
-            if self._wants_facts and isinstance(containers, list) and self._archs is None:
+            if self._wants_facts and isinstance(containers, list) and self._filter is None:
                 return self._record(found, containers, self._with_processes(found, containers))
             holders: set[tuple[int, ...]] = set()
             for item in found:
@@ -329,8 +352,8 @@ class FileInspection:
             facts["manifest"] = manifest
         if registered:
             facts["registration"] = registered
-        if self._archs:
-            facts["left_out"] = self._archs.record()
+        if self._filter:
+            facts["left_out"] = self._filter.record()
         not_listed: OptionalFacts = {"unlisted_findings": unlisted} if unlisted else {}
         not_searched: OptionalFacts = _not_searched(found) if containers else {}
         return {
@@ -385,7 +408,7 @@ class FileInspection:
 
     def _kept(self, found: FoundContainer) -> Any:
         """Return what is kept of a container."""
-        record = self._container(found)
+        record = self._container(found, self._top)
         return record if self._keep is None else self._keep(record)
 
     def _made(self, found: FoundContainer | Finding) -> tuple[Any, list[Finding], int] | None:
@@ -470,8 +493,8 @@ class FileInspection:
         ]
 
     def _shows(self, recognised: ImageInfo) -> bool:
-        """Return whether an image outside containers is of an architecture that is shown."""
-        return self._archs is None or self._archs.shows(recognised.triple, recognised.arch, recognised.form)
+        """Return whether an image outside containers is one that is shown."""
+        return self._filter is None or self._filter.shows_alone(recognised)
 
     def _take_all(
         self, items: Sequence[FoundContainer | Finding], containers: list[ContainerRecord] | ListingRows
@@ -484,9 +507,9 @@ class FileInspection:
     def _take(self, found: FoundContainer, containers: list[ContainerRecord] | ListingRows) -> None:
         """Add a container to those before it: its record, or no more than is printed of it."""
         if isinstance(containers, list):
-            containers.append(self._container(found))
+            containers.append(self._container(found, containers))
         elif found.format == "cir-offload-container":
-            add_container_record(containers, self._container(found))
+            add_container_record(containers, self._container(found, containers))
         else:
             self._list(found, containers)
 
@@ -505,17 +528,26 @@ class FileInspection:
         self._small -= unread
         return [self._inflated(image, stored) for image in found.images], False
 
+    def _chosen(
+        self, found: FoundContainer, containers: list[Any] | ListingRows
+    ) -> tuple[Iterable[tuple[int, FoundImage]], bool]:
+        """Return the images of a container that are shown, with their numbers, and whether they are all but listed."""
+        if self._filter is None:
+            images, is_late = self._images(found)
+            return enumerate(images), is_late
+        if self._filter.has_position and containers is self._top:
+            shown = self._filter.indices(len(containers), len(found.container.images))
+            return [(index, self._inflated(found.images[index], found.container.images)) for index in shown], False
+        images, is_late = self._images(found)
+        return [(index, image) for index, image in enumerate(images) if self._filter.shows_stored(image)], is_late
+
     def _list(self, found: FoundContainer, places: ListingRows) -> None:
         """Add a container to others of which no more is kept than what is printed."""
         container = found.container
-        images, is_late = self._images(found)
-        if self._archs is not None:
-            chosen = [(index, image) for index, image in enumerate(images) if self._archs.shows_stored(image)]
-            if not chosen:
-                places.skip()
-                return
-        else:
-            chosen = enumerate(images)  # type: ignore[assignment]
+        chosen, is_late = self._chosen(found, places)
+        if self._filter is not None and not chosen:
+            places.skip()
+            return
         place, number = places.of(
             found.member_numbers, found.member, found.section, found.index, container.format, container.version
         )
@@ -552,9 +584,9 @@ class FileInspection:
                 if inside:
                     place.below_last().places = inside
 
-    def _container(self, found: FoundContainer) -> ContainerRecord:
+    def _container(self, found: FoundContainer, among: list[Any] | ListingRows) -> ContainerRecord:
         container = found.container
-        images, is_late = self._images(found)
+        chosen, is_late = self._chosen(found, among)
         numbers: MemberNumbers = {"member_numbers": list(found.member_numbers)} if found.member_numbers else {}
         flag: InflatedFlag = {"is_inflated": False} if is_late else {}
         record: ContainerRecord = {
@@ -570,11 +602,7 @@ class FileInspection:
             "attrs": {**container.attrs, **dict(found.host_attrs)},
             "stored": dict(formats.get_format(container.format).describe(container)),
             **flag,
-            "images": [
-                self._image(index, image)
-                for index, image in enumerate(images)
-                if self._archs is None or self._archs.shows_stored(image)
-            ],
+            "images": [self._image(index, image) for index, image in chosen],
         }
         if container.format == "cir-offload-container":
             from fatpack.tabular.cir_launches import launch_problems

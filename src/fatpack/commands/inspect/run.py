@@ -225,9 +225,10 @@ def show_files(
             _write(record, verbose, style)
         shown.end()
     shown.say_unused()
-    if options.arch and not shown.images and shown.code in (FINE, FINDINGS):
+    if (options.arch or options.position) and not shown.images and shown.code in (FINE, FINDINGS):
         _flush()
-        print_stderr(f"fatpack: no image matches --arch {','.join(options.arch)}")
+        asked = "--image {}.{}".format(*options.position) if options.position else f"--arch {','.join(options.arch)}"
+        print_stderr(f"fatpack: no image matches {asked}")
         code = FINDINGS
     return worst_exit_code((code, shown.code))
 

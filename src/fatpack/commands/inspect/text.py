@@ -406,7 +406,8 @@ def render_inspect(record: AnyFile, *, verbose: int = 0) -> Iterator[str]:
     if left_out and left_out["images"]:
         is_known = True
         names = ", ".join(map(printable, left_out["architectures"]))
-        yield f"  {pluralize(left_out['images'], 'image')} not shown, of other architectures: {names}"
+        why = f", of other architectures: {names}" if names else ""
+        yield f"  {pluralize(left_out['images'], 'image')} not shown{why}"
     if not is_known and not _may_hide(record["findings"]):
         yield "  no device code found"
     if verbose or record.get("found_outside"):
