@@ -240,11 +240,12 @@ def unknown_form_text(triple: str, arch: str, stored_form: str = "") -> str:
 def needs_device_link(row: ImageRow) -> bool:
     """Return whether an image is input of the device link, whose result is loaded in its place (C14, H15).
 
-    True if it is in a section for such code, if it is bitcode for HIP, which no runtime loads, or a file for a linker.
+    True if it is in a section for such code, if it is bitcode for HIP, which no runtime loads, or LTO-IR in a file of
+    its own or in a program's data: the program's code takes it out, and links it at run time (libmathdx, nvJitLink).
     """
     if row.section in DEVICE_LINK_SECTIONS:
         return True
-    if row.container is None:
+    if row.container is None or is_host_data(row):
         return row.form in _FOR_LINKERS
     return row.form == "bitcode" and choosing_runtime(row, image_vendor(row.triple or "", row.arch or "")) == "hip"
 

@@ -171,6 +171,19 @@ def test_a_library_that_chooses_its_own_container_is_judged_as_a_library(folder:
     assert (item.units, len(item.holes)) == (1, 1)
 
 
+def test_lto_ir_that_a_library_links_itself_is_not_called_broken(folder: Path) -> None:
+    """libmathdx has one LTO-IR module in .data, which nvJitLink links with the program's at run time."""
+    made = elf.Elf(type=3)
+    made.add(".data", bytes(64) + (FIXTURES / "cuda_fatbin" / "v130_ltoir.fatbin").read_bytes())
+    Path("libmathdx.so").write_bytes(made.build())
+    answer = fatpack.explain("libmathdx.so", "sm_90").devices[0]
+    assert "is not known to run: this is LTO-IR, which the library's own code links" in answer.verdict
+    assert [(unit.outcome, unit.is_certain, unit.mends) for unit in answer.units] == [("unknown", False, ())]
+    verdict = checked("libmathdx.so", "sm_90")
+    assert [item.code for item in verdict.violations if item.severity != "note"] == ["FP3305"]
+    assert verdict.exit_code == 1
+
+
 def test_one_library_stands_not_in_for_another(folder: Path) -> None:
     """pytorch/executorch#21567: each library is held against what the wheel claims, and a CPU wheel fails."""
     both = {"e/libaoti_cuda_shims.so": library("80"), "e/libfull.so": library("80", "90 80")}

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 # Deciding if a unit serves a device, by the rules of its runtime (:mod:`fatpack.targets.selection.select_image`).
 
 _WAITS = "it is relocatable: only the output of the device link counts"
+_WAITS_FOR_LINKER = "it is LTO-IR: only what a linker makes of it counts"
 
 
 class DeviceSupport(Record):
@@ -113,6 +114,8 @@ def supports(image_set: seen.ImageSet, device: Device, settings: RuntimeSettings
     """
     choices = select_image(image_set.candidates, device, settings or RuntimeSettings())
     failed = [choice for choice in choices if choice.outcome == "fails"]
+    if failed and image_set.is_for_link and all(choice.rule == "C12" for choice in failed):
+        return DeviceSupport(False, "C14", _WAITS_FOR_LINKER, is_certain=False)
     if failed:
         states = ", ".join(choice.state for choice in failed)
         partly = f"nothing is for {states}" if len(failed) < len(choices) else failed[0].reason
@@ -201,7 +204,7 @@ class ImageKernels:
 
     ``codes`` has the size and the kind of the code of each. ``names`` has an image as soon as it was read, also one
     without kernels. ``unread`` has the others, which may have kernels. ``problem`` says what could not be read, "" if
-    all could.
+    all could, or are LTO-IR, whose names NVIDIA's tools obfuscate: that is no damage.
     """
 
     def __init__(self) -> None:
@@ -220,6 +223,8 @@ class ImageKernels:
             self.names.setdefault(image_key(row), {})
             if getattr(row, "kernel_count", None) is None or is_damaged(row):
                 self.unread.add(image_key(row))
+                if row.form == "ltoir" and not is_damaged(row):
+                    return
                 where = f"image {row.position}" if row.position else "the image"
                 why = f": {'; '.join(row.messages)}" if row.messages else ""
                 self._fail(f"the kernels of {where} cannot be read{why}")

@@ -32,6 +32,8 @@ def remedies(
     """Return what helps, best first. Nothing for what runs."""
     if choice.outcome in ("runs", "compiles"):
         return ()
+    if choice.rule == "C14" and image_set.own:
+        return ()  # the library links it itself
     if choice.rule == "C14":
         return ("link it (nvcc -dlink, or the host link by nvcc), and explain the linked program",)
     if choice.rule in ("H15", "M4"):

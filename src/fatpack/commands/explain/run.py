@@ -119,6 +119,8 @@ def explain_image_set(
     if image_set.is_for_link:
         rule = "C14" if image_set.vendor == "nvidia" else "H15"
         reason = "this is code for the device link: only the output of the link is loaded"
+        if image_set.own:
+            reason = "this is LTO-IR, which the library's own code links at run time, and loads then"
         choices = tuple(
             one.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None) for one in choices
         )
