@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 LIST = Path(__file__).with_name("vendor_wheels.txt")
 WHEELS = [tuple(line.split()) for line in LIST.read_text(encoding="utf-8").splitlines() if line[:1].isalpha()]
 
-#: what pip takes for the platform of these wheels
-PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 24, 17, 12, 5)]
+#: what pip takes for the platform of these wheels; it does not take the older names for the newer ones
+PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (34, 31, 28, 27, 26, 24, 17, 12, 5)]
+PLATFORMS += [f"manylinux{name}_x86_64" for name in ("2014", "2010", "1")]
 OPTIONS = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--python-version=3.12"]
 OPTIONS += ["--retries=1", "--timeout=15"]
 
