@@ -209,6 +209,24 @@ def test_a_machine_without_gpus_gets_what_asks_for_none(tmp_path: Path) -> None:
     assert [(each.build, answer.reason) for each, answer in choice.refused] == [("gpu_1", "there is no __cuda_arch")]
 
 
+@pytest.mark.parametrize("cuda", ["13.0", "12.2", ""])
+@pytest.mark.parametrize("arch", ["8.6", "12.0", ""])
+def test_overrides_are_those_of_the_environment(arch: str, cuda: str, tmp_path: Path) -> None:
+    rows = {
+        "demo-1.0-new_2.conda": index("new_2", "__cuda_arch >=9.0", "__cuda >=13.0", number=2),
+        "demo-1.0-gpu_1.conda": index("gpu_1", "cuda-arch >=7.5", number=1),
+        "demo-1.0-cpu_0.conda": index("cpu_0", constrains=["__cuda >=12.0"]),
+    }
+    rattler_solver.channel(tmp_path, rows)
+    solved = rattler_solver.solve(tmp_path, ["demo"], rattler_solver.virtual_packages(arch, cuda))
+    machine = CondaMachine(((9, 0), (7, 5)), (12, 8))
+    variables = {"CONDA_OVERRIDE_CUDA_ARCH": arch, "CONDA_OVERRIDE_CUDA": cuda}
+    choice = choose_conda_package(map(read_conda_index, rows.values()), machine.overridden(variables))
+    assert (choice.package and choice.package.build) == (solved and solved["demo"])
+    assert machine.overridden({}) == machine
+    assert machine.overridden({"CONDA_OVERRIDE_CUDA_ARCH": "nine"}).cuda_arch == (7, 5)
+
+
 def test_equal_builds_are_not_decided() -> None:
     rows = [index("a_0", "cuda-arch >=7.5"), index("b_0", "cuda-arch >=7.5")]
     choice = choose_conda_package(map(read_conda_index, rows), CondaMachine(((8, 0),)))

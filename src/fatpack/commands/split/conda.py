@@ -21,7 +21,7 @@ from fatpack.commands.slim.conda import (
     rename_conda,
     update_paths,
 )
-from fatpack.commands.slim.outcome import may_hold_device_code
+from fatpack.commands.slim.outcome import HEAD_SIZE, may_hold_device_code
 from fatpack.commands.split.conda_ranges import PRIORITY, labels_taken, map_conda_labels, table_of_admitted
 from fatpack.commands.split.labels import LabelMap
 from fatpack.commands.split.plan import PackageFile, PackageVariant
@@ -81,9 +81,11 @@ class FatConda:
         found = []
         tar = self._contents.files
         for number, (name, file) in enumerate(tar.files.items()):
-            if name.startswith("info/") or not file.size or not may_hold_device_code(name):
+            if name.startswith("info/") or not file.size:
                 continue
             view = tar.content(file).view()
+            if not may_hold_device_code(name, view.head(0, HEAD_SIZE)):
+                continue
             code = read_library(view, name)
             if code.units:
                 found.append(PackageFile(number, name, view, file.size, code))

@@ -309,15 +309,38 @@ _LATER = (999, 0)
 
 
 class CondaMachine(Record):
-    """A machine: the compute capabilities of its GPUs, and the CUDA version of its driver, None if it is unknown."""
+    """A machine: the compute capabilities of its GPUs, and the CUDA version of its driver, None if it is unknown.
+
+    Without a driver (``has_cuda`` is False) both virtual packages are absent.
+    """
 
     capabilities: tuple[Capability, ...]
     driver: Capability | None = None
+    has_cuda: bool = True
 
     @property
     def cuda_arch(self) -> Capability | None:
         """The version of ``__cuda_arch``: the lowest capability; None where the virtual package is absent."""
-        return min(self.capabilities, default=None)
+        return min(self.capabilities, default=None) if self.has_cuda else None
+
+    def overridden(self, variables: Mapping[str, str]) -> CondaMachine:
+        """Return the machine that solvers see with ``CONDA_OVERRIDE_CUDA_ARCH`` and ``CONDA_OVERRIDE_CUDA``.
+
+        An empty value makes the virtual package absent; one that is no version is passed by.
+        """
+        arch, cuda = (variables.get(name) for name in ("CONDA_OVERRIDE_CUDA_ARCH", "CONDA_OVERRIDE_CUDA"))
+        capabilities, driver = self.capabilities, self.driver
+        if arch is not None:
+            version = _parse_capability(arch)
+            capabilities = ((version,) if version else capabilities) if arch else ()
+        if cuda:
+            driver = _parse_capability(cuda) or driver
+        return CondaMachine(capabilities, driver, self.has_cuda if cuda is None else bool(cuda))
+
+
+def _parse_capability(text: str) -> Capability | None:
+    found = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 class CondaAnswer(Record):
@@ -339,7 +362,9 @@ def may_have(package: CondaPackage, machine: CondaMachine) -> CondaAnswer:
         elif not spec.lets_in(arch):
             return CondaAnswer(False, spec.text, f"this machine has {shown}, the lowest of its GPUs")
     for spec in (*package.depends, *package.constrains):
-        if spec.name == CUDA and machine.driver and not spec.versions.matches(machine.driver):
+        if spec.name == CUDA and not machine.has_cuda and spec in package.depends:
+            return CondaAnswer(False, spec.text, f"there is no {CUDA}")
+        if spec.name == CUDA and machine.has_cuda and machine.driver and not spec.versions.matches(machine.driver):
             return CondaAnswer(False, spec.text, f"the driver is of CUDA {_dotted(machine.driver)}")
     return CondaAnswer(True)
 
