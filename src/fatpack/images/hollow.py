@@ -20,8 +20,6 @@ architectures; llvm-objdump 22 of the same in C. ``tests/images/test_hollow.py``
 
 from __future__ import annotations
 
-import re
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
@@ -50,8 +48,8 @@ _AMD: tuple[dict[int, Body], dict[int, Body]] = (
 )
 
 #: statements of PTX that do nothing: declarations, lines, labels
-_PTX_NOTHING = re.compile(rb"\s*(?:\.(?:reg|loc|file|pragma|local|shared)\b[^;]*|[\w$%]+:)?\s*", re.ASCII)
-_PTX_BODY = re.compile(rb"\{([^{}]*)\}")
+_PTX_NOTHING = rb"\s*(?:\.(?:reg|loc|file|pragma|local|shared)\b[^;]*|[\w$%]+:)?\s*"
+_PTX_BODY = rb"\{([^{}]*)\}"
 _PTX_ENDS: dict[bytes, Body] = {b"ret": "returns", b"exit": "returns", b"trap": "traps"}
 
 
@@ -102,13 +100,15 @@ def amd_body(code: bytes, generation: int) -> Body | None:
 
 def ptx_body(text: bytes) -> Body | None:
     """Return the word for a body of PTX from its brace on, without comments; None if it does something, or is cut."""
-    body = _PTX_BODY.match(text)
+    import re  # cubins need none, and it takes a third of a bare start of Python
+
+    body = re.match(_PTX_BODY, text)
     if body is None:
         return None
     for statement in body[1].split(b";"):
         word = statement.rpartition(b":")[2].strip()
         if word in _PTX_ENDS:
             return _PTX_ENDS[word]
-        if _PTX_NOTHING.fullmatch(statement) is None:
+        if re.fullmatch(_PTX_NOTHING, statement) is None:
             return None
     return "returns"
