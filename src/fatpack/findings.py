@@ -3,7 +3,7 @@
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
 archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx registrations and launches in
-programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP36xx checks of `doctor`. A code is
+programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx checks of `doctor`. A code is
 never reused. A new code needs a line in ``CODES``, and a module that yields it.
 """
 
@@ -426,6 +426,25 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3322": ("note", "Only a part of a package's device code runs on a device that its metadata admits."),
     "FP3323": ("error", "A kernel certainly does nothing on one architecture, and something on another."),
     "FP3324": ("note", "A kernel has a few instructions on one architecture, and thousands of bytes on another."),
+    "FP3401": ("warning", "A table of Tensile (rocBLAS, hipBLASLt) names a table that is not there."),
+    "FP3402": ("warning", "A table of Tensile has no code: neither the .co nor the .hsaco file of it is there."),
+    "FP3403": (
+        "warning",
+        "The helper kernels of a library of Tensile are missing for a target; loading the library returns an error.",
+    ),
+    "FP3404": (
+        "warning",
+        "A code file of a library of Tensile has no code for the target in its name, so the device does not load it.",
+    ),
+    "FP3405": ("note", "No table of a library of Tensile names a file of it: nothing loads what is in the file."),
+    "FP3406": ("warning", "A library of Tensile has code for a target and no parent table, so nothing loads it."),
+    "FP3407": (
+        "warning",
+        "A library of Tensile has code for a target in its folder and in one of the target; only the latter is read.",
+    ),
+    "FP3408": ("error", "A parent table of a library of Tensile cannot be read."),
+    "FP3409": ("note", "The files of a library of Tensile were not compared with its tables: they are in YAML."),
+    "FP3410": ("warning", "A parent table of hipBLASLt has no mapping beside it."),
     "FP3601": ("warning", "A container that is read and written again differs from the original bytes."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so its structure is in doubt."),
     "FP3603": (

@@ -28,7 +28,7 @@ LEVELS = [
     {"registration"},
     {"scanner"},
     {"inputs"},
-    {"selectors", "tabular"},
+    {"selectors", "tabular", "tensile"},
     {"edit"},
     {"command_line", "library"},
     {"commands"},

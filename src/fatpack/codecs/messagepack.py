@@ -121,6 +121,46 @@ class MessagePackReader:
         self.skip()
         return self._data[start : self.at]
 
+    def strings_of_maps(self, keys: frozenset[bytes], depth: int) -> Iterator[dict[bytes, bytes]]:
+        """Move past one value; yield, of every map in it, the strings that these keys have, if there are any.
+
+        A map follows the maps in it. Values of more than ``depth`` levels raise BadValue.
+        """
+        #: of each open array or map: values that are left, those of a map with a key before each; strings of the map
+        levels: list[tuple[bool, dict[bytes, bytes]]] = []
+        left: list[int] = [1]
+        key: bytes | None = None
+        while left:
+            if not left[-1]:
+                left.pop()
+                if levels:
+                    _, found = levels.pop()
+                    if found:
+                        yield found
+                continue
+            is_key = bool(levels) and levels[-1][0] and left[-1] % 2 == 0
+            left[-1] -= 1
+            start = self.at
+            kind, number = self._head()
+            if kind in ("map", "array"):
+                if len(left) > depth:
+                    raise self._bad(f"has more than {depth} levels", start)
+                levels.append((kind == "map", {}))
+                left.append(2 * number if kind == "map" else number)
+                key = None
+            elif kind in ("string", "bytes", "extension", "float"):
+                self._need(number, start)
+                value = self._data[self.at : self.at + number] if kind == "string" else None
+                self.at += number
+                if is_key:
+                    key = value
+                else:
+                    if value is not None and key in keys:
+                        levels[-1][1].setdefault(key, value)
+                    key = None
+            else:
+                key = None
+
     def skip(self) -> None:
         """Skip one value, with nested values."""
         data, at, end, left = self._data, self.at, len(self._data), 1

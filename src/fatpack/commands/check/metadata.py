@@ -25,11 +25,12 @@ from fatpack.commands.check.declarations import (
 )
 from fatpack.commands.check.model import Violation
 from fatpack.commands.check.policy import Requirement
-from fatpack.commands.check.rule_context import meets_requirement, reopen, supports_later_devices
+from fatpack.commands.check.rule_context import meets_requirement, supports_later_devices
 from fatpack.errors import FatpackError, TargetError, pluralize
 from fatpack.exit_codes import error_message
 from fatpack.findings import CODES
 from fatpack.inputs.files import SEPARATOR, MemberPath
+from fatpack.inputs.reopen import reopen
 from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.packages.wheel_names import normalize_project

@@ -6,6 +6,7 @@ LLVM offload binaries, CIR  all that lie side by side in one section: the link s
 SYCL                        all images of one file; of SYCLBIN files those of each abstract module
 kpack                       all that the archives of a folder hold for one program: an archive often has one device
 data of a library           all in it: nothing registers these containers, and the library chooses one by itself
+library of Tensile          all of it: its tables say what each device needs (:mod:`fatpack.tensile`)
 loose images                all that lie in one folder, or are members of one archive
 ==========================  ======================================================================================
 
@@ -25,10 +26,8 @@ from fatpack.commands.check.model import MissingKernels, Violation
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINE, error_message
 from fatpack.findings import CODES
-from fatpack.inputs.files import SEPARATOR, Filter, MemberPath, SkipCounts
-from fatpack.inputs.map_files import map_paths
-from fatpack.inputs.nested import open_nested
-from fatpack.io.open import open_source, resolve_url
+from fatpack.inputs.files import SEPARATOR, MemberPath
+from fatpack.inputs.reopen import map_package_files, reopen
 from fatpack.model import Finding, arch_name
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
@@ -42,21 +41,19 @@ from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.selection.runtime_settings import RuntimeSettings
 from fatpack.targets.selection.select_image import select_image
 from fatpack.targets.vocabulary import load_vocabulary
+from fatpack.tensile.library import TensileFinder, library_folder, shown_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias, TypeVar
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import TypeAlias
 
     from fatpack.commands.check.policy import Policy, Requirement
     from fatpack.inputs.files import InputFile
-    from fatpack.inputs.nested import NestedFile
-    from fatpack.io.source import Source
     from fatpack.limits import Budget
     from fatpack.tabular.columns import AnyRow, ImageRow
     from fatpack.tabular.skipped import Incomplete
-
-    T = TypeVar("T")
+    from fatpack.tensile.library import TensileLibrary
 
 
 # Deciding if a unit serves a device, by the rules of its runtime (:mod:`fatpack.targets.selection.select_image`).
@@ -142,49 +139,6 @@ def supports_later_devices(image_set: ImageSetRows, device: Device) -> bool:
     known = (parse_nvidia(name) for name in load_vocabulary().nvidia)
     between = {each.number for each in known if each is not None and arch.number < each.number < min(numbers)}
     return all(supports(asked, Device("nvidia", f"sm_{number}")).serves for number in sorted(between))
-
-
-# Files that rows were made of, opened again for what only some rules ask: many files of a package in one walk.
-
-
-def reopen(path: str, budget: Budget) -> Source | NestedFile:
-    """Open a file again that rows were made of, also one in a package. Raises FatpackError and ``OSError``.
-
-    In a package that is compressed as a whole, all data before the file is inflated; for several files, call
-    :func:`map_package_files`.
-    """
-    if isinstance(path, MemberPath):
-        return open_nested(open_source(resolve_url(path.names[0]), budget=budget), SEPARATOR.join(path.names[1:]))
-    return open_source(resolve_url(path), budget=budget)
-
-
-def map_package_files(
-    paths: Iterable[str], make: Callable[[InputFile], T], budget: Budget, *, deep: bool
-) -> dict[str, T]:
-    """Return what ``make`` makes of files in packages, by their paths: each package is opened and walked once.
-
-    Files that are in no package, and files that the walk does not reach, are left out. ``make`` works in forks.
-    """
-    packages: dict[str, dict[str, None]] = {}
-    for path in paths:
-        if isinstance(path, MemberPath):
-            wanted = packages.setdefault(path.names[0], {})
-            for count in range(1, len(path.names)):
-                wanted[SEPARATOR.join(path.names[: count + 1])] = None
-    found: dict[str, T] = {}
-    for name, wanted in packages.items():
-        rules = Filter(deep=deep)
-        made = map_paths(
-            [name],
-            lambda leaf: (leaf.path, make(leaf)),
-            rules,
-            SkipCounts(),
-            [],
-            budget=budget,
-            chosen=wanted.__contains__,
-        )
-        found.update((path, each) for path, each in made if path in wanted)
-    return found
 
 
 # The names of the kernels of units: read only where a policy is broken, or asks for all of them.
@@ -513,17 +467,24 @@ def _is_loose(row: ImageRow) -> bool:
 
 
 def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
-    """Return libraries in which the loose images of a folder are one unit: that of the first file."""
+    """Return libraries in which the loose images of a folder are one unit: that of the first file.
+
+    So are all images of a library of Tensile.
+    """
     first: dict[object, tuple[int, int]] = {}
     made: list[list[ImageSetRows]] = []
     more: dict[tuple[int, int], list[ImageRow]] = {}
-    for library in found:
+    for item in found:
         made.append([])
-        for unit in library.units:
-            if not _is_loose(unit.first):
+        for unit in item.units:
+            library = library_folder(unit.path)
+            if library is None and not _is_loose(unit.first):
                 made[-1].append(unit)
                 continue
-            key = os.path.dirname(unit.path), unit.offload, unit.first.container_format, unit.program, unit.vendor
+            around = unit.first.container_format
+            key: object = (os.path.dirname(unit.path), unit.offload, around, unit.program, unit.vendor)
+            if library is not None:
+                key = library, "", "", "", unit.vendor
             if key not in first:
                 first[key] = len(made) - 1, len(made[-1])
                 made[-1].append(unit)
@@ -533,7 +494,7 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
     for (at, number), images in more.items():
         before = made[at][number]
         made[at][number] = before.replace(images=(*before.images, *images))
-    return [library.replace(units=tuple(units)) for library, units in zip(found, made, strict=True)]
+    return [item.replace(units=tuple(units)) for item, units in zip(found, made, strict=True)]
 
 
 # The input of every rule: the rows, the policy, and the kernels that are read where a rule is broken.
@@ -559,6 +520,7 @@ class RuleContext:
         self.compiled: dict[str, tuple[int, int]] = {}
         self.unchecked: dict[str, list[str]] = {}
         self._emptied: dict[str, EmptiedContainers | None] = {}
+        self._tensile: dict[str, TensileLibrary] = {}
 
     def emptied(self, item: FileImageSets) -> EmptiedContainers | None:
         """Return the registered containers without images of a file, read once; None if no kernel of them is lost."""
@@ -569,7 +531,23 @@ class RuleContext:
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""
-        self.found = merge_loose_images(list(group_by_file(self._without_kernels(rows))))
+        found = list(group_by_file(self._without_kernels(rows)))
+        finder = TensileFinder(self.budget, deep=self.policy.deep, is_filtered=bool(self.policy.exclude))
+        for item in found:
+            finder.take(item.last.path, (row.arch or "" for unit in item.units for row in unit.images))
+        self._tensile = {library.path: library for library in finder.libraries()} if finder else {}
+        self.found = merge_loose_images(found)
+
+    @property
+    def tensile_libraries(self) -> tuple[TensileLibrary, ...]:
+        """The libraries of Tensile among the files."""
+        return tuple(self._tensile.values())
+
+    def tensile(self, image_set: ImageSetRows) -> TensileLibrary | None:
+        """Return the library of Tensile that a unit is, None for any other, and for one whose tables were not read."""
+        folder = library_folder(image_set.path) if self._tensile else None
+        found = None if folder is None else self._tensile.get(shown_folder(folder))
+        return found if found is not None and found.is_read else None
 
     def _without_kernels(self, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
         """Yield the rows that are not of kernels, whose names are kept by their files."""

@@ -11,12 +11,11 @@ from fatpack.commands.check import policy, rule_context
 from fatpack.commands.check.model import UNJUDGED, VENDORS, CheckedPath, MissingKernels, Violation
 from fatpack.commands.check.policy import METADATA_RULE
 from fatpack.commands.check.rule_context import (
+    DeviceSupport,
     ImageKernels,
     inside_prefixes,
     make_violation,
-    map_package_files,
     meets_requirement,
-    reopen,
     row_arch_label,
     row_vendor,
     selection_key,
@@ -36,6 +35,7 @@ from fatpack.exit_codes import (
 )
 from fatpack.findings import CODES, message_from_text
 from fatpack.inputs.files import SEPARATOR
+from fatpack.inputs.reopen import map_package_files, reopen
 from fatpack.limits import Budget, current_budget
 from fatpack.printable import format_size_and_limit, format_size_exactly
 from fatpack.record import Record
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from fatpack.commands.check.policy import Policy, Requirement
-    from fatpack.commands.check.rule_context import DeviceSupport, FileImageSets, ImageSetRows, RuleContext
+    from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows, RuleContext
     from fatpack.commands.doctor.model import DoctorResult
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.map_files import Opener
@@ -443,6 +443,53 @@ def requirement_violations(context: RuleContext) -> Iterator[Violation]:
             context.unchecked.setdefault(item.last.path, []).append(rule_context.UNREGISTERED)
     for requirement in context.policy.require:
         yield from _required(context, requirement)
+    if any(item.device.vendor == "amd" for item in context.policy.require):
+        yield from _tensile_notes(context)
+
+
+def _tensile_notes(context: RuleContext) -> Iterator[Violation]:
+    """Yield notes about libraries of Tensile as a whole: files that nothing names, tables that were not read."""
+    for library in context.tensile_libraries:
+        for item in library.findings:
+            yield Violation(item.code, "note", library.path, library.title, item.message, item.hint)
+
+
+def _tensile_faults(context: RuleContext, unit: ImageSetRows, requirement: Requirement) -> list[Violation]:
+    """Return what is wrong with a library of Tensile for a device that its tables say it serves."""
+    library = context.tensile(unit)
+    target = library.target(_processor(requirement)) if library is not None else None
+    if library is None or target is None or not target.parent:
+        return []
+    return [
+        Violation(
+            item.code,
+            "note" if item.severity == "note" else "error",
+            library.path,
+            requirement.title,
+            item.message,
+            item.hint,
+        )
+        for item in target.findings
+    ]
+
+
+def _tensile_support(context: RuleContext, unit: ImageSetRows, requirement: Requirement) -> DeviceSupport | None:
+    """Return whether the tables of a library of Tensile serve a device, None for a unit that is no such library.
+
+    What is wrong with the files of a target that has tables are violations of their own.
+    """
+    library = context.tensile(unit)
+    if library is None:
+        return None
+    arch = _processor(requirement)
+    target = library.target(arch)
+    if target is not None and target.parent:
+        return DeviceSupport(True, "", f"{library.title} has tables for {arch}")
+    return DeviceSupport(False, "", f"{library.title} has no parent table for {arch}, and aborts")
+
+
+def _processor(requirement: Requirement) -> str:
+    return requirement.device.arch.partition(":")[0]
 
 
 def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violation]:
@@ -459,6 +506,8 @@ def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violat
             _unsupported(context, units, requirement),
             _image_sets_without_ptx(context, units, requirement),
         )
+        for unit in units:
+            yield from _tensile_faults(context, unit, requirement)
         if unsupported or without_ptx:
             broken.append((item, units, unsupported, without_ptx))
     context.read_kernels(
@@ -526,7 +575,7 @@ def _unsupported(
     compiling = 0
     for unit in units:
         key = unit.offload, selection_key(unit.images)
-        found = known.get(key)
+        found = _tensile_support(context, unit, requirement) or known.get(key)
         if found is None:
             known[key] = found = meets_requirement(unit, requirement)
         if not found.serves:
