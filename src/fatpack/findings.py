@@ -3,8 +3,8 @@
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
 archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx registrations and launches in
-programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx checks of `doctor`. A code is
-never reused. A new code needs a line in ``CODES``, and a module that yields it.
+programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx
+checks of `doctor`. A code is never reused. A new code needs a line in ``CODES``, and a module that yields it.
 """
 
 from __future__ import annotations

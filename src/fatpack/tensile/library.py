@@ -22,7 +22,7 @@ from fatpack.exit_codes import error_message
 from fatpack.findings import finding
 from fatpack.inputs.files import MemberPath
 from fatpack.inputs.reopen import map_package_files, reopen
-from fatpack.io.source import Span
+from fatpack.io.source import Span, VirtualName
 from fatpack.record import Record
 from fatpack.tensile import tables
 from fatpack.tensile.tables import CODE, EXTENSIONS, YAML, arch_of_code, parse_parent_name, stem_of
@@ -83,6 +83,15 @@ class TensileLibrary(Record):
     def target(self, arch: str) -> TargetTables | None:
         """Return what it has for a target, None if that is nothing."""
         return next((item for item in self.targets if item.arch == arch), None)
+
+    @property
+    def words(self) -> str:
+        """The library in words: ``rocBLAS library: gfx942 (184 tables, 184 code files)``."""
+        parts = (
+            f"{item.arch} ({pluralize(item.tables, 'table')}, {pluralize(item.code_files, 'code file')})"
+            for item in self.targets
+        )
+        return f"{self.title} library: {', '.join(parts) or 'no target'}"
 
     @property
     def every_finding(self) -> tuple[Finding, ...]:
@@ -157,8 +166,11 @@ class TensileFinder:
             for arch, files in parts.items():
                 self._add_names(f"{root}{arch}{_separator(root) if arch else ''}", files)
         named = self._read_parents()
-        is_listed = lambda root: not (self._is_filtered and root in self._packed)  # noqa: E731
-        return [_Library(root, parts, named).result() for root, parts in self._found.items() if is_listed(root)]
+        return [
+            _Library(root, parts, named).result()
+            for root, parts in self._found.items()
+            if not (self._is_filtered and root in self._packed)
+        ]
 
     def _add_names(self, folder: str, files: _Files) -> None:
         """Add the names of files in a folder of the system that the walk left out."""
@@ -252,7 +264,7 @@ class _Library:
         self._findings.append(self._finding(code, name, text, hint))
 
     def _finding(self, code: str, name: str, text: str, hint: str = "") -> Finding:
-        return finding(code, Span(0, 0, (shown_folder(self._root),)), text, hint, field=name)
+        return finding(code, Span(0, 0, (VirtualName(shown_folder(self._root)),)), text, hint, field=name)
 
     def _archs(self) -> list[str]:
         """Return the targets of parents and of code files, by their names."""
@@ -309,7 +321,7 @@ class _Library:
             text = f"{parent} names {_listed(without_table, 'table')} that {_are(without_table)} not there"
             yield self._finding("FP3401", parent, text, "install the library again")
         if without_code:
-            text = f"{_listed(without_code, 'table')} of {parent} without code: neither .co nor .hsaco is there"
+            text = f"{parent} names {_listed(without_code, 'table')} without code: there is neither .co nor .hsaco"
             yield self._finding("FP3402", parent, text, "install the library again")
 
     def _unlisted(self, arch: str, parent: str, own: set[str]) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ CODE = (".co", ".hsaco")
 
 
 class ParentName(Record):
-    """What the name of a parent says: its target ("" for several), if it is for lazy loading, or is a mapping."""
+    """Facts in the name of a parent: its target ("" for several), if it is for lazy loading, or is a mapping."""
 
     arch: str
     is_lazy: bool

@@ -83,7 +83,8 @@ class CheckedLibrary(Record):
     program, images that lie loose in a folder. ``archs`` are spelled ``sm_90a``, and ``compute_90`` for PTX.
     ``vendors`` are those whose devices it has code for: ``nvidia``, ``amd``, ``intel``; ``is_asked`` tells whether a
     rule was held against it: that an NVIDIA device is served is not asked of a library for AMD's alone. ``unchecked``
-    says, in words, what no rule could check in it.
+    says, in words, what no rule could check in it. ``words`` say what is in a library of several files, such as that of
+    rocBLAS, whose folder is the path; "" for others.
     """
 
     path: str
@@ -93,6 +94,7 @@ class CheckedLibrary(Record):
     vendors: tuple[str, ...] = ()
     is_asked: bool = True
     unchecked: tuple[str, ...] = ()
+    words: str = ""
 
 
 class CompiledDevice(Record):

@@ -87,7 +87,11 @@ def _library(item: FileImageSets, work: RuleContext) -> CheckedLibrary:
     size = item.last.file_size or 0
     path, is_asked = item.last.path, work.policy.asks(vendors)
     unchecked = tuple(work.unchecked.get(path, ()))
-    return CheckedLibrary(path, size, len(item.units), tuple(archs), vendors, is_asked, unchecked)
+    tensile = work.tensile(item.units[0]) if len(item.units) == 1 else None
+    if tensile is not None:
+        path = tensile.path
+    words = "" if tensile is None else tensile.words
+    return CheckedLibrary(path, size, len(item.units), tuple(archs), vendors, is_asked, unchecked, words)
 
 
 __all__ = ["CheckResult", "check"]

@@ -26,6 +26,7 @@ from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.commands.doctor.run import diagnose
 from fatpack.errors import FatpackError, TargetError, cli_or_api, pluralize
 from fatpack.exit_codes import (
+    FINE,
     INPUT_OUTPUT,
     MALFORMED,
     UNSUPPORTED,
@@ -454,23 +455,16 @@ def _tensile_notes(context: RuleContext) -> Iterator[Violation]:
             yield Violation(item.code, "note", library.path, library.title, item.message, item.hint)
 
 
-def _tensile_faults(context: RuleContext, unit: ImageSetRows, requirement: Requirement) -> list[Violation]:
-    """Return what is wrong with a library of Tensile for a device that its tables say it serves."""
-    library = context.tensile(unit)
-    target = library.target(_processor(requirement)) if library is not None else None
-    if library is None or target is None or not target.parent:
-        return []
-    return [
-        Violation(
-            item.code,
-            "note" if item.severity == "note" else "error",
-            library.path,
-            requirement.title,
-            item.message,
-            item.hint,
-        )
-        for item in target.findings
-    ]
+def _tensile_faults(context: RuleContext, requirement: Requirement) -> Iterator[Violation]:
+    """Yield what is wrong with libraries of Tensile for a device that their tables are for."""
+    for library in context.tensile_libraries if requirement.device.vendor == "amd" else ():
+        target = library.target(_processor(requirement)) if library.is_read else None
+        for item in target.findings if target is not None and target.parent else ():
+            severity = "note" if item.severity == "note" else "error"
+            unread = MALFORMED if item.severity == "error" else FINE
+            yield Violation(
+                item.code, severity, library.path, requirement.title, item.message, item.hint, unread=unread
+            )
 
 
 def _tensile_support(context: RuleContext, unit: ImageSetRows, requirement: Requirement) -> DeviceSupport | None:
@@ -506,10 +500,9 @@ def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violat
             _unsupported(context, units, requirement),
             _image_sets_without_ptx(context, units, requirement),
         )
-        for unit in units:
-            yield from _tensile_faults(context, unit, requirement)
         if unsupported or without_ptx:
             broken.append((item, units, unsupported, without_ptx))
+    yield from _tensile_faults(context, requirement)
     context.read_kernels(
         (item, unit)
         for item, _, unsupported, without_ptx in broken
@@ -524,12 +517,13 @@ def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violat
             code, text = "FP3303", f"lacks {requirement.title}{count}"
             if not is_known:
                 code, text = "FP3305", f"it is not known if {requirement.title} is served{count}"
+            tensile = context.tensile(units[0]) if len(units) == 1 else None
             yield make_violation(
                 code,
-                item.last.path,
+                item.last.path if tensile is None else tensile.path,
                 requirement.title,
                 text,
-                _remedy(requirement),
+                _remedy(requirement) if tensile is None else f"install {tensile.title} for {_processor(requirement)}",
                 units=len(units),
                 holes=tuple(holes),
             )

@@ -130,6 +130,8 @@ def _subject(item: Violation) -> str:
 
 
 def _finding_word(item: Violation) -> str:
+    if item.code.startswith("FP34"):
+        return f"tables of {item.subject} and files differ"
     return "registration" if item.code.startswith(CODES) else "suspect"
 
 
@@ -202,7 +204,8 @@ def render_check(checked: CheckResult, *, verbose: int = 0) -> Iterator[str]:
             if library.path not in broken:
                 units = pluralize(library.units, "unit")
                 outcome = "ok" if library.is_asked else "not checked"
-                yield printable(f"  {outcome}: {library.path}: {units} for {', '.join(library.archs)}")
+                what = library.words or f"{units} for {', '.join(library.archs)}"
+                yield printable(f"  {outcome}: {library.path}: {what}")
     if checked.violations and any(item.is_broken for item in checked.violations):
         yield printable(f"  rules: {'; '.join(checked.rules) or 'every file can be read'}")
         if checked.files:

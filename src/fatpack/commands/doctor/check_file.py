@@ -568,6 +568,7 @@ class _Examination:
         """Examine a device image that is in no container."""
         self.notes.images += 1
         self.notes.device_images += bool(device_vendor("", recognised.triple, recognised.arch, recognised.form))
+        self.notes.archs[recognised.arch] = self.notes.archs.get(recognised.arch, 0) + len(view)
         self._claims(recognised)
         self._parse(view, recognised.form)
 

@@ -105,6 +105,12 @@ CHECKS = (
         ("FP31",),
     ),
     CheckDescription(
+        "tensile tables",
+        "tables that parents of rocBLAS and hipBLASLt name, with the files of their code",
+        "names in the parent table of each target, against the files beside it and the code in them",
+        ("FP34",),
+    ),
+    CheckDescription(
         "checksums", "files in zip archives, against their CRC-32", "all files, whatever is in them", ("FP1710",)
     ),
     CheckDescription(

@@ -28,6 +28,7 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.tabular.skipped import make_skipped
 from fatpack.targets.local_devices import THIS_MACHINE
+from fatpack.tensile.library import TensileFinder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ def diagnose(
     environment, TargetError for unknown ones.
     """
     budget = current_budget() if budget is None else budget
-    counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget)
+    tensile = TensileFinder(budget, deep=deep, is_filtered=bool(exclude))
+    counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget, tensile)
     missing: list[str] = [] if unmatched is None else unmatched
     for result in map_paths(paths, _FileExaminer(deep), rules, counts, missing, budget=budget, opener=opener):
         summing.take(result)
@@ -191,6 +193,7 @@ def diagnose(
         )
     for folder in environments:
         summing.look_at_gpus(folder, devices)
+    summing.compare_tensile_tables()
     return summing.diagnosis(counts)
 
 
@@ -201,8 +204,9 @@ def _is_environment(path: str) -> bool:
 class _DiagnosisBuilder:
     """A diagnosis in the making: one file after the other."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, tensile: TensileFinder) -> None:
         self._budget = budget
+        self._tensile = tensile
         self._notes = DoctorNotes()
         self._files = 0
         #: packages, and folders with something wrong
@@ -224,6 +228,7 @@ class _DiagnosisBuilder:
     def take(self, result: FileResult) -> None:
         """Take up what was found in a file."""
         notes = result.notes
+        self._tensile.take(result.path, notes.archs)
         if result.content is not None:
             package, name = _names(result.path)
             self._contents.setdefault(package, {})[name] = result.content
@@ -352,6 +357,23 @@ class _DiagnosisBuilder:
             self._packages += 1
             self._patients.append(FileReport(folder, None, "folder", notes.state))
         self._notes.join(notes)
+
+    def compare_tensile_tables(self) -> None:
+        """Compare what the tables of Tensile's libraries name with the files that are there."""
+        for library in self._tensile.libraries():
+            notes = DoctorNotes()
+            notes.count("tensile tables", sum(target.tables for target in library.targets))
+            notes.extend(library.every_finding)
+            if not library.is_read:
+                notes.skip("libraries of Tensile", "no table in MessagePack says what belongs to them")
+            for (what, why), count in notes.skipped.items():
+                self._skip(what, why, count, library.path)
+            notes.skipped = {}
+            self._codes.add(notes.exit_code)
+            if notes.state != "healthy":
+                self._packages += 1
+                self._patients.append(FileReport(library.path, None, "folder", notes.state))
+            self._notes.join(notes)
 
     def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
         """Note the bugs that findings and facts of a file are evidence of; without any, the table is not read."""

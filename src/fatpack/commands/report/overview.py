@@ -17,8 +17,8 @@ from fatpack.commands.report.model import (
 from fatpack.commands.report.sizes import DuplicateFinder, FileBytes, merge_architectures, total_bytes
 from fatpack.demangling import demangle
 from fatpack.errors import pluralize
-from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
-from fatpack.findings import CODES
+from fatpack.exit_codes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
+from fatpack.findings import CODES, format_finding
 from fatpack.tabular.columns import ImageRow, KernelRow
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fatpack.tabular.columns import AnyRow
+    from fatpack.tensile.library import TensileFinder, TensileLibrary
 
 
 # An overview with the names of kernels as people write them.
@@ -60,11 +61,19 @@ _MOST_PLACES = 5
 _RANKS = ("error", "warning", "note")
 
 
-def build_overview(rows: Iterable[AnyRow]) -> ReportResult:
-    """Return the overview of the rows that ``gather`` makes with digests and each kernel."""
+def build_overview(rows: Iterable[AnyRow], tensile: TensileFinder | None = None) -> ReportResult:
+    """Return the overview of the rows that ``gather`` makes with digests and each kernel.
+
+    ``tensile`` takes the files, and compares those of Tensile's libraries with their tables.
+    """
     collecting = _OverviewBuilder()
     for row in rows:
         collecting.take(row)
+        if tensile is not None:
+            tensile.take(row.path, (row.arch or "",) if isinstance(row, ImageRow) else ())
+    if tensile:
+        for library in tensile.libraries():
+            collecting.take_library(library)
     return collecting.overview()
 
 
@@ -78,6 +87,7 @@ class _OverviewBuilder:
         self._read = self._images = self._kernels = self._unlisted_files = self._not_compared = 0
         self._exit_code = self._empty_hosts = 0
         self._more: dict[str, int] = {}
+        self._libraries: list[str] = []
         self._outcomes = DeviceOutcomes()
         self._start()
 
@@ -153,6 +163,17 @@ class _OverviewBuilder:
             file = file.replace(archs=tuple(arch.replace(parts=()) for arch in file.archs))
         self._files.append(file)
 
+    def take_library(self, library: TensileLibrary) -> None:
+        """Take a library of Tensile after the files in it: what its tables name, and what is wrong with it."""
+        for item in library.every_finding:
+            count, files = self._codes.setdefault(item.code, (0, {}))
+            if len(files) < _MOST_PLACES:
+                files.setdefault(library.path, format_finding(item, library.path))
+            self._codes[item.code] = count + item.count, files
+            code = exit_code_for_findings([(item.severity, item.code)])
+            self._exit_code = worst_exit_code((self._exit_code, code))
+        self._libraries.append(f"{library.path}: {library.words}.")
+
     def overview(self) -> ReportResult:
         """Return what was collected."""
         duplicates, count, cost = self._twice.records(MAX_DUPLICATES)
@@ -191,6 +212,7 @@ class _OverviewBuilder:
             yield f"{pluralize(self._empty_hosts, 'image')} without bytes: the entries of bundles for their host."
         if self._unlisted_files:
             yield f"{pluralize(self._unlisted_files, 'file')} more are in the sums, and not listed."
+        yield from self._libraries
         if self._not_compared:
             yield f"{pluralize(self._not_compared, 'kernel')} not compared: their names are too many."
         if self._twice.not_compared:

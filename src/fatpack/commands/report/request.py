@@ -11,6 +11,7 @@ from fatpack.library.arguments import as_paths, as_patterns, check_bools, check_
 from fatpack.selectors.address import open_location
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
+from fatpack.tensile.library import TensileFinder
 
 __all__ = ["KINDS", "write_report"]
 
@@ -107,7 +108,7 @@ def report_files(
         budget=budget,
         opener=_opened,
     )
-    overview = build_overview(rows)
+    overview = build_overview(rows, TensileFinder(budget, deep=deep, is_filtered=bool(exclude)))
     if rows.unlooked:
         overview = overview.replace(notes=(*overview.notes, f"{rows.unlooked.sentence().capitalize()}."))
     if demangle:

@@ -1,0 +1,70 @@
+"""Builds the stores in which AMD's libraries keep device code: folders of Tensile, AKS2, databases of kernels."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+KERNELS = Path(__file__).parents[1] / "fixtures" / "kernels"
+
+
+def hsaco(arch: str) -> bytes:
+    """Return a code object of one kernel, ``attn_fwd``, for gfx942 or gfx1100."""
+    return (KERNELS / f"attn_fwd.v6.{arch}.hsaco").read_bytes()
+
+
+def messagepack(value: object) -> bytes:
+    """Return a value as MessagePack, in the encodings that msgpack's packers choose for short ones."""
+    if value is None:
+        return b"\xc0"
+    if isinstance(value, int):
+        return bytes((value,)) if value < 0x80 else struct.pack(">BI", 0xCE, value)
+    if isinstance(value, float):
+        return struct.pack(">Bd", 0xCB, value)
+    if isinstance(value, str):
+        text = value.encode()
+        return (bytes((0xA0 | len(text),)) if len(text) < 32 else struct.pack(">BB", 0xD9, len(text))) + text
+    if isinstance(value, list):
+        head = bytes((0x90 | len(value),)) if len(value) < 16 else struct.pack(">BH", 0xDC, len(value))
+        return head + b"".join(map(messagepack, value))
+    assert isinstance(value, dict)
+    return bytes((0x80 | len(value),)) + b"".join(messagepack(key) + messagepack(each) for key, each in value.items())
+
+
+TABLE = "TensileLibrary_Type_HH_Contraction_l_Ailk_Bljk_Cijk_Dijk_{arch}"
+FALLBACK = "TensileLibrary_Type_SS_Contraction_l_Ailk_Bljk_Cijk_Dijk_fallback_{arch}"
+
+
+def parent(names: Iterable[str], arch: str = "gfx942") -> bytes:
+    """Return the parent table that names some tables, for lazy loading."""
+    rows = [
+        {"predicate": {"type": "TruePred"}, "library": {"type": "Placeholder", "value": name}, "size": [1, 2.5, None]}
+        for name in names
+    ]
+    device = {"type": "AMDGPU", "value": {"type": "Processor", "value": arch}}
+    library = {"type": "Hardware", "rows": [{"predicate": device, "library": {"type": "Problem", "rows": rows}}]}
+    return messagepack({"solutions": [], "library": library})
+
+
+def leaf() -> bytes:
+    """Return a table of one solution."""
+    solutions = [{"name": "Cijk_Ailk_Bljk_HHS_BH_MT64x64x32", "index": 0}]
+    return messagepack({"solutions": solutions, "library": {"type": "Single", "index": 0}})
+
+
+def tensile_library(folder: Path, arch: str = "gfx942", *, code: bytes | None = None) -> Path:
+    """Write a sound library for a target, with two tables; ``code`` takes the place of the first table's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table, fallback, image = TABLE.format(arch=arch), FALLBACK.format(arch=arch), hsaco(arch)
+    files = {
+        f"TensileLibrary_lazy_{arch}.dat": parent((table, fallback), arch),
+        f"{table}.dat": leaf(),
+        f"{table}.co": image if code is None else code,
+        f"{fallback}.dat": leaf(),
+        f"{fallback}.hsaco": image,
+        f"Kernels.so-000-{arch}.hsaco": image,
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return folder
