@@ -17,10 +17,11 @@ import os
 import re
 
 from fatpack.commands.check.declarations import MAX_DECLARATION_SIZE
-from fatpack.commands.check.rule_context import inside_prefixes, make_violation, reopen, selection_key, supports
+from fatpack.commands.check.rule_context import inside_prefixes, make_violation, selection_key, supports
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import error_message
 from fatpack.inputs.files import MemberPath
+from fatpack.inputs.reopen import reopen
 from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.packages import get_package
