@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.param_types import DEVICE, INPUT, KERNEL, SuggestionType
+from fatpack.command_line.param_types import DEVICE, DIRECTORY, INPUT, KERNEL, ChoiceType, SuggestionType
 from fatpack.command_line.shared_options import reading_options, schema_option
 from fatpack.command_line.terminal import get_style, write_document, write_text
-from fatpack.commands.explain.model import SCHEMA
+from fatpack.commands.explain.model import INSTALLERS, SCHEMA
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.limits import current_budget
@@ -50,13 +50,13 @@ def _variables() -> Iterable[str]:
 @click.option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose name matches.")
 @click.option(
     "--installer",
-    type=click.Choice(("uv", "pip", "conda", "hugging-face")),
+    type=ChoiceType(INSTALLERS),
     help="First choose among FILE..., the builds of a release, as this installer does for a machine with all devices.",
 )
 @click.option(
     "--environment",
     metavar="DIR",
-    type=click.Path(file_okay=False, exists=True),
+    type=DIRECTORY,
     help="Explain all packages installed in an environment, of pip, uv, conda or Debian, instead of files.",
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")

@@ -17,7 +17,7 @@ import json
 import os
 from contextlib import ExitStack
 
-from fatpack.commands.explain.model import InstallerChoice, LeftBuild
+from fatpack.commands.explain.model import INSTALLERS, InstallerChoice, LeftBuild
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, worst_exit_code
 from fatpack.io.open import open_source
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from fatpack.packages.wheel_names import WheelName
     from fatpack.targets.installers.variant_documents import VariantDocument, VariantProperties
     from fatpack.targets.installers.variant_providers import Properties
-
-INSTALLERS = ("uv", "pip", "conda", "hugging-face")
 
 #: values of a feature that a reason names
 _NAMED = 6

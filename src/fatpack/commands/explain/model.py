@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from fatpack.tabular.image_sets import ImageSetLocation
 
+#: The installers whose choice is known (:mod:`fatpack.commands.explain.installers`).
+INSTALLERS = ("uv", "pip", "conda", "hugging-face")
+
 #: The version of the JSON document.
 SCHEMA = "fatpack.explain/1"
 
