@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests import reference
 from tests.builders.packages import tarred
 from tests.builders.policy_files import library
 from tests.builders.variants import file_name, uv_choices, write_release
@@ -141,3 +143,43 @@ def test_there_must_be_builds(tmp_path: Path) -> None:
     (tmp_path / "x.so").write_bytes(b"")
     with pytest.raises(UsageError, match=r"x\.so is no file of a release"):
         fatpack.explain(tmp_path / "x.so", "9.0", installer="uv")
+
+
+#: a fat wheel by families: each device gets a variant, and 11.0 ``null``
+FAMILIES = {
+    "sm75": (nvidia("75_real"), "75"),
+    "sm80": (nvidia("80_real"), "80 86 89"),
+    "sm90": (nvidia("90_real"), "90"),
+    "sm100": (nvidia("100_real"), "100"),
+    "sm120": (nvidia("120_real"), "120 p120"),
+}
+FAT = "75 80 86 89 90 100 120 p90 p120"
+
+
+@pytest.mark.reference
+def test_every_device_gets_a_wheel_of_uv_that_runs(tmp_path: Path) -> None:
+    files: dict[str | None, dict[str, bytes]] = {
+        label: {"demo/lib.so": library(code)} for label, (_, code) in FAMILIES.items()
+    }
+    files |= {label: {"demo/lib.so": library(FAT)} for label in (None, "null")}
+    write_release(tmp_path, "demo", {label: properties for label, (properties, _) in FAMILIES.items()}, files=files)
+    expected = {"7.5": "sm75", "8.0": "sm80", "8.6": "sm80", "8.9": "sm80", "9.0": "sm90", "10.0": "sm100"}
+    expected |= {"10.3": "sm100", "11.0": "null", "12.0": "sm120", "12.1": "sm120"}
+    for device, label in expected.items():
+        assert uv_choices(tmp_path, ["demo"], device, "13.0") == {"demo": label}
+        found = fatpack.explain(tmp_path, device, cuda="13.0", installer="uv")
+        assert (found.installed[0].label, found.verdict) == (label, "runs"), device
+    assert fatpack.check(tmp_path, metadata=True).verdict == "passed"
+
+
+@pytest.mark.reference
+def test_uv_without_its_preview_and_pip_get_the_wheel_without_a_label(release: Path, tmp_path: Path) -> None:
+    plain = file_name("demo", None)
+    uv = [reference.variant_tool("uv"), "pip", "install", "--no-index", "--no-cache", "--no-config", "--no-deps"]
+    uv += ["--dry-run", "--verbose", "--python", reference.variant_tool("python"), "--find-links", str(release), "demo"]
+    done = subprocess.run([*uv, "--target", str(tmp_path / "t")], capture_output=True, text=True, check=True)
+    assert f"({plain})" in done.stderr
+    pip = [reference.variant_tool("python"), "-m", "pip", "download", "--no-index", "--no-deps", "--find-links"]
+    done = subprocess.run([*pip, str(release), "-d", str(tmp_path / "pip"), "demo"], capture_output=True, check=True)
+    assert [path.name for path in (tmp_path / "pip").iterdir()] == [plain]
+    assert Path(fatpack.explain(release, "9.0", installer="pip").installed[0].path).name == plain
