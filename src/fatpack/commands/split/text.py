@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     )
     from fatpack.text.style import Style
 
+_NO_LABEL = "the package without label"
+
 #: devices that a row names
 _SHOWN = 8
 
@@ -36,6 +38,9 @@ def render_split(result: SplitResult, style: Style = PLAIN) -> Iterator[str]:
             yield from table_lines(list(_label_rows(package, release)), style, right=(2, 3), names=(1,), role=_role)
             yield ""
             yield from table_lines(list(_device_rows(package, release)), style, right=(), names=(0,), role=_role)
+            older = {one.otherwise or _NO_LABEL for one in package.devices if one.driver}
+            if older:
+                yield f"  with an older driver than that a device gets {', '.join(sorted(older))}"
             yield from (printable(f"  {note}") for note in package.notes)
             yield from _empty_libraries(package)
         yield from _remarks(release)
@@ -67,7 +72,7 @@ def _properties(label: LabelFacts) -> str:
 
 def _device_rows(package: PackageFacts, release: ReleaseFacts) -> Iterator[list[str]]:
     """Yield a row for devices in order that get the same."""
-    yield ["device", "today", "then", "download"]
+    yield ["device", "today", "then", "driver", "download"]
     together: list[DeviceFacts] = []
     for one in (*package.devices, None):
         if together and (one is None or _alike(one) != _alike(together[0])):
@@ -85,11 +90,10 @@ def _device_row(together: Sequence[DeviceFacts], package: PackageFacts) -> list[
     first = together[0]
     names = [one.device for one in together]
     shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 2], "…", names[-1]]
-    otherwise = first.otherwise or "the package without label"
-    driver = f" (before CUDA {first.driver}: {otherwise})" if first.driver else ""
-    label = first.label or "the package without label"
+    driver = f"CUDA {first.driver}" if first.driver else "any"
+    label = first.label or _NO_LABEL
     sizes = f"{format_size(package.size)} → {format_size(first.download)}"
-    return [", ".join(shown), first.today, f"{label}: {first.then}{driver}", sizes]
+    return [", ".join(shown), first.today, f"{label}: {first.then}", driver, sizes]
 
 
 def _empty_libraries(package: PackageFacts) -> Iterator[str]:
