@@ -26,6 +26,7 @@ PARTS = {
     ),
     "For packagers": (
         "docs/how-to/slim-a-wheel",
+        "docs/how-to/ship-variants",
         "docs/how-to/slim-a-library",
         "docs/how-to/slim-an-environment",
         "docs/how-to/slim-by-policy",
