@@ -5,7 +5,8 @@ together in ways that no tool can prove. A container stays if it holds a kernel 
 
 ====  ================================================================================================================
 K1    a kernel that ran lies in several containers: all of them stay, since it is not documented which is taken
-K2    ``cub::EmptyKernel``, whose attributes CUB asks for before each of its kernels: no launch shows that
+K2    host code uses a kernel for more than launches, and may ask for its attributes, which no launch shows, as CUB
+      does with ``cub::EmptyKernel``; or the code that registers a kernel could not be followed
 K3    units that are linked together (``-rdc=true``): what was linked, and what it was linked from, are one
 K4    it has no kernels, and so device variables alone; or a variable that the program may ask for by name
 K5    its kernels launch others, which no trace of the host shows
@@ -267,6 +268,7 @@ class _Rules:
         self._recorded = frozenset() if file is None else frozenset(item.position for item in file.pointings.items)
         self._elsewhere = frozenset() if file is None else frozenset(map(id, file.elsewhere))
         self._asks = _asks_for_variables(view, file)
+        self._read: tuple[frozenset[str], frozenset[str]] | None = None
 
     def reason(self, unit: _Unit) -> str:
         """Return the rule by which a unit stays, "" if none holds."""
@@ -280,9 +282,18 @@ class _Rules:
         )
         reason = next((rule for rule, holds in rules if holds), "")
         try:
-            return reason or self._by_symbols(unit)
+            return reason or self._by_symbols(unit) or self._by_code(unit)
         except (FormatError, Unsupported):
             return "K7"
+
+    def _by_code(self, unit: _Unit) -> str:
+        """Return K2 if host code may ask about a kernel, or if it is not known what host code does with one."""
+        if self._file is None or any(row.found.format != _FATBIN for row in unit.rows):
+            return ""
+        if self._read is None:
+            self._read = _registered_and_asked(self._view, self._file.host)
+        registered, asked = self._read
+        return "K2" if not unit.kernels.keys() <= registered or not asked.isdisjoint(unit.kernels) else ""
 
     def _is_led_to(self, row: SlimImage) -> bool:
         """Return whether records lead to a container; of an object, or a container alone, all counts as led to."""
@@ -306,6 +317,17 @@ class _Rules:
             ):
                 return "K4"
         return ""
+
+
+def _registered_and_asked(view: View, host: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the kernels whose registration a program's code shows, and those that it does more with than launch."""
+    from fatpack.registration.analysis.analyze import read_evidence
+    from fatpack.registration.analysis.asked_kernels import asked_kernels
+
+    evidence, _ = read_evidence(view, host)
+    if evidence is None:
+        return frozenset(), frozenset()
+    return frozenset(evidence.kernels), asked_kernels(evidence)
 
 
 def _is_empty_kernel(name: str) -> bool:
@@ -346,7 +368,7 @@ def _means(given: str, chooser: str, file_name: str) -> bool:
 #: reasons for the fate of containers, in words; ``name``: it holds a kernel that ran
 REASONS = {
     "name": "used",
-    "K2": "hold a kernel of CUB that is asked about before others (K2)",
+    "K2": "hold a kernel that host code may ask about (K2)",
     "K4": "hold device variables that the program may use (K4)",
     "K5": "hold kernels that launch others (K5)",
     "K6": "hold code that is found or linked while the program runs (K6)",

@@ -10,6 +10,7 @@
 ``descriptors``    descriptors of OpenMP and SYCL
 ``entries``        tables of offload entries
 ``labels``         annotations of records, field by field
+``asked_kernels``  kernels that host code does more with than launch, for slimming by use
 =================  ===================================================================================================
 
 ``elf_program`` and ``pe_program`` read memory, names and pointers of programs; ``x86``, ``aarch64``, ``registers`` and
