@@ -253,10 +253,10 @@ def exchange_entries(view: View, changes: Mapping[int, ZipChange], added: Sequen
         _listed(view, entry, changes.get(number), places[number] - directory.shift)
         for number, entry in enumerate(entries)
     ]
-    for new in added:
-        header, listed = _added(view, new, directory.start + grown - directory.shift)
-        pieces += [header, new.content.stored]
-        grown += len(header) + len(new.content.stored)
+    for addition in added:
+        header, listed = _added(view, addition, directory.start + grown - directory.shift)
+        pieces += [header, addition.content.stored]
+        grown += len(header) + len(addition.content.stored)
         listing.append(listed)
     ending = _ending(view, directory, directory.start + grown, sum(map(len, listing)), len(listing))
     pieces += [*listing, *ending]
