@@ -25,12 +25,13 @@ def fat_package(
     suffix: str = ".conda",
     build: str = "h12_0",
     more: Mapping[str, bytes] | None = None,
+    data: bytes = b"",
     **index: Any,
 ) -> Path:
-    """Write a package for x86-64 whose library has these containers, as :mod:`tests.builders.policy_files` spells."""
+    """Write a package for x86-64 whose library is ``data``, or has containers as :mod:`tests.builders.policy_files`."""
     described = {"build": build, "build_number": 0, "name": "demo", "version": "1.5", "subdir": "linux-64"}
     described |= {"depends": list(depends), **index}
-    files = {PATH: library(*containers), "site-packages/demo.py": b"value = 1\n", **(more or {})}
+    files = {PATH: data or library(*containers), "site-packages/demo.py": b"value = 1\n", **(more or {})}
     paths = [conda.entry(name, data) for name, data in files.items()]
     paths.append(conda.entry("lib/libdemo.so", files[PATH], "softlink"))
     info = {
@@ -40,11 +41,11 @@ def fat_package(
     links = {"lib/libdemo.so": PATH.rpartition("/")[2]}
     stem = f"demo-1.5-{build}"
     if suffix == ".conda":
-        data = conda.zipped(stem, conda.tarred(files, links), conda.tarred(info))
+        whole = conda.zipped(stem, conda.tarred(files, links), conda.tarred(info))
     else:
-        data = bz2.compress(conda.tarred({**files, **info}, links))
+        whole = bz2.compress(conda.tarred({**files, **info}, links))
     path = folder / f"{stem}{suffix}"
-    path.write_bytes(data)
+    path.write_bytes(whole)
     return path
 
 

@@ -118,6 +118,15 @@ def test_devices_that_are_yet_to_come_get_ptx(tmp_path: Path) -> None:
         assert (b".target sm_90" in files_of(path)[PATH]) == ("p90" in code)
 
 
+def test_a_machine_with_several_gpus_can_ask_for_the_fat_package(tmp_path: Path) -> None:
+    fatpack.split(fat_package(tmp_path, "80 90 p90"), tmp_path / "out")
+    installer(tmp_path / "out")
+    machine = rattler_solver.virtual_packages("8.6")
+    found = rattler_solver.solve(tmp_path / "channel-out", ["demo ==1.5 h12_0"], machine)
+    assert found is not None
+    assert found["demo"] == "h12_0"
+
+
 def test_machines_without_gpus_get_the_fat_package(tmp_path: Path) -> None:
     fat = fat_package(tmp_path, "80 90 p90", depends=["libgcc"])
     fatpack.split(fat, tmp_path / "out")

@@ -1,0 +1,32 @@
+"""The page docs/how-to/split-conda-packages.md: its commands run as they stand there, and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.builders.fat_conda import fat_package
+from tests.laws.rooms import FIXTURES
+
+from fatpack.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "split-conda-packages.md"
+LIBRARY = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"
+
+
+def test_the_commands_print_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fat_package(tmp_path, depends=["python", "cuda-arch >=7.5"], data=LIBRARY.read_bytes())
+    shown = 0
+    for block in re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            capfd.readouterr()
+            assert main(shlex.split(command)[1:]) == 0, command
+            printed = capfd.readouterr()
+            assert printed.err + printed.out == expected, command
+            shown += 1
+    assert shown == 4
