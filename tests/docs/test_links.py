@@ -11,6 +11,7 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples"
 
 #: Every address that a page sends readers to. Whoever adds one has opened it; before a release all of them are opened.
 LINKS = {
+    "http://127.0.0.1:8000/",  # the server that the page about variants starts
     "https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration",
     "https://gabi.xinuos.com",
     "https://pypi.org/project/atheris/",

@@ -22,7 +22,14 @@ from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import directory, writer
 from fatpack.packages.zip.crosscheck import verify_zip_change
-from fatpack.packages.zip.writer import PackedFile, ZipChange, exchange_entries, pack_content, read_zip_entries
+from fatpack.packages.zip.writer import (
+    PackedFile,
+    ZipAddition,
+    ZipChange,
+    exchange_entries,
+    pack_content,
+    read_zip_entries,
+)
 
 FILES = {"a.txt": b"first\n" * 50, "lib/b.so": os.urandom(3000) + bytes(90000), "empty": b"", "c/ü.txt": b"last\n" * 9}
 NEW = b"other content " * 9000
@@ -88,6 +95,45 @@ def test_files_get_other_names_and_keep_their_bytes(way: str) -> None:
     assert content_of(result) == dict(zip(names, FILES.values(), strict=True))
 
 
+def with_added(data: bytes, changes: dict[int, ZipChange], name: str = "added.json") -> bytes:
+    """Return an archive with changes and a new file, after the check that belongs to it."""
+    before = build.view_of(data)
+    added = [ZipAddition(name, pack_content([NEW], deflates=True), read_zip_entries(before)[0])]
+    pieces = exchange_entries(before, changes, added)
+    after = PiecesSource(pieces).view()
+    verify_zip_change(before, after, changes, added)
+    with pytest.raises(HostError, match="other files"):
+        verify_zip_change(before, after, changes)
+    with pytest.raises(HostError, match="other files"):
+        verify_zip_change(before, before, {}, added)
+    return after.tobytes()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_is_added_behind_all_others(way: str) -> None:
+    data = WAYS[way](FILES)
+    result = with_added(data, {1: new(b"x")}, "é.json")
+    assert content_of(result) == {**FILES, "lib/b.so": b"x", "é.json": NEW}
+    with zipfile.ZipFile(io.BytesIO(result)) as archive:
+        first, *_, last = archive.infolist()
+        assert last.header_offset == max(info.header_offset for info in archive.infolist())
+        assert (last.date_time, last.external_attr) == (first.date_time, first.external_attr)
+
+
+def test_a_file_too_many_for_the_old_directory_makes_it_a_wide_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """65,535 files are as many as the old record counts: with one more the directory gets that of Zip64."""
+    data = build.zipped({str(number): b"" for number in range(0xFFFE)}, zipfile.ZIP_STORED)
+    result = with_added(data, {})
+    assert len(content_of(result)) == 0xFFFF
+    assert b"PK\x06\x06" in result[-200:]
+
+
+def test_a_file_behind_4_gb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "FULL", 100)
+    with pytest.raises(HostError, match="beyond 4 GB"):
+        with_added(build.zipped({"a": b"x"}), {})
+
+
 @pytest.mark.reference
 @pytest.mark.parametrize("way", WAYS)
 def test_unzip_and_7z_find_nothing_wrong(way: str, tmp_path: Path) -> None:
@@ -95,7 +141,7 @@ def test_unzip_and_7z_find_nothing_wrong(way: str, tmp_path: Path) -> None:
     full = ZipChange(pack_content([b"x"], deflates=False), "full")
     file = tmp_path / "x.zip"
     codes = []
-    for data in (before, rewritten(before, {1: new(), 2: full})):
+    for data in (before, with_added(rewritten(before, {1: new(), 2: full}), {})):
         file.write_bytes(data)
         tests = ([tool("7z"), "t", file], [tool("unzip"), "-t", file])
         codes.append([subprocess.run(command, capture_output=True, check=False).returncode for command in tests])

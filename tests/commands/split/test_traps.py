@@ -68,7 +68,7 @@ def test_a_label_stays_for_who_insists(tmp_path: Path) -> None:
     assert properties(release) == {"sm80": ("80_real",), "sm100": ("100_real",)}
     assert "10.3, 10.7: get it and have no code, before and after" in release.labels[1].notes
     assert device(release, "10.0").label == device(release, "10.3").label == "sm100"
-    with pytest.raises(UsageError, match="no such label"):
+    with pytest.raises(UsageError, match="no label sm90 to insist on"):
         split(tmp_path, releases.wheel("80 100a"), insist="sm90")
 
 

@@ -179,6 +179,123 @@ def test_any_other_change_is_found(tmp_path: Path, change: object, what: str) ->
     assert any(what in difference.what for difference in verdict.differences), verdict.differences
 
 
+# Variant wheels: one file more, and a label that ends the name.
+
+#: an extra field that no reader knows
+EXTRA = b"\x99\x99\4\0evil"
+
+NAME = "demo-1.5-py3-none-any"
+VARIANT = f"{INFO}/variant.json"
+
+
+def split(tmp_path: Path) -> tuple[bytes, bytes]:
+    """Return a wheel, and that of the label sm90 which was made of it."""
+    old = tmp_path / f"{NAME}.whl"
+    old.write_bytes(build.wheel(FILES))
+    assert main(["split", str(old), "--by", "sm_90", "-d", str(tmp_path / "dist"), "-q"]) == 0
+    return old.read_bytes(), (tmp_path / "dist" / f"{NAME}-sm90.whl").read_bytes()
+
+
+def proof_of_variant(before: bytes, after: bytes, name: str = f"{NAME}-sm90.whl") -> PackageProofResult:
+    return wheels.prove_wheel(view_of(before, f"{NAME}.whl"), view_of(after, name))
+
+
+def test_a_variant_wheel_is_proved(tmp_path: Path) -> None:
+    before, after = split(tmp_path)
+    verdict = proof_of_variant(before, after)
+    assert verdict.differences == ()
+    assert [name.rpartition("/")[2] for name in verdict.described] == ["variant.json", "RECORD"]
+    assert proof_of(after, after).is_proved
+    assert not proof_of(after, before).is_proved, "a variant wheel without its description is another one"
+
+
+@pytest.mark.parametrize("name", [f"{NAME}-sm80.whl", f"{NAME}.whl", f"{NAME}-null.whl"])
+def test_the_label_ends_the_name(tmp_path: Path, name: str) -> None:
+    verdict = proof_of_variant(*split(tmp_path), name)
+    assert [one.what for one in verdict.differences] == [f"{VARIANT}: label"]
+
+
+def repacked_variant(files: dict[str, bytes], text: bytes, *, at_end: bool = True) -> bytes:
+    """Return a variant wheel with another description, and a RECORD that is right about it."""
+    new = {name: data for name, data in files.items() if name != VARIANT}
+    lines = [line for line in new[f"{INFO}/RECORD"].decode().splitlines(keepends=True) if VARIANT not in line]
+    new[f"{INFO}/RECORD"] = "".join([*lines, f"{VARIANT},{build.digest(text)},{len(text)}\n"]).encode()
+    return build.packed({**new, VARIANT: text} if at_end else {VARIANT: text, **new})
+
+
+GOOD = b"""{"$schema": "x", "default-priorities": {}, "providers": {}, "variants": {"sm90": {"a": {"b": ["c"]}}}}"""
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda text: text, ""),
+        (lambda text: text.replace(b"{", b"", 1), "variant.json: text"),
+        (lambda text: b"[]", "variant.json: fields"),
+        (lambda text: text.replace(b'"$schema": "x", ', b""), "variant.json: fields"),
+        (lambda text: text.replace(b'{"$schema"', b'{"code": 1, "$schema"'), "variant.json: fields"),
+        (
+            lambda text: text.replace(b'{"sm90": {', b'{"sm80": {"a": {"b": ["c"]}}, "sm90": {'),
+            "variant.json: variants",
+        ),
+        (lambda text: text.replace(b'"sm90"', b'"SM90"'), "variant.json: variants"),
+        (lambda text: text.replace(b'"sm90"', b'"morethansixteen90"'), "variant.json: variants"),
+        (lambda text: text.replace(b'{"a": {"b": ["c"]}}', b"{}"), "variant.json: properties"),
+        (lambda text: text.replace(b'"sm90"', b'"null"'), "variant.json: properties"),
+        (lambda text: text.replace(b'"sm90"', b'"sm80"'), "variant.json: label"),
+        (lambda text: text.replace(b'"providers": {}', b'"providers": {}, "providers": {}'), "variant.json: text"),
+    ],
+)
+def test_a_wrong_description_is_a_difference(tmp_path: Path, change: Callable[[bytes], bytes], what: str) -> None:
+    before, after = split(tmp_path)
+    text = change(GOOD)
+    assert text != GOOD or not what
+    verdict = proof_of_variant(before, repacked_variant(files_of(after, tmp_path), text))
+    found = {one.what for one in verdict.differences}
+    assert (f"{INFO}/{what}" in found) if what else not found
+
+
+def test_what_is_added_besides_is_a_difference(tmp_path: Path) -> None:
+    before, after = split(tmp_path)
+    files = files_of(after, tmp_path)
+    moved = proof_of_variant(before, repacked_variant(files, GOOD, at_end=False))
+    assert any("name of a file" in one.what for one in moved.differences)
+    more = proof_of_variant(before, build.packed({"evil.py": b"1", **files}))
+    assert not more.is_proved
+    unlisted = {**files, f"{INFO}/RECORD": b"".join(files[f"{INFO}/RECORD"].splitlines(keepends=True)[:-1])}
+    assert any("RECORD: demo-1.5" in one.what for one in proof_of_variant(before, build.packed(unlisted)).differences)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda data: with_last(data, comment=b"evil"), "entry of the directory"),
+        (lambda data: with_last(data, extra=EXTRA), "entry of the directory"),
+        (lambda data: with_last(data, gap=b"evil"), "bytes after"),
+        (lambda data: with_last(data, mode=0o100755), "external_attr"),
+    ],
+)
+def test_nothing_hides_around_what_was_added(tmp_path: Path, change: Callable[[bytes], bytes], what: str) -> None:
+    before, after = split(tmp_path)
+    assert with_last(after) == after
+    verdict = proof_of_variant(before, change(after))
+    assert not verdict.is_proved
+    assert any("variant.json" in one.what and what in one.what for one in verdict.differences), verdict.differences
+
+
+def with_last(data: bytes, *, extra: bytes = b"", comment: bytes = b"", gap: bytes = b"", mode: int = 0) -> bytes:
+    """Return an archive with more around its last file, which is the last one in the directory, too."""
+    size, start = struct.unpack_from("<2I", data, len(data) - 10)
+    entries, end = bytearray(data[start : start + size]), bytearray(data[start + size :])
+    last = entries.rindex(b"PK\x01\x02")
+    struct.pack_into("<2H", entries, last + 30, len(extra), len(comment))
+    if mode:
+        struct.pack_into("<I", entries, last + 38, mode << 16)
+    entries += extra + comment
+    struct.pack_into("<2I", end, 12, len(entries), start + len(gap))
+    return data[:start] + gap + bytes(entries) + bytes(end)
+
+
 def bytes_after_archive(data: bytes) -> bytes:
     return data + bytes(32)
 
@@ -211,9 +328,6 @@ def with_directory(data: bytes, *, local: bool, extra: bytes = b"", comment: byt
         entries[46 + name : 46 + name] = extra + comment
     struct.pack_into("<2I", end, 12, len(entries), start + grown)
     return files + bytes(entries) + bytes(end)
-
-
-EXTRA = b"\x99\x99\4\0evil"
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def map_labels(
     for name in insisted:
         if name not in (label.name for label in labels):
             known = ", ".join(label.name for label in labels) or "none"
-            raise UsageError(f"{cli_or_api('--insist', 'insist=')} {name[:40]}: no such label", hint=f"labels: {known}")
+            raise UsageError(f"there is no label {name[:40]} to insist on", hint=f"labels: {known}")
     labels = [label.replace(is_insisted=label.name in insisted) for label in labels]
     refused: list[RefusedLabel] = []
     notes: dict[str, tuple[str, ...]] = {}

@@ -236,7 +236,7 @@ class _WheelComparison:
 
     def compare(self) -> None:
         """Compare everything."""
-        files = self._new.infolist()
+        files = list(self._new.infolist())  # zipfile's own list
         if self._variant:
             self._compare_variant(files.pop())
         for was, now in zip_longest(self._old.infolist(), files):
