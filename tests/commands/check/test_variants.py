@@ -349,3 +349,49 @@ def test_a_floor_is_held_against_the_devices_that_need_it() -> None:
     assert "the variant cu for 9.0 with a driver of CUDA 11.8, where it does not run" in message
     assert "8.0" not in message.partition("where")[0]
     assert found(name, codes="FP3311") == []
+
+
+def test_a_library_that_loads_the_runtime_of_a_newer_toolkit_needs_its_driver() -> None:
+    data = linked_elf.build([container("90")], needed=[b"libcudart.so.12"]).data
+    ((code, _, message),) = found(write("sm90", data, nvidia("90_real")))
+    assert code == "FP3332"
+    assert "for 9.0 with a driver of CUDA 11.8" in message
+    assert "it loads libcudart.so.12, which needs a driver of CUDA 12.0 [C19]" in message
+    assert found(write("sm90", data, nvidia("90_real", cuda_version_lower_bound=["12.0"]))) == []
+
+
+def test_a_container_without_kernels_is_not_missed() -> None:
+    data = linked_elf.build([container("90", ["a"]), container("80", [])]).data
+    assert found(write("sm90", data, nvidia("90_real"))) == []
+
+
+def test_a_library_that_asks_for_kernels_by_name_is_doubted() -> None:
+    files = {"demo/libcublas.so.12": library("86"), "demo/lib.so": library("80")}
+    name = file_name("demo", "sm80")
+    Path(name).write_bytes(variants.wheel("demo", "sm80", {"sm80": nvidia("80_real")}, files))
+    assert [(code, "for 8.0, and it" in message) for code, _, message in found(name)] == [("FP3321", True)]
+
+
+def test_wheels_of_a_release_share_their_providers() -> None:
+    other = {**SHARED, "$schema": "https://example.org/x.json"}
+    names = write("sm80", "80", nvidia("80_real")), write("sm90", "90", nvidia("90_real"), shared=other)
+    ((_, subject, message),) = found(*names, codes="FP3331")
+    assert subject == "providers"
+    assert names[0] in message
+
+
+def test_descriptions_are_read_with_bounds() -> None:
+    name = write("sm90", "90", said=b" " * (4 << 20) + b"{}")
+    told = fatpack.check(name, metadata=True).violations
+    assert [each.message for each in told if each.code == "FP3330"] == [
+        "variant.json is refused: it has more than 4194304 bytes"
+    ]
+
+
+def test_an_index_file_that_cannot_be_read_and_one_beside_a_plain_wheel() -> None:
+    name = write("sm90", "90", nvidia("90_real"))
+    Path("demo-1.0-variants.json").mkdir()
+    assert [subject for _, subject, _ in found(name, codes="FP3301")] == ["index"]
+    Path("demo-1.0-variants.json").rmdir()
+    index({"sm90": nvidia("90_real")})
+    assert found(name, write(None, "75 90"), codes="FP3331") == []

@@ -180,6 +180,6 @@ def test_uv_without_its_preview_and_pip_get_the_wheel_without_a_label(release: P
     done = subprocess.run([*uv, "--target", str(tmp_path / "t")], capture_output=True, text=True, check=True)
     assert f"({plain})" in done.stderr
     pip = [reference.variant_tool("python"), "-m", "pip", "download", "--no-index", "--no-deps", "--find-links"]
-    done = subprocess.run([*pip, str(release), "-d", str(tmp_path / "pip"), "demo"], capture_output=True, check=True)
+    subprocess.run([*pip, str(release), "-d", str(tmp_path / "pip"), "demo"], capture_output=True, check=True)
     assert [path.name for path in (tmp_path / "pip").iterdir()] == [plain]
     assert Path(fatpack.explain(release, "9.0", installer="pip").installed[0].path).name == plain

@@ -63,6 +63,8 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "a value twice": (variant(sm_arch=["90_real"] * 2), "has a value twice", "uv"),
     "letters of a value": (variant(sm_arch=["90 real"]), "'90 real': the only characters are", "uv"),
     "a value that is no text": (variant(sm_arch=[90]), "sm_arch is no list of texts", "uv"),
+    "a plug-in that is no text": (provided(**{"plugin-api": 1}), "plugin-api must be a text, and optional", "uv"),
+    "optional as a text": (provided(optional="yes"), "plugin-api must be a text, and optional true or false", "uv"),
     "no object": ([], "it is no object", "uv"),
 }
 
@@ -79,6 +81,15 @@ def test_a_wrong_document_is_refused(name: str) -> None:
 def test_what_is_no_json(data: bytes) -> None:
     with pytest.raises(InvalidVariants, match="it is no JSON"):
         parse_variants(data)
+
+
+def test_documents_have_bounds() -> None:
+    many: dict[str, Any] = {**RIGHT, "variants": {f"x{number}": RIGHT["variants"]["x"] for number in range(1001)}}
+    with pytest.raises(InvalidVariants, match="variants has more than 1000 labels"):
+        parse_variants(json.dumps(many).encode())
+    long = variant(sm_arch=[str(number) for number in range(1001)])
+    with pytest.raises(InvalidVariants, match="variants: x has more than 1000 values"):
+        parse_variants(json.dumps(long).encode())
 
 
 def test_a_right_document_is_read_whole() -> None:

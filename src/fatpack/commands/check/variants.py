@@ -452,7 +452,7 @@ class _Release:
             return first["in part"]
         if "runs" in first and "fails" in first:
             return first["fails"].replace(answer="runs")
-        return next((first[answer] for answer in ("runs", "unknown", "fails") if answer in first), _Outcome(""))
+        return next((first[answer] for answer in ("unknown", "runs", "fails") if answer in first), _Outcome(""))
 
     def _violation(self, label: str, outcome: _Outcome, better: str, devices: list[str]) -> Violation:
         wheel = self._wheels[label]
