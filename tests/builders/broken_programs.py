@@ -22,6 +22,7 @@ import fatpack
 
 LINUX, ARM = "x86_64-linux-gnu", "aarch64-linux-gnu"
 MSVC, MINGW = "x86_64-pc-windows-msvc", "x86_64-w64-windows-gnu"
+ARM_MSVC = "aarch64-pc-windows-msvc"
 
 WHOLE = "nothing (whole)"
 
@@ -172,7 +173,7 @@ MINGW_LINKS: dict[str, Link] = {
     "program": ["ld.lld", "-m", "i386pep", "-e", "start", "unit.o", "rest.o", "rt.lib", "-o", "program"],
     "program of ld": ["x86_64-w64-mingw32-ld", "-e", "start", "unit.o", "rest.o", "rt.lib", "-o", "program"],
 }
-_MACHINES = {MSVC: "i386:x86-64", MINGW: "i386:x86-64"}
+_MACHINES = {MSVC: "i386:x86-64", MINGW: "i386:x86-64", ARM_MSVC: "arm64"}
 
 
 def runtime(folder: Path, target: str) -> None:
@@ -308,6 +309,11 @@ def clang_windows(folder: Path) -> Iterator[Case]:
     for model in registration.MODELS:
         for target, links in ((MSVC, PE_LINKS), (MINGW, MINGW_LINKS)):
             yield from of_clang(folder, "clang, Windows", model, target, "-O2", links)
+
+
+def clang_windows_aarch64(folder: Path) -> Iterator[Case]:
+    for model in registration.MODELS:
+        yield from of_clang(folder, "clang, AArch64 Windows", model, ARM_MSVC, "-O2", PE_LINKS)
 
 
 # nvcc: its objects are broken by changing their bytes, because its host code goes through a compiler of its own.
@@ -805,6 +811,7 @@ TOOLCHAINS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "clang, HIP": clang_hip,
     "clang, AArch64": clang_aarch64,
     "clang, Windows": clang_windows,
+    "clang, AArch64 Windows": clang_windows_aarch64,
     "nvcc": nvcc,
     "nvcc -rdc": nvcc_rdc,
     "linker wrapper": linker_wrapper,

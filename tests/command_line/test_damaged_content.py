@@ -101,3 +101,20 @@ def test_doctor_and_extract_agree_on_an_alias_that_is_not_defined(folder: Path, 
     assert "alias !gone is used but not defined" in doctor.out
     (folder / "k.mlir").write_text("!gone = i32\n" + text)
     assert (fatpack("doctor", "k.mlir").code, fatpack("extract", "k.mlir", "-d", "good").code) == (0, 0)
+
+
+def test_a_changed_bit_is_not_converted(folder: Path, fatpack: Fatpack) -> None:
+    draw = random.Random(5)
+    code = bytes(draw.choices(range(20), k=9000))
+    data = conda.package({"lib/a.fatbin": fatbin.fatbin(fatbin.entry(fatbin.cubin(80, code=code)))}, "p", "1.0", "h0")
+    (folder / CONDA).write_bytes(data)
+    words = ("convert", f"{CONDA}!pkg-p-1.0-h0.tar.zst!lib/a.fatbin", "--format=fatbin", "-o", "x.fatbin", "--force")
+    assert fatpack(*words).code == 0
+    whole = (folder / "x.fatbin").read_bytes()
+    start = data.index(b"pkg-p-1.0") + len("pkg-p-1.0-h0.tar.zst")
+    for at in range(start + 200, start + 3200, 300):
+        bad = bytearray(data)
+        bad[at] ^= 4
+        (folder / CONDA).write_bytes(bad)
+        ran = fatpack(*words)
+        assert ran.code == 3 or (folder / "x.fatbin").read_bytes() == whole

@@ -144,3 +144,17 @@ def test_mlir_in_parts_is_named(folder: Path, fatpack: Fatpack) -> None:
     assert "FP1006 at 0x12: a line // -----" in ran.out
     (folder / "k.mlir").write_text(sample)
     assert "FP1006" not in fatpack("inspect", "k.mlir").out
+
+
+@pytest.mark.parametrize("command", [("inspect",), ("doctor",), ("check", "--require", "sm_80")], ids=lambda it: it[0])
+def test_a_container_in_a_later_part_is_not_read_and_no_damage(
+    folder: Path, fatpack: Fatpack, command: tuple[str, ...]
+) -> None:
+    sample = (FIXTURES / "cir" / "samples" / "container_attr_2026.cir").read_text("utf-8")
+    (folder / "k.mlir").write_text(f"{sample}\n// -----\n{sample}")
+    ran = fatpack(*command, "k.mlir")
+    assert (ran.code, "FP1508" in ran.out) == (4, False)
+    assert "a line // -----" in ran.out
+    (folder / "k.mlir").write_text(f"{sample}\n{sample}")
+    ran = fatpack(*command, "k.mlir")
+    assert (ran.code, "FP1508" in ran.out) == (3, True)

@@ -388,11 +388,13 @@ class _FileScan:
         context = self._context
         view = context.view
         if starts_as_container(context):
-            yield from _RegionScan(CodeSection(view), context, self._inside).items()
+            parted = None
             if not formats.format_by_magic(view.head(0, 24)):
                 from fatpack.scanner.unsupported_files import split_mlir_finding
 
-                yield from filter(None, (split_mlir_finding(view),))
+                parted = split_mlir_finding(view)
+            yield from _RegionScan(CodeSection(_first_part(view, parted)), context, self._inside).items()
+            yield from filter(None, (parted,))
             return
         from fatpack.scanner import unsupported_files
 
@@ -603,6 +605,14 @@ def starts_as_container(context: ScanContext) -> bool:
         context.host == "raw"
         and (formats.format_by_magic(view.head(0, 24)) or formats.find_text_format(view)) is not None
     )
+
+
+def _first_part(view: View, parted: Finding | None) -> View:
+    """Return the part of an MLIR file before its first separator, if that is the container; else all of it."""
+    if parted is None:
+        return view
+    part = view.slice(0, parted.span.start - view.start)
+    return part if formats.find_text_format(part) is not None else view
 
 
 #: Words in a host module of ClangIR with a GPU binary in it, before and after lowering.

@@ -225,7 +225,7 @@ def split_mlir_finding(view: View) -> Finding | None:
     at = _place(view, _PARTED)
     if at is None:
         return None
-    text = "a line // -----: mlir-opt --split-input-file reads several files, fatpack reads one"
+    text = "a line // -----: mlir-opt --split-input-file takes the parts for files; what other parts hold is not listed"
     return finding("FP1006", view.span(at[0], 8), text, "write each part to a file of its own")
 
 

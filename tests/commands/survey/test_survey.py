@@ -301,6 +301,7 @@ PAGE = "<!DOCTYPE html>\n<html><body><a href='x.whl'>x.whl</a></body></html>"
             "is a list of files",
         ),
         ("list", "here.fatbin\n", "is a list of files"),
+        ("list", "here.fatbin\ngone-1.0-py3-none-any.whl\n", "is a list of files"),
     ],
 )
 def test_a_page_or_a_list_is_no_source(

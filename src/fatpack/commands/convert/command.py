@@ -63,6 +63,7 @@ def convert_file(
     source, address = _open_file(file)
     with source:
         view = _place(file, source.view(), address)
+        source.check()
         items = list(scan(view, deep=deep))
         print_warnings((item for item in unread_findings(items) if item.severity != "error"), quiet=quiet)
         damage = find_damage(items)

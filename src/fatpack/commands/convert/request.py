@@ -178,6 +178,7 @@ def _convert(images: Images, output: Output, options: Options, budget: Budget, *
     file = images.file
     refuse_empty(file.view)
     refuse_package(file.view, file.path or "the file", file.path)
+    file.view.source.check()
     request = ConvertRequest(
         file.items, images.selector, options, find_damage(file.items), lossy=lossy, leaves_out=lossy
     )

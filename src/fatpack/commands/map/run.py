@@ -99,6 +99,7 @@ def map_images(
     chosen = check_selector(selector)
     with open_input("file", file, budget=budget) as source:
         refuse_empty(source.view())
+        source.check()
         place = find_location(source.view(), Address(source.name, ""))
         edit = select_for_edit(place.view, chosen, "map")
         work = list_jobs(edit.images, edit.items, chosen, edit.titles, source.name)
@@ -192,6 +193,7 @@ def run_map(
     words = request.checked(command)
     with open_source(address.path) as source:
         refuse_empty(source.view())
+        source.check()
         place = find_location(source.view(), address)
         try:
             return _put_back(request, words, source.view(), place) if request.put else _keep(request, words, place)

@@ -136,6 +136,7 @@ _LISTS = ("", ".txt", ".list", ".lst", ".html", ".htm")
 
 #: what a page begins with, and what names a file in a list
 _PAGE = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_PACKAGES = (".whl", ".conda", ".so", ".tar.gz", ".zip", ".deb", ".rpm")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+$")
 
 
@@ -157,7 +158,7 @@ def _refuse_list(name: str) -> None:
         raise UsageError(f"{place} is an HTML page, and no file with device code", hint=hint)
     lines = [line.strip() for line in head.decode("utf-8", "replace").splitlines()[:_LINES]]
     named = [line for line in lines if line and not line.startswith("#")]
-    if named and all(_URL.match(line) or os.path.isfile(line) for line in named):
+    if named and all(_URL.match(line) or os.path.isfile(line) or line.endswith(_PACKAGES) for line in named):
         raise UsageError(
             f"{place} is a list of files", hint=f"fatpack survey --from {place} -o FOLDER reads those files"
         )
