@@ -1,4 +1,4 @@
-"""Proof that a wheel, conda package or image is another one with less device code, by Python's readers of archives."""
+"""Proof that a package, image or folder is another one with less device code, by Python's readers of archives."""
 
 from __future__ import annotations
 
@@ -15,9 +15,18 @@ def prove_package(before: View | str, after: View | str) -> PackageProofResult:
     """Return whether ``after`` is the package ``before`` with the same or less device code, and otherwise unchanged.
 
     Of two files with the same bytes nothing more is read. Others are decompressed completely, in windows; libraries go
-    to unnamed temporary files. Container images may be folders, given by paths. Raises Unsupported unless both are
-    wheels, images, or conda packages of one form, FormatError for a damaged one, and the errors of proofs of libraries.
+    to unnamed temporary files. Folders are given by paths, and may be container images. Raises Unsupported unless both
+    are wheels, images, folders, or conda packages of one form, FormatError for a damaged one, and the errors of proofs
+    of libraries.
     """
+    if isinstance(before, str) or isinstance(after, str):
+        from fatpack.proof.packages import folders
+
+        paths = [path for path in (before, after) if isinstance(path, str)]
+        if any(map(folders.is_plain_folder, paths)):
+            return folders.prove_folder(
+                *(path if isinstance(path, str) else path.source.name for path in (before, after))
+            )
     if isinstance(before, str) or isinstance(after, str) or (_may_be_image(before) and _may_be_image(after)):
         from fatpack.proof.packages import container_images
 

@@ -29,7 +29,7 @@ class ProvedLayer(Record):
 
 
 class PackageProofResult(Record):
-    """The result of a proof of a package, whose ``kind`` is ``wheel``, ``conda`` or ``image``.
+    """The result of a proof of a package, whose ``kind`` is ``wheel``, ``conda``, ``image`` or ``folder``.
 
     ``is_proved`` is true if there is no forbidden difference; ``differences`` are the first of these, and
     ``difference_count`` is their number. ``same_count`` files have the same content, ``libraries`` are the changed
