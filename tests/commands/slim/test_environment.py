@@ -214,7 +214,9 @@ def test_conda_packages_follow(tmp_path: Path) -> None:
         {"_path": "lib/libx.fatbin.1", "path_type": "hardlink", **same},
         {"_path": "lib/libx.fatbin", "path_type": "softlink", **same},
         {"_path": "lib/moved.fatbin", "path_type": "hardlink", **same, "sha256": "0" * 64},
+        {"_path": "lib/plain.fatbin", "path_type": "hardlink", "sha256": digest},
     ]
+    (prefix / "lib/plain.fatbin").write_bytes(BOTH)
     facts = {"name": "x", "version": "1", "build": "h0_0", "sha256": digest, "size": 9}
     document = {**facts, "paths_data": {"paths": paths, "paths_version": 1}}
     meta = prefix / "conda-meta/x-1-h0_0.json"
@@ -226,7 +228,6 @@ def test_conda_packages_follow(tmp_path: Path) -> None:
     assert {key: new[key] for key in facts} == facts
     after = build.hexadecimal((prefix / "lib/libx.fatbin.1").read_bytes())
     stated = {
-        "sha256": after,
         "sha256_in_prefix": after,
         "size_in_bytes": (prefix / "lib/libx.fatbin.1").stat().st_size,
     }
@@ -234,7 +235,8 @@ def test_conda_packages_follow(tmp_path: Path) -> None:
     assert new["paths_data"]["paths"] == [
         {**paths[0], **stated},
         {**paths[1], **stated},
-        {**paths[2], **stated, "sha256": "0" * 64},
+        {**paths[2], **stated},
+        {**paths[3], "sha256": after},
     ]
     assert (prefix / "pkgs/cached.fatbin").read_bytes() == BOTH
     assert journal(prefix)["restore"] == [

@@ -210,7 +210,9 @@ class _CondaRecord(Description):
             change = changes.get(place) or changes.get(os.path.realpath(place))
             if change is None:
                 continue
-            stated = {key: str(entry[key]) for key in ("sha256", "sha256_in_prefix") if key in entry}
+            # Where both are stated, sha256 is that of the file in the package, which stays as it is.
+            key = "sha256_in_prefix" if "sha256_in_prefix" in entry else "sha256"
+            stated = {key: str(entry[key])} if key in entry else {}
             digests = {key: change.new_digest("sha256", digest) for key, digest in stated.items()}
             new: dict[str, Any] = {key: digest for key, digest in digests.items() if digest is not None}
             self.wrong += bool(stated) and not new
