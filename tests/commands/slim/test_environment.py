@@ -236,7 +236,7 @@ def test_conda_packages_follow(tmp_path: Path) -> None:
         {**paths[0], **stated},
         {**paths[1], **stated},
         {**paths[2], **stated},
-        {**paths[3], "sha256": after},
+        {**paths[3], "sha256_in_prefix": after},
     ]
     assert (prefix / "pkgs/cached.fatbin").read_bytes() == BOTH
     assert journal(prefix)["restore"] == [

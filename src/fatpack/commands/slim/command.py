@@ -149,7 +149,7 @@ _HEADINGS = {
 @click.option("--save-plan", type=FILE, metavar="PLAN", help="Write what stays and goes as JSON, to review and apply.")
 @click.option("--plan", type=FILE, metavar="PLAN", help="Apply a plan to files that are as they were.")
 @click.option("--certificate", type=FILE, help="Prove the result, and write the proof as JSON.")
-@click.option("--verify", is_flag=True, help="Compare BEFORE AFTER (files or folders): only device code may be missing.")
+@click.option("--verify", is_flag=True, help="Compare BEFORE AFTER (or folders): only device code may be missing.")
 @click.option("--sbom", type=FILE, help="Write a CycloneDX list of the remaining device code.")
 @click.option("--deflated", is_flag=True, help="Also print the compressed size in a wheel.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")

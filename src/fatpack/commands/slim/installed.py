@@ -210,15 +210,14 @@ class _CondaRecord(Description):
             change = changes.get(place) or changes.get(os.path.realpath(place))
             if change is None:
                 continue
-            # Where both are stated, sha256 is that of the file in the package, which stays as it is.
-            key = "sha256_in_prefix" if "sha256_in_prefix" in entry else "sha256"
-            stated = {key: str(entry[key])} if key in entry else {}
-            digests = {key: change.new_digest("sha256", digest) for key, digest in stated.items()}
-            new: dict[str, Any] = {key: digest for key, digest in digests.items() if digest is not None}
-            self.wrong += bool(stated) and not new
+            # Readers look for sha256_in_prefix first; sha256 is that of the file in the package, and stays.
+            stated = entry.get("sha256_in_prefix", entry.get("sha256"))
+            digest = None if stated is None else change.new_digest("sha256", str(stated))
+            new: dict[str, Any] = {} if digest in (None, stated) else {"sha256_in_prefix": digest}
+            self.wrong += stated is not None and digest is None
             if new and entry.get("size_in_bytes") in {state.size for state in change.earlier}:
                 new["size_in_bytes"] = change.now.size
-            is_changed = is_changed or any(entry[key] != value for key, value in new.items())
+            is_changed = is_changed or any(entry.get(key) != value for key, value in new.items())
             entry.update(new)
         return document.written() if is_changed else None
 
