@@ -10,9 +10,9 @@ from tests.builders.device_elf import DYNSYM, device_elf
 from tests.reference import run
 
 from fatpack import images
-from fatpack.images.amdgpu import PROCESSORS
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource
+from fatpack.targets.amdgpu_flags import PROCESSORS
 
 HSA = 64
 V3, V4, V5, V6 = 1, 2, 3, 4

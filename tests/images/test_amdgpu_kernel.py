@@ -11,10 +11,10 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import BadValue, FormatError
-from fatpack.images.amdgpu import PROCESSORS
 from fatpack.images.kernel import KernelInfo, KernelNeeds
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource
+from fatpack.targets.amdgpu_flags import PROCESSORS
 
 NEEDS = Path(__file__).parents[1] / "fixtures" / "kernels"
 OBJECTS = sorted([*NEEDS.glob("*.hsaco"), *NEEDS.glob("*.o")])
