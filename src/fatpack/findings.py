@@ -1,10 +1,11 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
-binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
-archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx registrations and launches in
-programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx
-checks of `doctor`. A code is never reused. A new code needs a line in ``CODES``, and a module that yields it.
+binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP19xx AKS2 archives, FP20xx
+ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx registrations
+and launches in programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of
+Tensile, FP36xx checks of `doctor`. A code is never reused. A new code needs a line in ``CODES``, and a module that
+yields it.
 """
 
 from __future__ import annotations
@@ -232,6 +233,16 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "A SYCLBIN file contradicts itself about an image: DPC++ reads its metadata, other tools the strings of the "
         "entry.",
+    ),
+    "FP1901": ("error", "The stream of an AKS2 archive ends early or is damaged; whole images before that are listed."),
+    "FP1902": ("error", "An AKS2 archive states another size than its stream has."),
+    "FP1903": ("error", "An image of an AKS2 archive is not where its directory says; the others are listed."),
+    "FP1904": ("warning", "Two entries of an AKS2 archive have the same key; AOTriton uses the first."),
+    "FP1905": ("warning", "Images of an AKS2 archive overlap each other."),
+    "FP1906": ("note", "Bytes of an AKS2 archive that belong to no image; a rewrite drops them."),
+    "FP1907": (
+        "warning",
+        "An image of an AKS2 archive is for another target than the name of its folder or file says.",
     ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to the section's size."),
     "FP2001": (

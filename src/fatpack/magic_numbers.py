@@ -11,6 +11,7 @@ BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_BUNDLE = b"CCOB"
 FATBIN = b"\x50\xed\x55\xba"
 KPACK = b"KPAK"
+AKS2 = b"AKS2"
 #: the number 0x53594249, of version 1; later versions are offload binaries
 SYCLBIN = b"IBYS"
 #: the number 0x1EE55A01, in public headers before CUDA 4

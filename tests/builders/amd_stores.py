@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 KERNELS = Path(__file__).parents[1] / "fixtures" / "kernels"
@@ -68,3 +69,37 @@ def tensile_library(folder: Path, arch: str = "gfx942", *, code: bytes | None = 
     for name, data in files.items():
         (folder / name).write_bytes(data)
     return folder
+
+
+#: the key of a kernel in an archive of AOTriton
+KEY = b"attn_fwd-Sig-F__^fp16@16__P__32__CO__wave2_warp4_stg1-Gpu-gfx942"
+
+
+def aks2(
+    rows: Sequence[tuple[bytes, bytes]],
+    *,
+    count: int | None = None,
+    directory_size: int | None = None,
+    total: int | None = None,
+    offsets: Sequence[int] | None = None,
+    rest: bytes = b"",
+    preset: int = 6,
+) -> bytes:
+    """Return an archive of keys with their images (empty: without code); numbers replace what the header says.
+
+    ``offsets`` replace those of the images, ``rest`` follows the images in the stream. A low
+    ``preset`` makes a stream that takes little memory.
+    """
+    directory, at = b"", 0
+    for number, (name, image) in enumerate(rows):
+        offset = at if offsets is None else offsets[number]
+        facts = (4096, 256, offset, len(image)) if image else (0, 0, offset, 0)
+        directory += struct.pack("<5I", *facts, len(name) + 1) + name + b"\0"
+        at += len(image)
+    body = directory + b"".join(image for _, image in rows) + rest
+    sizes = (
+        len(body) if total is None else total,
+        len(rows) if count is None else count,
+        len(directory) if directory_size is None else directory_size,
+    )
+    return b"AKS2" + struct.pack("<3I", *sizes) + lzma.compress(body, preset=preset)

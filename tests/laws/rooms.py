@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
-from tests.builders import fatbin
+from tests.builders import amd_stores, fatbin
 
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
@@ -92,6 +92,18 @@ def _kpack(draw: st.DrawFn) -> Container:
     ]
     attrs = draw(st.fixed_dictionaries({}, optional={"compression": st.just("zstd"), "group": _TEXT, "family": _TEXT}))
     return Container("rocm-kpack", 1, tuple(images), Span(0, 0), attrs=attrs)
+
+
+@st.composite
+def _aks2(draw: st.DrawFn) -> Container:
+    code = [(amd_stores.hsaco(arch), Target("amdgcn-amd-amdhsa", arch, "hip")) for arch in ("gfx942", "gfx1100")]
+    other = st.tuples(st.binary(min_size=1, max_size=60), st.just(Target("", "", "hip")))
+    images = []
+    for key in draw(st.lists(_WORDS, max_size=4, unique=True)):
+        data, target = draw(st.one_of(st.sampled_from(code), other))
+        numbers = {name: str(draw(st.integers(0, 2048))) for name in ("shared_memory", "threads")}
+        images.append(make_image(data, target=target, form="", attrs={"key": key, **numbers}))
+    return Container("aotriton-aks2", 2, tuple(images), Span(0, 0))
 
 
 @st.composite
@@ -226,6 +238,7 @@ FORMATS = {
     "cuda-fatbin": FormatCases(
         _cuda_fatbin(), FIXTURES / "cuda_fatbin", options=_FATBIN_OPTIONS, findings=frozenset(("FP1407",))
     ),
+    "aotriton-aks2": FormatCases(_aks2(), FIXTURES / "aks2"),
     "rocm-kpack": FormatCases(_kpack(), FIXTURES / "kpack"),
     "syclbin": FormatCases(_syclbin(), FIXTURES / "syclbin"),
 }

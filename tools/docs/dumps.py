@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 #: format → files below ``tests/fixtures`` on its page, small ones of other tools or their code
 SHOWN = {
+    "aotriton-aks2": ("aks2/two_targets.aks2",),
     "cir-offload-container": ("cir/mlir-22-v6.mlirbc",),
     "clang-offload-bundle": ("clang_bundle/llvm-22-hip.bundle", "clang_bundle/llvm-22-v3-zstd.bundle"),
     "cuda-fatbin": ("cuda_fatbin/v124_all_ident.fatbin",),

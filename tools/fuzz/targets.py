@@ -39,6 +39,7 @@ _FORMATS = {
     "clang-offload-bundle": "clang_bundle",
     "cuda-fatbin": "cuda_fatbin",
     "rocm-kpack": "kpack",
+    "aotriton-aks2": "aks2",
     "syclbin": "syclbin",
     _CIR: "cir",
 }
@@ -137,7 +138,7 @@ def _targets() -> Iterator[Target]:
     objects = ("elf", "coff", "archive", "demo")
     yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)
     yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)
-    containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "syclbin")
+    containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "aks2", "syclbin")
     yield Target("remove", checks.remove_file, _files(*objects, *containers), fields)
     yield Target("relay", checks.relay_file, seeds.linked, fields)
     for name in {module: name for name, module in reversed(TOOLS.items())}.values():

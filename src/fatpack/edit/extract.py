@@ -36,6 +36,7 @@ _EXTENSIONS = {
     "clang-offload-bundle": "bundle",
     "cuda-fatbin": "fatbin",
     "rocm-kpack": "kpack",
+    "aotriton-aks2": "aks2",
     "syclbin": "syclbin",
     "cir-offload-container": "cir",
 }

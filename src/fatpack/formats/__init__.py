@@ -56,6 +56,7 @@ MODULES = {
     "cir-offload-container": "fatpack.formats.cir",
     "cuda-fatbin": "fatpack.formats.cuda_fatbin",
     "rocm-kpack": "fatpack.formats.kpack",
+    "aotriton-aks2": "fatpack.formats.aks2",
     "syclbin": "fatpack.formats.syclbin",
 }
 
@@ -79,6 +80,7 @@ MAGICS = {
     magic_numbers.COMPRESSED_BUNDLE: "clang-offload-bundle",
     magic_numbers.FATBIN: "cuda-fatbin",
     magic_numbers.KPACK: "rocm-kpack",
+    magic_numbers.AKS2: "aotriton-aks2",
     magic_numbers.SYCLBIN: "syclbin",
     magic_numbers.OLD_FATBIN: "cuda-fatbin-old",
 }

@@ -8,6 +8,7 @@ producers write. Every test reads a bounded number of bytes, except for the tabl
 from __future__ import annotations
 
 from fatpack import limits, magic_numbers
+from fatpack.formats.aks2 import layout as aks2
 from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
 from fatpack.formats.cuda_fatbin.fast_path import is_plausible
@@ -47,6 +48,8 @@ def claimed_size(name: str, view: View, at: int) -> int:
         return int.from_bytes(rest.head(8, 8), order) if order else 0
     if name == syclbin.SYCLBIN_FORMAT:
         return _claimed_by_syclbin(rest)
+    if name == aks2.AKS2_FORMAT:
+        return aks2.HEADER.size  # only its stream tells where it ends
     if rest.head(0, len(bundle.MAGIC)) == bundle.MAGIC:
         return bundle.HEADER.size + bundle.DESCRIPTOR.size * int.from_bytes(rest.head(len(bundle.MAGIC), 8), "little")
     # The stream of a compressed bundle is read to its end, regardless of the header.

@@ -194,9 +194,9 @@ def test_every_output_says_what_was_not_looked_into() -> None:
 def test_device_code_in_a_format_that_is_not_read_is_named() -> None:
     Path("both").mkdir()
     Path("both/x.so").write_bytes(linked_elf.build([container("80")]).data)
-    for name in ("amd.aks2", "default.metallib", "notes"):
+    for name in ("shader.dxil", "default.metallib", "notes"):
         Path("both", name).write_bytes(b"MTLB" + bytes(60))
     made = check_policy(["both"], Policy(forbid=("sm_5*",)))
     said = [(item.code, item.severity, item.path) for item in made.violations]
-    assert said == [("FP3317", "note", f"both/{name}") for name in ("amd.aks2", "default.metallib")]
+    assert said == [("FP3317", "note", f"both/{name}") for name in ("default.metallib", "shader.dxil")]
     assert (made.exit_code, made.verdict) == (0, "passed")

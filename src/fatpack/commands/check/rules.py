@@ -292,7 +292,6 @@ def _kernels_without_ptx(own: Sequence[tuple[ImageSetRows, dict[str, list[ImageR
 
 #: suffixes of device code in formats that no room reads → what they are
 _FORMATS = {
-    "aks2": "AOTriton's archive of AMD code objects",
     "metallib": "a Metal library",
     "air": "Metal's intermediate code",
     "dxil": "DirectX code",
