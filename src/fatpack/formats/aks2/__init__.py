@@ -71,7 +71,8 @@ def write(container: Container, options: None = None) -> Iterator[Piece]:
     """Yield the pieces of an archive, in the layout of AOTriton's writer. The key of an image is its ``attrs["key"]``.
 
     An archive whose images are those that were read keeps its bytes. Otherwise entries without code stay, entries of
-    images that went are left out, and header, directory and stream are made anew. Raises UsageError for an image without a key, and for more than 4 GiB.
+    images that went are left out, and header, directory and stream are made anew. Raises UsageError for an image
+    without a key, and for more than 4 GiB.
     """
     archive = container.record
     if isinstance(archive, Aks2Archive) and _is_unchanged(container, archive):
