@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -395,3 +397,13 @@ def test_an_index_file_that_cannot_be_read_and_one_beside_a_plain_wheel() -> Non
     Path("demo-1.0-variants.json").rmdir()
     index({"sm90": nvidia("90_real")})
     assert found(name, write(None, "75 90"), codes="FP3331") == []
+
+
+def test_the_digests_of_a_kernel_are_those_of_its_libraries() -> None:
+    folder = Path(kernel(["8.0"], "80"))
+    right = base64.b64encode(hashlib.sha256((folder / "_demo.abi3.so").read_bytes()).digest()).decode()
+    for digest, expected in [(right, []), (base64.b64encode(bytes(32)).decode(), ["FP3603"]), ("no", ["FP3301"])]:
+        stated = {"algorithm": "sha256", "files": {"_demo.abi3.so": digest, "_ops.py": right}}
+        document = {"backend": {"type": "cuda", "archs": ["8.0"]}, "digest": stated}
+        (folder / "metadata.json").write_text(json.dumps(document))
+        assert [code for code, _ in told(str(folder))] == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 
 from fatpack.errors import pluralize
@@ -223,6 +224,23 @@ def kernel_declaration(data: bytes) -> MetadataDeclaration:
         claims = unique_claims(MetadataClaim("image", "amd", arch, truncate(arch)) for arch in archs)
         return MetadataDeclaration(KERNEL_METADATA, claims, ("amd",))
     return MetadataDeclaration(KERNEL_METADATA, unique_claims(_kernel_claims(archs)), ("nvidia",), loaded=archs)
+
+
+def kernel_digests(data: bytes) -> dict[str, str]:
+    """Return the SHA-256 of each file of a kernel, in hexadecimal, by its path in the folder; {} where none is stated.
+
+    Raises UnreadableDeclaration for a digest that is none.
+    """
+    digest = parse_json_object(data).get("digest")
+    if not isinstance(digest, dict) or digest.get("algorithm") != "sha256":
+        return {}
+    found = {}
+    for name, text in require_object(digest.get("files", {}), "digest: files").items():
+        try:
+            found[name] = base64.b64decode(str(text), validate=True).hex()
+        except ValueError:
+            raise UnreadableDeclaration(f"digest: files has no digest of {truncate(name)!r}") from None
+    return found
 
 
 def _kernel_claims(archs: tuple[str, ...]) -> Iterator[MetadataClaim]:

@@ -20,6 +20,7 @@ from fatpack.commands.check.declarations import (
     debian_declaration,
     extras_declaration,
     kernel_declaration,
+    kernel_digests,
     required_distributions,
     variant_declaration,
 )
@@ -32,6 +33,7 @@ from fatpack.findings import CODES
 from fatpack.inputs.files import SEPARATOR, MemberPath
 from fatpack.inputs.reopen import reopen
 from fatpack.io.open import open_source
+from fatpack.io.source import sha256_of_pieces
 from fatpack.model import Finding
 from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
@@ -279,6 +281,9 @@ def metadata_violations(
             yield from _compared(place, each, units, is_judged=is_judged)
     yield from _undeclared(found, names, tuple(scopes))
     for place in met:
+        if os.path.basename(place.path) == KERNEL_METADATA and not place.problem:
+            yield from _kernel_digests(place, [item.last.path for item in found if item.units], budget)
+    for place in met:
         for each in place.declarations:
             claims = list(dict.fromkeys(claim.text for claim in each.claims))
             rest = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
@@ -364,6 +369,24 @@ def _compared(
         rest = f" and {len(more) - _NAMED} more" if len(more) > _NAMED else ""
         text = f"has {', '.join(more[:_NAMED])}{rest}, which {declared.source} does not declare"
         yield _violation("FP3312", place.package, "metadata", text)
+
+
+def _kernel_digests(place: DeclaringFile, paths: Iterable[str], budget: Budget) -> Iterator[Violation]:
+    """Yield the libraries of a kernel's folder whose digest is not the one that its metadata states."""
+    own = {os.path.relpath(path, place.package).replace(os.sep, "/"): path for path in map(outermost_path, paths)}
+    try:
+        with open_source(place.path, budget=budget) as source:
+            stated = kernel_digests(source.beginning(MAX_DECLARATION_SIZE))
+        for name in (name for name in own if name in stated):
+            with open_source(own[name], budget=budget) as source:
+                digest = sha256_of_pieces([source.view()]).hex()
+            if digest != stated[name]:
+                text = f"{name} has the SHA-256 {digest}, and {KERNEL_METADATA} states {stated[name]}"
+                yield _violation("FP3603", own[name], "digest", text, "get the kernel again")
+    except UnreadableDeclaration as error:
+        yield _violation("FP3301", place.path, "digest", f"its digests cannot be read: {error}")
+    except (FatpackError, OSError) as error:
+        yield _violation("FP3301", place.path, "digest", error_message(error))
 
 
 def _is_listed(name: str, values: Collection[str]) -> bool:
