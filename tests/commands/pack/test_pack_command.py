@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Ran
+from tests.laws.rooms import FIXTURES
 
 from fatpack.formats.cuda_fatbin.writer import DEFAULT_PRODUCER
 
@@ -284,3 +285,14 @@ def test_future_and_generic_names_are_no_slips(folder: Path, fatpack: Fatpack, a
 
 def test_help_names_the_producer_that_is_followed_without_an_option(fatpack: Fatpack) -> None:
     assert f"of this CUDA version. Default: {DEFAULT_PRODUCER}." in " ".join(fatpack("pack", "--help").out.split())
+
+
+def test_a_triple_that_a_cir_module_states_is_added(folder: Path, fatpack: Fatpack) -> None:
+    samples = FIXTURES / "cir" / "samples"
+    host = f"--image=file={samples / 'host_2026.cir'},kind=host"
+    device = f"--image=file={samples / 'device_sm80_2026.cir'},kind=cuda,arch=sm_80"
+    ran = fatpack("pack", "--format=cir", host, device, "-o", "short.cir")
+    assert f"fatpack: note: {device}: added triple=nvptx64-nvidia-cuda, which the image states\n" in ran.err
+    whole = [f"{host},triple=x86_64-unknown-linux-gnu", f"{device},triple=nvptx64-nvidia-cuda"]
+    fatpack("pack", "--format=cir", *whole, "-o", "whole.cir")
+    assert (folder / "short.cir").read_bytes() == (folder / "whole.cir").read_bytes()

@@ -266,8 +266,10 @@ def add_image_target(format: str, option: ImageOption, data: View) -> tuple[Imag
     """Return an option with the triple and arch that its image states where it lacks them, and a sentence about it.
 
     The sentence is "" where nothing was added: if an ID is given, if the image states nothing certain, and in formats
-    that take the target from the image or need none.
+    that take the target from the image or need none. A CIR module states its triple alone, and one with an ID has all.
     """
+    if format == "cir":
+        return _add_module_triple(option, data)
     if not format_named(format).is_labelled or option.get("id") is not None:
         return option, ""
     if option.get("triple") is not None and option.get("arch") is not None:
@@ -290,6 +292,22 @@ def add_image_target(format: str, option: ImageOption, data: View) -> tuple[Imag
         return option, ""
     words = ",".join(f"{key}={value}" for key, value in added)
     return option.replace(pairs=(*option.pairs, *added)), f"{option.text}: added {words}, which the image states"
+
+
+def _add_module_triple(option: ImageOption, data: View) -> tuple[ImageOption, str]:
+    """Return an option that says of which kind a CIR module is with the triple that the module states."""
+    if option.get("kind") is None or option.get("triple") is not None:
+        return option, ""
+    from fatpack.formats.cir import only_triple
+
+    try:
+        triple = only_triple(data)
+    except FatpackError:  # the module is damaged, which is told when it is combined
+        return option, ""
+    if not triple:
+        return option, ""
+    pairs = (*option.pairs, ("triple", triple))
+    return option.replace(pairs=pairs), f"{option.text}: added triple={triple}, which the image states"
 
 
 def pack_as(stored: Sequence[Image], options: Options) -> PackedContainers:

@@ -61,6 +61,7 @@ __all__ = [
     "kernel_names",
     "labels",
     "only_bundle_id",
+    "only_triple",
     "parse",
     "parse_id",
     "split_image",
@@ -160,6 +161,14 @@ def only_bundle_id(view: View) -> str | None:
 
     modules = plain_modules(view)
     return modules[0][1].id if len(modules) == 1 else None
+
+
+def only_triple(view: View) -> str:
+    """Return the triple that a file's only module states (``cir.triple``), "" if there is none."""
+    from fatpack.formats.cir.modules.attributes import plain_modules
+
+    modules = plain_modules(view)
+    return modules[0][1].triple if len(modules) == 1 else ""
 
 
 def kernel_names(view: View, record: object = None) -> tuple[str, ...]:
