@@ -9,9 +9,9 @@ from tests.builders import fatbin, linked_elf
 from tests.builders.packages import COMPRESSORS, SUFFIXES, tarred, zipped
 from tests.builders.policy_files import cubin, library
 
-from fatpack.commands.check import rule_context
 from fatpack.commands.check.policy import Policy, parse_requirements
 from fatpack.commands.check.request import check_policy
+from fatpack.inputs import reopen
 from fatpack.limits import Budget
 
 
@@ -20,13 +20,13 @@ def opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what grows by every file in a package that is opened by its address."""
     monkeypatch.chdir(tmp_path)
     found: list[str] = []
-    entered = rule_context.open_nested
+    entered = reopen.open_nested
 
     def counting(package: object, inside: str) -> object:
         found.append(inside)
         return entered(package, inside)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rule_context, "open_nested", counting)
+    monkeypatch.setattr(reopen, "open_nested", counting)
     return found
 
 
