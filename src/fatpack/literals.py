@@ -66,6 +66,9 @@ Emit: TypeAlias = Literal["obj", "llvm-ir"]
 KeepPtx: TypeAlias = Literal["none", "newest", "all"]
 """PTX that ``slim`` keeps besides the images that devices load: the value of ``--keep-ptx``."""
 
+Widening: TypeAlias = Literal["siblings", "none"]
+"""Kernels that ``slim`` keeps beside those that ran: the value of ``--widen``."""
+
 NullPackage: TypeAlias = Literal["fat", "rest", "none"]
 """What the package for all other devices has after ``split``: the value of ``--null``."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.commands.slim.kernel_names import KernelNameIndex, beginning, match_names, normal_form, short_name
+from fatpack.commands.slim.kernel_names import KernelNameIndex, beginning, family, match_names, normal_form, short_name
 from fatpack.commands.slim.profiles import Profile
 from fatpack.demangling import demangle
 from fatpack.errors import Unsupported
@@ -123,3 +123,28 @@ def test_names_that_stand_for_too_much_are_refused(monkeypatch: pytest.MonkeyPat
         demangle([name])
     many = "_Z1f" + "N3aTS3bST1cE" * 40
     assert demangle([many])[many].startswith("f(aTS::bST::c")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_siblings"),
+    [
+        (
+            "void at::f<4, at::Add<float>, at::A<char*, 3ul>>(int)",
+            "void at::f<8, at::Add<double>, at::A<char*, 2ul>>(int)",
+            True,
+        ),
+        ("void at::f<4, at::Add<float>>(int)", "void at::f<4, at::Mul<float>>(int)", False),
+        ("void at::f<4, at::Add<float>>(int)", "void at::g<4, at::Add<float>>(int)", False),
+        ("f<2, i<B<Mul<float>>>(int&)::{lambda(int)#1}>()", "f<2, i<B<Add<float>>>(int&)::{lambda(int)#1}>()", False),
+        (
+            "f<2, i<B<Mul<float>>>(int&)::{lambda(int)#1}>()",
+            "f<4, i<B<Mul<c10::Half>>>(int&)::{lambda(int)#1}>()",
+            True,
+        ),
+        ("void scale<int>(int*)", "void scale<c10::BFloat16>(int*)", True),
+        ("plain(int)", "plain(float)", True),
+        ("plain(int)", "plainer(int)", False),
+    ],
+)
+def test_instances_of_a_template_with_one_functor_are_siblings(one: str, other: str, are_siblings: bool) -> None:
+    assert (family(normal_form(one)) == family(normal_form(other))) is are_siblings

@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.laws.rooms import FIXTURES
+from tests.registration.analysis.test_asked_kernels import linked
 
 import fatpack as library
 from fatpack.commands.slim import used
@@ -210,3 +211,30 @@ def test_every_reason_has_words_and_is_in_the_schemas() -> None:
         schema = json.loads(schema_text(name))
         listed = schema["$defs"]["use"]["properties"]["containers"]["items"]["properties"]["reason"]["enum"]
         assert set(listed) == set(used.REASONS)
+
+
+def test_other_instances_of_what_was_used_stay(tmp_path: Path) -> None:
+    unit = (
+        "template <class T> __global__ void f(T *p) {{ *p += 1; }}\n"
+        'extern "C" void run_{0}({0} *p) {{ f<{0}><<<1, 1>>>(p); }}'
+    )
+    other = '__global__ void other(int *p) { *p += 2; }\nextern "C" void run_other(int *p) { other<<<1, 1>>>(p); }'
+    path = linked(tmp_path, used=unit.format("int"), sibling=unit.format("float"), other=other)
+    (tmp_path / "names.txt").write_text("_Z1fIiEvPT_")
+    out = tmp_path / "slim.so"
+    for more, kept, lost in (
+        ([], {"_Z1fIiEvPT_", "_Z1fIfEvPT_"}, 1),
+        (["--widen", "none"], {"_Z1fIiEvPT_"}, 2),
+    ):
+        words = [
+            "--for",
+            "sm_80",
+            "--used",
+            str(tmp_path / "names.txt"),
+            "--drop-unused",
+            "--accept-missing",
+            str(lost),
+        ]
+        assert main(["slim", str(path), *words, *more, "-o", str(out), "--force"]) == 0
+        with library.open(out) as file:
+            assert {name for one in file.containers for image in one.images for name in image.kernel_names} == kept

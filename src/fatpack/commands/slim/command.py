@@ -71,6 +71,11 @@ _HEADINGS = {
     help="Keep what a recorded run used: Nsight Systems' SQLite, a torch.profiler trace, rocprofv3, or names. "
     "Repeatable.",
 )
+@click.option(
+    "--widen",
+    type=ChoiceType(("siblings", "none")),
+    help="With --used: keep other instances of used templates with the same functor. Default: siblings.",
+)
 @click.option("--drop-unused", is_flag=True, help="With --used: remove unused code without PTX; its kernels fail then.")
 @click.option(
     "--by-use-also",

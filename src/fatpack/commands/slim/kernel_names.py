@@ -155,6 +155,26 @@ def beginning(name: str) -> str:
     return re.sub(r"[^<>,:]*$", "", normal) if is_inside else normal
 
 
+#: names in template arguments, and among them the plain types by which instances with one functor differ
+_NAME = re.compile(r"[A-Za-z_$@][\w:$@]*")
+_PLAIN = re.compile(
+    r"(?:\w+::)*(?:(?:unsigned|signed|long|short|char|int)+|unsigned|signed|bool|char|short|int|long|float|double|u?int\d+_t|half2?|__half2?|bfloat16|Half|BFloat16"
+    r"|__nv_bfloat16|complex|[a-zA-Z])"
+)
+
+
+def family(normal: str) -> str:
+    """Return a name in normal form without numbers and plain types among its template arguments.
+
+    Instances of one template with one functor have the same.
+    """
+    start = normal.find("<")
+    if start < 0:
+        return normal
+    classes = [name for name in _NAME.findall(normal, start) if not _PLAIN.fullmatch(name)]
+    return f"{short_name(normal)}<{','.join(classes)}>"
+
+
 class KernelNameIndex:
     """The kernels of a file by the forms of their names; demangled on first need."""
 
@@ -200,6 +220,14 @@ class KernelNameIndex:
         matches = re.compile(translate(pattern.replace("[", "[[]"))).match
         self._read()
         return [name for name in self.names if matches(name) or matches(self.demangled.get(name, name))]
+
+    def siblings(self, kernels: Iterable[str]) -> frozenset[str]:
+        """Return the kernels of the families of some kernels. Raises Unsupported where no demangler is installed."""
+        families: dict[str, list[str]] = {}
+        for form, names in self._read().items():
+            families.setdefault(family(form), []).extend(names)
+        wanted = {family(normal_form(self.demangled.get(name, name))) for name in kernels}
+        return _Kernels(name for one in wanted for name in families.get(one, ()))
 
     def _read(self) -> dict[str, list[str]]:
         if self._normal is None:

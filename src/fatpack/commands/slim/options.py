@@ -59,7 +59,7 @@ class NameChange(Record):
             words[f"max{options.size.max_size}{'noptx' if options.size.drops_ptx else ''}"] = None
         if options.use is not None:
             digests = "".join(sorted(profile.digest for profile in options.use.profiles))
-            words[f"used{_of_text(digests)}"] = None
+            words[f"used{_of_text(digests)}{'' if options.use.widens else 'only'}"] = None
             if options.use.drops_unused:
                 words["dropunused"] = None
         if options.recompress is not None:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from fatpack.io.open import Input
     from fatpack.io.source import Source, View
     from fatpack.library.arguments import Output
-    from fatpack.literals import KeepPtx, Recompression, SlimMode
+    from fatpack.literals import KeepPtx, Recompression, SlimMode, Widening
     from fatpack.targets.devices import Device
 
 
@@ -105,6 +105,7 @@ def slim(
     mode: SlimMode = "auto",
     drop_signature: bool = False,
     used: str | Sequence[str] = (),
+    widen: Widening | None = None,
     drop_unused: bool = False,
     by_use_also: str | Sequence[str] = (),
     accept_missing: int | None = None,
@@ -133,7 +134,8 @@ def slim(
     ``used`` are profiles of recorded runs (Nsight Systems' SQLite, traces of torch.profiler, rocprofv3, Negativa-ML,
     or names). Containers of which no kernel ran keep PTX alone where it serves their devices, else everything, or
     nothing with ``drop_unused``: then their kernels fail, ``lost`` lists them, and ``exit_code`` is 1 unless they are
-    ``accept_missing``. ``by_use_also`` names libraries that choose kernels at run time, which else stay whole.
+    ``accept_missing``. Other instances of a used template with the same functor stay, unless ``widen`` is ``none``.
+    ``by_use_also`` names libraries that choose kernels at run time, which else stay whole.
     ``max_size`` (``"400MB"``) takes steps until the file fits, first those that cost users least: see
     ``docs/how-to/slim-by-use-or-size.md``. Devices go from the end of ``priority``, kernels by ``used``.
 
@@ -175,6 +177,7 @@ def slim(
         "mode": mode,
         "drop_signature": drop_signature,
         "used": as_strings("used", used),
+        "widen": widen,
         "drop_unused": drop_unused,
         "by_use_also": as_strings("by_use_also", by_use_also),
         "accept_missing": (
@@ -338,6 +341,7 @@ def make_slim_options(
     mode: SlimMode = "auto",
     drop_signature: bool = False,
     used: Sequence[str] = (),
+    widen: Widening | None = None,
     drop_unused: bool = False,
     by_use_also: Sequence[str] = (),
     accept_missing: int | None = None,
@@ -380,7 +384,7 @@ def make_slim_options(
         drop_signature=drop_signature,
         lossless=lossless,
         **_use_and_size(
-            _use_request(used, drop_unused, by_use_also, accept_missing),
+            _use_request(used, drop_unused, by_use_also, accept_missing, widen),
             max_size,
             priority,
             driver=driver,
@@ -401,13 +405,14 @@ def make_slim_options(
 
 
 def _use_request(
-    used: Sequence[str], drops_unused: bool, also: Sequence[str], accepted: int | None
+    used: Sequence[str], drops_unused: bool, also: Sequence[str], accepted: int | None, widen: Widening | None
 ) -> UseRequest | None:
     if not used:
         for option, name, is_given in (
             ("--drop-unused", "drop_unused", drops_unused),
             ("--by-use-also", "by_use_also", bool(also)),
             ("--accept-missing", "accept_missing", accepted is not None),
+            ("--widen", "widen", widen is not None),
         ):
             if is_given:
                 words = cli_or_api(f"{option} goes with --used", f"{name} goes with used")
@@ -418,7 +423,9 @@ def _use_request(
     from fatpack.commands.slim.profiles import read_profiles
     from fatpack.commands.slim.used import UseRequest
 
-    return UseRequest(read_profiles(used), drops_unused, tuple(also), accepted)
+    if widen not in (None, "siblings", "none"):
+        raise UsageError(f"widen {widen!r}", hint="choose from siblings, none")
+    return UseRequest(read_profiles(used), drops_unused, tuple(also), accepted, widen != "none")
 
 
 def _use_and_size(
@@ -649,7 +656,7 @@ def parse_slim_options(options: Mapping[str, Any], policy: SlimPolicy | None = N
             raise UsageError("--drop-ptx and --keep-ptx exclude each other", hint="leave one out")
         keep_ptx = "none"
     shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "mode")
-    by_use = ("used", "drop_unused", "by_use_also", "accept_missing", "max_size", "priority")
+    by_use = ("used", "widen", "drop_unused", "by_use_also", "accept_missing", "max_size", "priority")
     given = {
         "devices": options["for_"],
         "keep_ptx": keep_ptx,

@@ -85,6 +85,7 @@ _SHOWN = 3
 class UseRequest(Record):
     """The kernels that ran, by ``profiles``, and what becomes of the others.
 
+    ``widens`` keeps other instances of the templates that ran with the same functors, too: other types and sizes.
     ``drops_unused`` takes unused containers out that have no PTX to run by, ``also`` names libraries that choose
     kernels while they run and are slimmed all the same, and ``accepted`` is the number of kernels that may be lost.
     """
@@ -93,6 +94,7 @@ class UseRequest(Record):
     drops_unused: bool = False
     also: tuple[str, ...] = ()
     accepted: int | None = None
+    widens: bool = True
 
 
 class UsedContainer(Record):
@@ -173,6 +175,7 @@ def apply_use(
     name = view.chain[-1] if view.chain else view.source.name
     chooser = _chooser(name)
     notes = []
+    siblings = index.siblings(matches.kernels) if request.widens and matches.kernels else frozenset()
     if chooser and any(_means(given, chooser, name) for given in request.also):
         notes.append(f"{chooser} chooses among kernels while it runs: other inputs may need kernels that are gone")
         chooser = ""
@@ -183,7 +186,8 @@ def apply_use(
     containers: list[UsedContainer] = []
     gone: set[int] = set()
     for unit in units:
-        reason = "library" if chooser else "name" if matches.kernels & unit.kernels.keys() else rules.reason(unit)
+        reason = "library" if chooser else "name" if matches.kernels & unit.kernels.keys() else ""
+        reason = reason or ("sibling" if siblings & unit.kernels.keys() else rules.reason(unit))
         fate = _Fate(reason, frozenset()) if reason else _fate_of_unused(unit, options, request)
         gone |= fate.gone
         containers += _containers(unit, fate)
@@ -368,6 +372,7 @@ def _means(given: str, chooser: str, file_name: str) -> bool:
 #: reasons for the fate of containers, in words; ``name``: it holds a kernel that ran
 REASONS = {
     "name": "used",
+    "sibling": "hold other instances of templates that were used",
     "K2": "hold a kernel that host code may ask about (K2)",
     "K4": "hold device variables that the program may use (K4)",
     "K5": "hold kernels that launch others (K5)",
