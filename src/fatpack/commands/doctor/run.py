@@ -71,6 +71,8 @@ def doctor(
     check_bools(deep=deep)
     names = as_paths("paths", paths)
     unmatched: list[str] = []
+    if not isinstance(device, (str, list, tuple)):
+        raise TypeError(f"device must be the name of a GPU, or several in a list, got {type(device).__name__}")
     devices = [device] if isinstance(device, str) else list(device)
     budget = make_budget(max_inflated)
     found = diagnose(names, devices=devices, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget)

@@ -112,6 +112,8 @@ def explain(
     if environment is not None:
         from fatpack.commands.explain.environment import explain_environment
 
+        if not isinstance(environment, (str, os.PathLike)):
+            raise TypeError(f"environment must be a folder, as a path, got {type(environment).__name__}")
         if installer is not None or paths not in ((), []):
             raise UsageError("environment takes neither paths nor an installer", hint="pass () for paths")
         return explain_environment(os.fspath(environment), asked, deep=deep, budget=make_budget(max_inflated))
