@@ -191,7 +191,7 @@ def diagnose(
     if devices and not environments:
         raise UsageError(
             "devices are asked about in environments alone, and none was named",
-            hint="name the folder that has pyvenv.cfg or conda-meta; fatpack explain FILE --device NAME is for files",
+            hint="name the folder that has pyvenv.cfg or conda-meta; fatpack explain asks about files",
         )
     for folder in environments:
         summing.look_at_gpus(folder, devices)
@@ -342,9 +342,7 @@ class _DiagnosisBuilder:
         for package in explained.packages:
             for outcome in package.outcomes:
                 if outcome.fails and not outcome.runs:
-                    hint = next(
-                        iter(package.notes), f"fatpack explain --environment {folder} --device {outcome.device}"
-                    )
+                    hint = next(iter(package.notes), f"install a build that has code for {outcome.device}")
                     text = f"nothing of {package.package} runs on {outcome.device}: {outcome.reason}"
                     notes.add(finding("FP3608", Span(0, 0, (folder,)), text, hint))
                 elif outcome.fails:
