@@ -133,6 +133,10 @@ def test_the_loader_of_hugging_face_believes_what_is_declared(tmp_path: Path) ->
     wrong = fatpack.explain(tmp_path / "wrong", "H100", installer="hugging-face")
     assert wrong.installed[0].reason == "it declares 8.0+PTX"
     assert wrong.verdict == "fails"
+    build = tmp_path / "wrong" / "build" / "torch29-cu128-x86_64-linux"
+    (build / "metadata.json").write_text('{"backend": {"type": "cuda", "archs": [1]}}')
+    with pytest.raises(UsageError, match="archs of backend is no list of texts"):
+        fatpack.explain(build, "H100", installer="hugging-face")
 
 
 def test_there_must_be_builds(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_wrong_document_is_refused(name: str) -> None:
     assert str(raised.value).endswith(end) or end in str(raised.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[" * 9999, b"\xff", b'{"a": 1' + b" " * 99])
+@pytest.mark.parametrize("data", [b"", b"{", b"[" * 9999, b"\xff", b'{"a": 1' + b" " * 99, b"9" * 9999])
 def test_what_is_no_json(data: bytes) -> None:
     with pytest.raises(InvalidVariants, match="it is no JSON"):
         parse_variants(data)

@@ -264,14 +264,15 @@ def _loader_choices(paths: Sequence[str], machine: _Machine) -> Iterator[Install
             raise UsageError(f"{path} has more than {_LARGEST} bytes", hint="get the kernel again")
         backend = _parse_object(data, path).get("backend")
         kind, archs = (backend.get("type"), backend.get("archs")) if isinstance(backend, dict) else (None, None)
-        declared = [arch for arch in archs if isinstance(arch, str)] if isinstance(archs, list) else []
+        if not isinstance(archs or [], list) or not all(isinstance(arch, str) for arch in archs or []):
+            raise UsageError(f"{path}: archs of backend is no list of texts", hint="get the kernel again")
+        declared = list(archs or [])
         refused = _refused(str(kind), declared, machine)
-        name = os.path.basename(os.path.normpath(folder))
         names = ", ".join(declared[:_NAMED]) + (", …" if len(declared) > _NAMED else "")
         reason = refused or f"{kind} is not compared with the device"
         if kind in hugging_face.COMPARED_BACKENDS and not refused:
             reason = f"it declares {names}" if declared else "it declares no architectures, so that all are accepted"
-        yield InstallerChoice("hugging-face", name, "" if refused else folder, "", reason)
+        yield InstallerChoice("hugging-face", os.path.normpath(folder), "" if refused else folder, "", reason)
 
 
 def _refused(kind: str, declared: Sequence[str], machine: _Machine) -> str:

@@ -115,8 +115,12 @@ def parse_variants(data: bytes) -> VariantDocument:
         found = json.loads(data)
     except RecursionError:
         raise InvalidVariants("it is no JSON: nested too deeply") from None
-    except ValueError as error:
-        raise InvalidVariants(f"it is no JSON: {_shown(str(error))}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidVariants(f"it is no JSON: see line {error.lineno}, column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidVariants(f"it is no JSON: byte {error.start} is no UTF-8") from None
+    except ValueError:
+        raise InvalidVariants("it is no JSON: a number in it is too long") from None
     document = _object(found, "it")
     unknown = next((key for key in document if key not in _KEYS), None)
     if unknown is not None:
