@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests import reference
 from tests.builders import rattler_solver
 from tests.builders.fat_conda import PATH, fat_package, files_of, index_of, repacked
 
 import fatpack
-from fatpack.commands.split.model import SplitResult, SplitVerdict
+from fatpack.commands.split.model import SplitRefused, SplitResult, SplitVerdict
 from fatpack.errors import FatpackError, UsageError
 from fatpack.main import main
 
@@ -53,6 +55,12 @@ RANGES: dict[str, dict[str, str]] = {
     "86 90": {
         "sm86": "cuda-arch >=8.6,<9.0; __cuda_arch <9.0",
         "sm90": "cuda-arch >=9.0,<10.0; __cuda_arch <10.0",
+    },
+    # nothing runs on 7.0: the range ends before it, and another one starts behind it
+    "61 p75; 80": {
+        "sm61": "cuda-arch >=6.1,<7.0; __cuda_arch <7.0",
+        "sm75": "cuda-arch >=7.5,<8.0; __cuda_arch <8.0",
+        "sm80": "cuda-arch >=8.0",
     },
     # a source file that was compiled for 9.0 alone, beside one for all
     "80 90 p90; 90a": {"sm80": "cuda-arch >=8.0,<9.0; __cuda_arch <9.0", "sm90": "cuda-arch >=9.0"},
@@ -106,6 +114,36 @@ def test_rattler_installs_for_each_device_what_runs_there(code: str, tmp_path: P
     assert install(None) is None  # the fat package asks for a device, too
     checked = fatpack.check([str(tmp_path / "out" / name) for label, name in names.items() if label], metadata=True)
     assert checked.verdict == "passed", checked
+
+
+ARCHS = (
+    "50 53 60 61 70 72 75 80 86 87 89 90 90a 100 100a 100f 103 110 120 120f 121 p50 p61 p75 p80 p90 p90a p120".split()
+)
+CODE = st.lists(st.sampled_from(ARCHS), min_size=1, max_size=7, unique=True).map(" ".join)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subdir", ["linux-64", "linux-aarch64"])
+@given(
+    code=st.lists(CODE, min_size=1, max_size=3),
+    depends=st.sampled_from(["libgcc", "cuda-arch >=5.0", "cuda-arch >=8.6", "__cuda_arch >=7.0,<12.0"]),
+    by=st.sampled_from(["family", "device"]),
+)
+@settings(max_examples=8, deadline=None)
+def test_whatever_code_is_split_is_proved_and_declares_what_it_has(
+    subdir: str, code: list[str], depends: str, by: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    fat = fat_package(folder, *code, depends=[depends], subdir=subdir)
+    try:
+        fatpack.split(fat, folder / "out", by=by)
+    except SplitRefused as error:
+        assert "no label is left" in str(error)  # any other refusal is a fault
+        return
+    assert fatpack.verify_split(fat, folder / "out").is_proved
+    made = [str(path) for path in (folder / "out").iterdir() if path.name != fat.name]
+    broken = [item.message for item in fatpack.check(made, metadata=True).violations if item.is_broken]
+    assert not broken
 
 
 def test_devices_that_are_yet_to_come_get_ptx(tmp_path: Path) -> None:
@@ -244,7 +282,7 @@ def test_packages_of_a_release_share_labels(tmp_path: Path) -> None:
         ({"insist": "sm80"}, "insist= is for wheels"),
         ({"by": "a=sm_80+sm_90,b=sm_86"}, "labels a and b lie between each other"),
         ({"by": "gfx942"}, "no label is left: gfx942: "),
-        ({"by": "sm_50"}, "no label is left: sm50: nothing runs on 5.0"),
+        ({"by": "sm_50"}, "no label is left: sm50: nothing runs on the devices"),
         ({"depend_on": "cuda"}, "depend_on 'cuda'"),
     ],
 )

@@ -3,7 +3,7 @@
 A label's package is for all devices from one capability up to another one. The range starts with its own code, and ends
 
 * where the range of the next label starts, or other code of the release is made for a newer major version;
-* after the last device on which something runs;
+* before the first device on which nothing runs: labels by rule have another range behind it;
 * nowhere, if plain PTX serves every device that is to come.
 
 ``cuda-arch >=8.0,<9.0`` has both bounds for people, and ``__cuda_arch <9.0`` beside it holds the upper one: a 9.0
@@ -16,8 +16,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from fatpack.commands.slim.options import SlimOptions
-from fatpack.commands.split.labels import OF_OTHERS, Label, LabelMap, RefusedLabel, Release, device_name, gaps, propose
+from fatpack.commands.split.labels import OF_OTHERS, RULES, Label, LabelMap, RefusedLabel, Release, gaps, propose
 from fatpack.errors import UsageError
+from fatpack.record import Record
 from fatpack.targets.devices import Device
 from fatpack.targets.installers.conda import (
     CUDA_ARCH,
@@ -132,11 +133,15 @@ def map_conda_labels(
     labels: list[Label] = []
     for at, label in enumerate(own):
         limit = divmod(min(own[at + 1].numbers), 10) if at + 1 < len(own) else None
-        made = _ranged(label, limit, table, release, depend_on, is_open=is_open)
-        if isinstance(made, CondaLabel):
-            labels.append(made)
-        else:
-            refused.append(made)
+        runs = list(_runs(label, limit, table, release, is_open=is_open))
+        if not runs:
+            refused.append(RefusedLabel(label.name, "nothing runs on the devices that would get it"))
+        # A label that was given is one package; a rule makes one for each range.
+        for run in runs if by in RULES else runs[:1]:
+            name = label.name if run is runs[0] else f"sm{run.start[0]}{run.start[1]}"
+            specs = specs_of(run.start, run.end, depend_on)
+            made = CondaLabel(name, "nvidia", specs, run.devices, start=run.start, end=run.end, specs=specs)
+            labels.append(made.replace(notes=tuple(gaps(made, release))))
     return CondaLabels(tuple(labels), tuple(refused), table, False, fat.replace(path=""))
 
 
@@ -151,36 +156,36 @@ def _refuse_interleaved(labels: Sequence[Label]) -> None:
             raise UsageError(text, hint="give each label neighbouring devices: ampere=sm_80+sm_86,hopper=sm_90")
 
 
-def _ranged(
-    label: Label,
-    limit: Capability | None,
-    table: Sequence[Device],
-    release: Release,
-    depend_on: CondaDependency,
-    *,
-    is_open: bool,
-) -> CondaLabel | RefusedLabel:
-    """Return a label with its range, which ends before ``limit``, or the reason why it is none."""
-    start, newest = divmod(min(label.numbers), 10), max(label.numbers) // 10
+class _Run(Record):
+    """Neighbouring devices that are served, and their range, which ends before ``end``; None: with no device."""
+
+    devices: tuple[Device, ...]
+    start: Capability
+    end: Capability | None
+
+
+def _runs(
+    label: Label, limit: Capability | None, table: Sequence[Device], release: Release, *, is_open: bool
+) -> Iterator[_Run]:
+    """Yield the ranges of a label, all of them before ``limit``; ``is_open``: PTX serves devices that are to come."""
+    first, newest = divmod(min(label.numbers), 10), max(label.numbers) // 10
     newer = [major for major in _majors(release.codes) if major > newest]
-    ends = [*([limit] if limit else []), *((major, 0) for major in newer)]
-    stop = min(ends, default=None)
-    own = [one for one in table if start <= _capability(one) and (stop is None or _capability(one) < stop)]
-    served = [one for one in own if release.may_run(one)]
-    if not served:
-        names = ", ".join(map(device_name, own)) or "any device that may have the package"
-        return RefusedLabel(label.name, f"nothing runs on {names}")
-    last = _capability(served[-1])
-    behind = [_capability(one) for one in own if _capability(one) > last]
-    end = behind[0] if behind else stop
-    if end is None and not is_open:
-        end = last[0] + 1, 0
-    if own[0] is not served[0] or start < _capability(table[0]):
-        start = _capability(served[0])
-    devices = tuple(one for one in own if start <= _capability(one) <= last)
-    specs = specs_of(start, end, depend_on)
-    made = CondaLabel(label.name, "nvidia", specs, devices, start=start, end=end, specs=specs)
-    return made.replace(notes=tuple(gaps(made, release)))
+    stop = min([*([limit] if limit else []), *((major, 0) for major in newer)], default=None)
+    own = [one for one in table if first <= _capability(one) and (stop is None or _capability(one) < stop)]
+    served: list[Device] = []
+    for device in (*own, None):
+        if device is not None and release.may_run(device):
+            served.append(device)
+            continue
+        if served:
+            start, last = _capability(served[0]), _capability(served[-1])
+            end = stop if device is None else _capability(device)
+            if end is None and not is_open:
+                end = last[0] + 1, 0
+            # The label's own number may be that of a Jetson, which is not in the table of other machines.
+            start = first if served[0] is own[0] and first >= _capability(table[0]) else start
+            yield _Run(tuple(served), start, end)
+        served = []
 
 
 def specs_of(start: Capability, end: Capability | None, depend_on: CondaDependency) -> tuple[str, ...]:
