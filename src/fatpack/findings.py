@@ -2,10 +2,10 @@
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP19xx AKS2 archives, FP20xx
-ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP30xx registrations
-and launches in programs, FP31xx code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of
-Tensile, FP36xx checks of `doctor`. A code is never reused. A new code needs a line in ``CODES``, and a module that
-yields it.
+ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx Metal
+libraries, FP27xx GCC's offloading, FP30xx registrations and launches in programs, FP31xx code in kpack archives, FP32xx
+stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx checks of `doctor`. A code is never reused. A new
+code needs a line in ``CODES``, and a module that yields it.
 """
 
 from __future__ import annotations
@@ -291,6 +291,30 @@ CODES: dict[str, tuple[str, str]] = {
         "The table of a universal Mach-O file is empty or truncated; the slices before the cut are listed.",
     ),
     "FP2513": ("error", "A slice of a universal Mach-O file overlaps its table or another slice, and is not read."),
+    "FP2601": (
+        "error",
+        "A function of a Metal library is damaged: its group or its bitcode is outside of the library. The others are "
+        "listed.",
+    ),
+    "FP2602": (
+        "error",
+        "The bitcode of a function of a Metal library does not have its stored hash; Metal refuses to load it.",
+    ),
+    "FP2603": ("warning", "Two functions of a Metal library have one name; Metal finds one of them."),
+    "FP2604": (
+        "warning",
+        "A part of a Metal library beside its functions is damaged and was not read; the functions are listed.",
+    ),
+    "FP2605": (
+        "warning",
+        "Functions of a Metal library are in a later version of the language than the system that the library says "
+        "it needs: they fail to load there.",
+    ),
+    "FP2606": ("note", "A Metal library has paths of the machine that built it."),
+    "FP2607": (
+        "warning",
+        "The bitcode of a function of a Metal library is not what the list says: another AIR, or no bitcode.",
+    ),
     "FP3001": (
         "warning",
         "A record by which HIP code registers its bundle is wrong: its magic or its version, or it is truncated.",

@@ -14,6 +14,8 @@ KPACK = b"KPAK"
 AKS2 = b"AKS2"
 #: the number 0x53594249, of version 1; later versions are offload binaries
 SYCLBIN = b"IBYS"
+#: a Metal library, with the low byte of its major version: names of Metal's classes begin with the four letters
+METALLIB = b"MTLB\x01"
 #: the number 0x1EE55A01, in public headers before CUDA 4
 OLD_FATBIN = b"\x01\x5a\xe5\x1e"
 

@@ -124,6 +124,20 @@ def _syclbin(draw: st.DrawFn) -> Container:
     return Container("syclbin", version, tuple(images), Span(0, 0), attrs=attrs, record=NewModules(properties))
 
 
+@st.composite
+def _metal(draw: st.DrawFn) -> Container:
+    system = draw(st.sampled_from([("macOS", "14.0", "macosx14.0.0"), ("iOS", "17.0.1", "ios17.0.1")]))
+    images = []
+    for name in draw(st.lists(_TEXT, max_size=5, unique=True)):
+        kind = draw(st.sampled_from(["kernel", "vertex", "fragment", "visible"]))
+        attrs = {"name": name, "type": kind, "air": "2.6", "metal": draw(st.sampled_from(["3.0", "3.1"]))}
+        target = Target(f"air64_v26-apple-{system[2]}", "air64", "none")
+        images.append(make_image(draw(st.binary(max_size=200)), target=target, form="air", attrs=attrs))
+    attrs = {"platform": system[0], "needs": system[1]}
+    attrs |= {"uuid": "00010203-0405-0607-0809-0a0b0c0d0e0f"} if draw(st.booleans()) else {}
+    return Container("metal-library", 0, tuple(images), Span(0, 0), attrs=attrs)
+
+
 #: Lines of modules in generic syntax, with everything that could be taken for something else.
 _LINES = st.sampled_from(
     [
@@ -241,6 +255,7 @@ FORMATS = {
     "aotriton-aks2": FormatCases(_aks2(), FIXTURES / "aks2"),
     "rocm-kpack": FormatCases(_kpack(), FIXTURES / "kpack"),
     "syclbin": FormatCases(_syclbin(), FIXTURES / "syclbin"),
+    "metal-library": FormatCases(_metal(), FIXTURES / "metallib"),
 }
 
 #: host room → folder of small real files of that kind

@@ -20,6 +20,7 @@ SHOWN = {
     "clang-offload-bundle": ("clang_bundle/llvm-22-hip.bundle", "clang_bundle/llvm-22-v3-zstd.bundle"),
     "cuda-fatbin": ("cuda_fatbin/v124_all_ident.fatbin",),
     "llvm-offload-binary": ("offload_binary/llvm-22-one.bin",),
+    "metal-library": ("metallib/good.metallib",),
     "rocm-kpack": ("kpack/needs.zstd.kpack",),
     "syclbin": ("syclbin/dpcpp-v1.syclbin", "syclbin/dpcpp-v2.syclbin"),
 }

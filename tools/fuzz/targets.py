@@ -41,6 +41,7 @@ _FORMATS = {
     "rocm-kpack": "kpack",
     "aotriton-aks2": "aks2",
     "syclbin": "syclbin",
+    "metal-library": "metallib",
     _CIR: "cir",
 }
 #: hosts with fixtures in more than the folder of their name

@@ -58,6 +58,7 @@ MODULES = {
     "rocm-kpack": "fatpack.formats.kpack",
     "aotriton-aks2": "fatpack.formats.aks2",
     "syclbin": "fatpack.formats.syclbin",
+    "metal-library": "fatpack.formats.metallib",
 }
 
 #: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: checks
@@ -65,6 +66,7 @@ MODULES = {
 CONTENT_VERIFIERS = {
     "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed",
     "llvm-offload-binary": "fatpack.formats.offload_binary",
+    "metal-library": "fatpack.formats.metallib.content",
 }
 
 #: JSON name of the format → module with ``symptoms(container, findings)``: signs of known bugs in its producers
@@ -82,6 +84,7 @@ MAGICS = {
     magic_numbers.KPACK: "rocm-kpack",
     magic_numbers.AKS2: "aotriton-aks2",
     magic_numbers.SYCLBIN: "syclbin",
+    magic_numbers.METALLIB: "metal-library",
     magic_numbers.OLD_FATBIN: "cuda-fatbin-old",
 }
 

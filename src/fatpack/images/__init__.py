@@ -173,7 +173,7 @@ _KERNELS = {
 }
 
 #: forms whose kernels can be listed, so that an empty list means that there are none
-WITH_KERNELS = frozenset((*_KERNELS, "cir"))
+WITH_KERNELS = frozenset((*_KERNELS, "cir", "air"))
 
 #: form → module that reads properties of kernels, and the producers of the image
 _FACTS = {

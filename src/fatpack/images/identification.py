@@ -32,6 +32,7 @@ EXTENSIONS = {
     "object": "o",
     "bitcode": "bc",
     "spirv": "spv",
+    "air": "air",
     "fatbin": "fatbin",
     "bundle": "hipfb",
     "offload-binary": "out",

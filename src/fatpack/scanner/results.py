@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     EnterCallback: TypeAlias = "Callable[[View, str], tuple[FoundContainer | Finding, ...]]"
 
 
+#: Forms of which only the container, or the module around it, names the kernels, and nothing else is known of them.
+NAMED_BY_CONTAINERS = ("cir", "air")
+
+
 class FoundContainer(Record):
     """A container and its location.
 
@@ -155,7 +159,7 @@ class FoundImage(Record):
 
         Reads the tables of the whole image. Raises FormatError if they are damaged.
         """
-        if self.form != "cir":
+        if self.form not in NAMED_BY_CONTAINERS:
             return images.kernel_facts(self.data, self.form)
         from fatpack.images.kernel import KernelNeeds
 
@@ -172,6 +176,9 @@ def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...
 
     () for forms without names of kernels. Raises FormatError if the table of names is damaged.
     """
+    if form == "air":
+        name = getattr(record, "name", "")
+        return (name,) if name and getattr(record, "type", "") == "kernel" else ()
     if form != "cir":
         return images.kernels(view, form)
     from fatpack.formats import cir
@@ -226,12 +233,19 @@ def identify_images(stored: Sequence[Image], enter: EnterCallback | None) -> tup
         return tuple([FoundImage(image, images.UNKNOWN) for image in stored])
     if not stored:
         return ()
+    if stored[0].form == "air" and all(image.form == "air" for image in stored):
+        # The list of a Metal library says of its functions what reading them would, and there are tens of thousands.
+        return tuple([FoundImage(image, _stated(image.target)) for image in stored])
     if is_not_inflated(stored[0]):
         if all(image.form and is_not_inflated(image) for image in stored):
             return tuple([FoundImage(image, images.NOT_INFLATED) for image in stored])
     elif stored[0].data.source.is_streamed:
         return LazyImages(stored, enter)
     return _recognise_now(stored, enter)
+
+
+def _stated(target: Target) -> ImageInfo:
+    return images.ImageInfo("air", target.arch, target.triple, detail="bitcode of AIR")
 
 
 def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[FoundImage, ...]:

@@ -13,6 +13,7 @@ from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
 from fatpack.formats.cuda_fatbin.fast_path import is_plausible
 from fatpack.formats.cuda_fatbin.layout import CudaEntryHeader
+from fatpack.formats.metallib import layout as metal
 from fatpack.formats.offload_binary import layout as offload
 from fatpack.formats.syclbin import layout as syclbin
 
@@ -33,6 +34,9 @@ _MODELS = (b"host-", b"hip-", b"hipv4-", b"openmp-", b"cuda-", b"sycl-")
 #: LIMIT: plausible number of strings of an entry of an offload binary. LLVM writes two, DPC++ some dozens.
 _MOST_STRINGS = 4096
 
+#: plausible minor version of a Metal library; all that are known have 2
+_MOST_MINOR = 16
+
 #: plausible values of the image kind and of the offload kind: LLVM has numbers up to 8
 _MOST_KIND = 64
 
@@ -46,10 +50,8 @@ def claimed_size(name: str, view: View, at: int) -> int:
         order = _order(rest)
         # The size is at the same place in all versions.
         return int.from_bytes(rest.head(8, 8), order) if order else 0
-    if name == syclbin.SYCLBIN_FORMAT:
-        return _claimed_by_syclbin(rest)
-    if name == aks2.AKS2_FORMAT:
-        return aks2.HEADER.size  # only its stream tells where it ends
+    if name in _CLAIMS:
+        return _CLAIMS[name](rest)
     if rest.head(0, len(bundle.MAGIC)) == bundle.MAGIC:
         return bundle.HEADER.size + bundle.DESCRIPTOR.size * int.from_bytes(rest.head(len(bundle.MAGIC), 8), "little")
     # The stream of a compressed bundle is read to its end, regardless of the header.
@@ -65,6 +67,17 @@ def _claimed_by_syclbin(rest: View) -> int:
     layouts = {"abstract_count": syclbin.ABSTRACT, "ir_count": syclbin.IR_MODULE, "native_count": syclbin.NATIVE_IMAGE}
     headers = syclbin.HEADER.size + sum(fields[name] * layout.size for name, layout in layouts.items())
     return int(headers + syclbin.padded_size(fields["metadata_size"]) + fields["binary_size"])
+
+
+def _claimed_by_metal(rest: View) -> int:
+    """Return the size of a Metal library; 0 unless its parts follow the header and lie within that size."""
+    if len(rest) < metal.HEADER.size:
+        return 0
+    fields = metal.HEADER.named(rest, 0)
+    size = int(fields["size"])
+    starts = [fields[f"{part}_offset"] for part in ("list", "public", "private", "bitcode")]
+    is_plausible = min(starts) >= metal.HEADER.size and max(starts) <= size and fields["minor"] <= _MOST_MINOR
+    return size if is_plausible else 0
 
 
 def is_truncated(name: str, view: View, at: int) -> bool:
@@ -161,9 +174,17 @@ def _order(rest: View) -> Literal["little", "big"] | None:
     return "big" if int.from_bytes(stored, "big") in offload.VERSIONS else None
 
 
+#: format → the function that returns the size which its header claims; of AKS2 only the stream tells where it ends
+_CLAIMS: Mapping[str, Callable[[View], int]] = {
+    syclbin.SYCLBIN_FORMAT: _claimed_by_syclbin,
+    metal.METALLIB_FORMAT: _claimed_by_metal,
+    aks2.AKS2_FORMAT: lambda rest: aks2.HEADER.size,
+}
+
 _TESTS: Mapping[str, Callable[[View], bool]] = {
     fatbin.FATBIN_FORMAT: _is_cut_fatbin,
     bundle.BUNDLE_FORMAT: _is_cut_bundle,
     offload.OFFLOAD_BINARY_FORMAT: _is_cut_binary,
+    metal.METALLIB_FORMAT: lambda rest: _claimed_by_metal(rest) > len(rest),
     syclbin.SYCLBIN_FORMAT: lambda rest: rest.head(0, 4) == magic_numbers.OFFLOAD_BINARY and _is_cut_binary(rest),
 }

@@ -299,9 +299,9 @@ class FindingSummary:
 def read_image_kernels(view: View, form: str, record: object) -> tuple[tuple[KernelNeeds, ...], tuple[str, ...]]:
     """Return the kernels of an image, and messages about contradictions in it."""
     from fatpack import images
-    from fatpack.scanner.results import kernel_names
+    from fatpack.scanner.results import NAMED_BY_CONTAINERS, kernel_names
 
-    if form == "cir":  # a module has only the names of its kernels
+    if form in NAMED_BY_CONTAINERS:
         from fatpack.images.kernel import KernelNeeds
 
         return tuple(map(KernelNeeds, kernel_names(view, form, record))), ()

@@ -224,7 +224,7 @@ def make_image_set(rows: Sequence[ImageRow]) -> ImageSet:
 
 
 def device_vendor(offload: str, triple: str, arch: str, form: str) -> str:
-    """Return whose devices an image is for: nvidia, amd, intel (all that SYCL compiles for), "" for the host's."""
+    """Return whose devices an image is for: nvidia, amd, apple, intel (all SYCL compiles for), "" for the host's."""
     if offload == "host" or form == "empty":
         return ""
     vendor = image_vendor(triple, arch)

@@ -20,7 +20,7 @@ SCHEMA = "fatpack.check/1"
 
 
 #: Names of vendors of devices, for people.
-VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
 class MissingKernels(Record):

@@ -7,7 +7,7 @@ within a version, never renamed or removed.
 from __future__ import annotations
 
 from fatpack import formats, images, limits
-from fatpack.commands.inspect.text import ListingRows, add_container_record, kernel_summary
+from fatpack.commands.inspect.text import METAL, ListingRows, add_container_record, kernel_summary, metal_words
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
@@ -15,7 +15,7 @@ from fatpack.io.source import Span
 from fatpack.model import Finding, arch_name, is_not_inflated
 from fatpack.record import Record, gc_paused
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
-from fatpack.scanner.results import kernel_names
+from fatpack.scanner.results import NAMED_BY_CONTAINERS, kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
 
 TYPE_CHECKING = False
@@ -102,12 +102,12 @@ class KernelRecords:
     def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
         record = self.none()
         try:
-            if self._has_facts and form != "cir":
+            if self._has_facts and form not in NAMED_BY_CONTAINERS:
                 return self._facts(view, form)
-            if self._has_sizes and form != "cir":
+            if self._has_sizes and form not in NAMED_BY_CONTAINERS:
                 sizes = images.code_sizes(view, form)
                 return {"kernels": list(sizes), "kernel_facts": sizes}, []
-            stored = image.record if image is not None and form == "cir" else None
+            stored = image.record if image is not None and form in NAMED_BY_CONTAINERS else None
             record["kernels"] = names = list(kernel_names(view, form, stored))
             if self._has_facts:  # a module says of its kernels only their names
                 from fatpack.images.kernel import KernelNeeds
@@ -558,6 +558,10 @@ class FileInspection:
         span = container.span
         offset = span.start if found.view.source is self.view.source else None
         place.add(offset, span.end - span.start, attrs, is_inflated=not is_late, symbol_count=symbol_count)
+        if container.format == METAL and not self._wants_facts:
+            stored_facts = formats.get_format(METAL).describe(container)
+            place.said.append((metal_words(attrs, stored_facts), len(container.images)))
+            return
         no_form = "-" if is_late else "unknown"
         source = self.view.source
         for index, image in chosen:

@@ -115,7 +115,7 @@ def image_count(record: AnyFile) -> int | None:
         # A program whose code lies in kpack archives is listed, and a manifest of such archives too.
         return 0 if record.get("kpack") or record.get("manifest") else None
     if isinstance(containers, ListingRows):
-        inside = sum(len(place.rows) for place in containers.places)
+        inside = sum(place.count_images() for place in containers.places)
     else:
         kept: Sequence[Any] = containers  # `keep` may have made the text of containers already
         inside = sum(

@@ -202,6 +202,7 @@ class ContainerRows:
         "prefix",
         "records",
         "rows",
+        "said",
         "section",
         "size",
         "symbol_count",
@@ -223,6 +224,8 @@ class ContainerRows:
         #: the records of the containers, where more is shown of them
         self.records: list[ContainerRecord] = []
         self.rows: list[Sequence[str]] = []
+        #: what each container says of itself in words, instead of a row for each of its images
+        self.said: list[tuple[str, int]] = []
         #: number of a row → the lines below it
         self.below: dict[int, NestedRows] = {}
 
@@ -269,6 +272,10 @@ class ContainerRows:
             row = tuple(map(printable, row))  # type: ignore[assignment]
         self.rows.append(row)
         return position
+
+    def count_images(self) -> int:
+        """Return the number of images, with those that have no row of their own."""
+        return len(self.rows) + sum(images for _, images in self.said)
 
     def below_last(self) -> NestedRows:
         """Return the lines below the last image."""
@@ -570,6 +577,11 @@ def add_container_record(
     place.add(container["offset"], container["size"], attrs, is_inflated=is_inflated, symbol_count=symbols)
     if container["format"] == "cir-offload-container" or verbose:
         place.records.append(container)
+    if container["format"] == METAL:
+        kernels = verbose or any(image.get("kernel_facts") for image in container["images"])
+        place.said.append((metal_words(attrs, container["stored"]), 0 if kernels else len(container["images"])))
+        if not kernels:
+            return
     no_form = "unknown" if is_inflated else "-"
     for image in container["images"]:
         has_lines = verbose or image.get("kernel_facts")
@@ -593,6 +605,31 @@ def add_container_record(
             place.below_last().places = _places(image["containers"], verbose, f"{position}/", is_filtered=is_filtered)
 
 
+#: the format whose containers have tens of thousands of images: a line says of them what differs between libraries
+METAL = "metal-library"
+
+
+def metal_words(attrs: Mapping[str, str], stored: Mapping[str, Any]) -> str:
+    """Return what a Metal library says of itself: its system, its functions, their versions, its names."""
+    needs = f", needs {attrs['platform']} {attrs['needs']}" if "needs" in attrs else ""
+    kind = "Metal library" if attrs["kind"] == "executable" else f"Metal {attrs['kind']}"
+    counts = [pluralize(count, kind) for kind, count in stored["types"].items()]
+    functions = f"{', '.join(counts)}" if counts else "no function"
+    versions = [_versions(name, stored[key]) for name, key in (("AIR", "air"), ("Metal", "metal")) if stored[key]]
+    names = [
+        f"{word} {attrs[key]}" for word, key in (("UUID", "uuid"), ("install name", "install_name")) if key in attrs
+    ]
+    links = [f"links {', '.join(stored['linked'])}"] if stored["linked"] else []
+    first = f"{kind} {attrs['format']}, {attrs['platform']}{needs}: {functions}"
+    return "; ".join([first, ", ".join(versions), *names, *links] if versions else [first, *names, *links])
+
+
+def _versions(name: str, counts: Mapping[str, int]) -> str:
+    if len(counts) == 1:
+        return f"{name} {next(iter(counts))}"
+    return f"{name} {', '.join(f'{version} ({count})' for version, count in counts.items())}"
+
+
 def _place_lines(places: ListingRows, indent: str, path: str, verbose: int) -> Iterator[str]:
     """Yield the lines of containers, grouped by the place they share."""
     repeated = places.repeated()
@@ -602,6 +639,8 @@ def _place_lines(places: ListingRows, indent: str, path: str, verbose: int) -> I
             yield from _symbol_lines(place.records, indent + "  ")
             yield from _unit_lines(place, indent + "  ", places.prefix)
             yield from _property_lines(place.records, indent + "  ")
+        for words, _ in place.said:
+            yield printable(f"{indent}  {words}")
         yield from _image_lines(place, indent + "  ", path, verbose)
         if place.format == "cir-offload-container":
             yield from launch_table(place.records[0], indent + "  ")
@@ -619,7 +658,7 @@ def _heading(place: ContainerRows, repeated: Collection[str]) -> str:
     if not place.is_inflated:
         compressed += " (--inflate looks inside)"
     symbols = f", {pluralize(place.symbol_count, 'device symbol')}" if place.symbol_count else ""
-    inside = f"{what}, {pluralize(len(place.rows), 'image')}{compressed}, {format_size(place.size)}{symbols}"
+    inside = f"{what}, {pluralize(place.count_images(), 'image')}{compressed}, {format_size(place.size)}{symbols}"
     return f"{where}{at}: {inside}" if where else f"{inside}{at}"
 
 

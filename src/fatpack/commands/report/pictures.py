@@ -151,7 +151,7 @@ def format_sizes(bytes: ByteCounts) -> str:
 
 
 #: vendor → how it is written
-_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
 def format_runs_on(item: KernelCoverage) -> str:

@@ -409,7 +409,7 @@ def _without_dropped(
     }
 
 
-_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
 def _serves_others(found: FoundContainer, devices: Sequence[Device]) -> bool:

@@ -64,7 +64,9 @@ class Fit(Record):
 
 
 def image_vendor(triple: str, arch: str) -> str:
-    """Return the vendor of an image's devices: nvidia, amd, or intel, which means every other device of SYCL."""
+    """Return the vendor of an image's devices: nvidia, amd, apple, or intel, which means every other device of SYCL."""
+    if triple.startswith("air64"):
+        return "apple"
     if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
         return "nvidia"
     if is_amdgpu(triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in triple:
