@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests import reference
-from tests.builders.variants import SHARED, uv_choices, write_release
+from tests.builders.variants import SHARED, uv_choices, uv_log, write_release
 
 from fatpack.targets.installers.variant_providers import (
     amd_features,
@@ -156,6 +156,22 @@ def test_uv_lists_the_same_values(tmp_path: Path) -> None:
         found = {names[name] for name, label in chosen.items() if label == "x"}
         expected = {value for value in values if value[1] in listed.get(value[0], ())}
         assert found == expected, (device, driver)
+
+
+@pytest.mark.reference
+def test_uv_takes_the_better_variant_before_the_better_platform(tmp_path: Path) -> None:
+    write_release(tmp_path, "demo", {"sm90": {"nvidia": {"sm_arch": ["90_real"]}}})
+    minor = subprocess.run(
+        [reference.variant_tool("python"), "-c", "import sys; print(sys.version_info.minor)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    tag = f"cp3{minor}-cp3{minor}-linux_x86_64"
+    (tmp_path / "demo-1.0-py3-none-any-null.whl").rename(tmp_path / f"demo-1.0-{tag}-null.whl")
+    log = uv_log(tmp_path, ["demo"], "9.0", "12.8")
+    assert "(demo-1.0-py3-none-any-sm90.whl)" in log
+    assert f"(demo-1.0-{tag}-null.whl)" in uv_log(tmp_path, ["demo"], "8.0", "12.8")
 
 
 #: namespaces of generated releases: NVIDIA's, and one whose properties the release lists itself
