@@ -139,11 +139,15 @@ def test_the_floor_is_that_of_ptx_that_is_compiled(tmp_path: Path) -> None:
 
 
 def test_labels_of_one_major_share_a_floor(tmp_path: Path) -> None:
-    """Installers compare the floor before the architecture: 8.6 would get the label of 8.0 for its higher floor."""
-    more = {"demo/libother.so": releases.library("80 zstd")}
-    release = split(tmp_path, releases.wheel("86", more=more, toolkit=12), by="device")
+    """Installers compare the floor before the architecture: 8.6 would get the label of 8.0 for its higher floor.
+
+    8.0 compiles PTX 8.4 of the first container, for which 8.6 has a cubin.
+    """
+    release = split(tmp_path, releases.wheel("86 p80@8.4", "80", toolkit=12), by="device")
     assert floors(release) == {"sm80": "12.4", "sm86": "12.4"}
     assert (device(release, "8.0").label, device(release, "8.6").label) == ("sm80", "sm86")
+    release = split(tmp_path, releases.wheel("86 p80@8.4", "80", toolkit=12), by="sm_86")
+    assert floors(release) == {"sm86": "12.0"}
 
 
 def test_libraries_of_several_toolkits_are_alternatives(tmp_path: Path) -> None:
@@ -217,12 +221,13 @@ def test_amd_gets_a_label_for_each_target_and_none_of_the_other_vendor(tmp_path:
     assert device(release, "gfx1100").label == "gfx11_generic"
 
 
-def test_what_is_left_for_others_has_amd_code_too(tmp_path: Path) -> None:
-    """uv has no provider for AMD: with it these devices get null."""
+def test_what_is_left_for_others_has_the_code_of_amd_labels_too(tmp_path: Path) -> None:
+    """uv has no provider for AMD: with it these devices get null, whatever labels there are."""
     more = {"demo/k.hipfb": offered.hip("gfx90a gfx942")}
-    release = split(tmp_path, releases.wheel("80 p80", more=more), null="rest")
+    release = split(tmp_path, releases.wheel("80 p80", more=more), by="sm_80,gfx942", null="rest")
     assert kept(release, "null", "demo/k.hipfb") == ["gfx90a", "gfx942"]
     assert kept(release, "null") == ["compute_80"]
+    assert kept(release, "gfx942", "demo/k.hipfb") == ["gfx942"]
 
 
 @pytest.mark.parametrize(
