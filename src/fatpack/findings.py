@@ -3,9 +3,9 @@
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP19xx AKS2 archives, FP20xx
 ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx Metal
-libraries, FP27xx GCC's offloading, FP30xx registrations and launches in programs, FP31xx code in kpack archives, FP32xx
-stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx checks of `doctor`. A code is never reused. A new
-code needs a line in ``CODES``, and a module that yields it.
+libraries, FP27xx GCC's offloading, FP28xx databases of kernels, FP30xx registrations and launches in programs, FP31xx
+code in kpack archives, FP32xx stages of a unit, FP33xx policies, FP34xx libraries of Tensile, FP36xx checks of
+`doctor`. A code is never reused. A new code needs a line in ``CODES``, and a module that yields it.
 """
 
 from __future__ import annotations
@@ -461,6 +461,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3322": ("note", "Only a part of a package's device code runs on a device that its metadata admits."),
     "FP3323": ("error", "A kernel certainly does nothing on one architecture, and something on another."),
     "FP3324": ("note", "A kernel has a few instructions on one architecture, and thousands of bytes on another."),
+    "FP2801": ("note", "A database of SQLite, which is not read; libraries of ROCm keep compiled kernels in some."),
     "FP3401": ("warning", "A table of Tensile (rocBLAS, hipBLASLt) names a table that is not there."),
     "FP3402": ("warning", "A table of Tensile has no code: neither the .co nor the .hsaco file of it is there."),
     "FP3403": (

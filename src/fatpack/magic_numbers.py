@@ -53,6 +53,9 @@ TILE_IR = b"\x7fTileIR\0"
 ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE = b"!<arch>\n", b"!<thin>\n", b"<bigaf>\n"
 ARCHIVES = (ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE)
 
+#: a database; SQLite's "Database File Format", 1.3
+SQLITE = b"SQLite format 3\0"
+
 # Compressed and packed files
 #: a frame; RFC 8878, 3.1.1
 ZSTD = b"\x28\xb5\x2f\xfd"

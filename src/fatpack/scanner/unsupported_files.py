@@ -171,7 +171,9 @@ def unsupported_kind(view: View) -> str:
 
     Some of these formats accompany device code and contain none.
     """
-    return _kind(view)[0] or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
+    return (
+        _kind(view)[0] or _database(view) or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
+    )
 
 
 def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
@@ -181,7 +183,8 @@ def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
     """
     kind, remedy = _kind(view)
     if not kind:
-        return _spelled(view)
+        kind = _database(view)
+        return finding("FP2801", view.span(), f"{kind}: not read") if kind else _spelled(view)
     if detect_package(view):
         text = f"{kind}: the files in it are not listed where it is read as one file"
         return finding(
@@ -262,6 +265,11 @@ def _kind(view: View) -> tuple[str, str]:
         if head.startswith(magic, at) if at < len(head) else view.head(at, len(magic)) == magic:
             return kind, remedy
     return _disk(view) or (_xcoff(head), "")
+
+
+def _database(view: View) -> str:
+    """Return that a file is a database of SQLite, which programs keep anything in; "" for any other file."""
+    return "a database of SQLite" if view.head(0, len(magic_numbers.SQLITE)) == magic_numbers.SQLITE else ""
 
 
 def _disk(view: View) -> tuple[str, str] | None:
