@@ -462,6 +462,12 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3323": ("error", "A kernel certainly does nothing on one architecture, and something on another."),
     "FP3324": ("note", "A kernel has a few instructions on one architecture, and thousands of bytes on another."),
     "FP2801": ("note", "A database of SQLite, which is not read; libraries of ROCm keep compiled kernels in some."),
+    "FP2802": ("error", "A row of a kernel cache (MIOpen, rocFFT) cannot be read; the other rows are listed."),
+    "FP2803": ("warning", "Kernels of a cache are for another processor than the name of its file says."),
+    "FP2804": ("error", "A kernel in MIOpen's database has another MD5 than its row states; MIOpen refuses it."),
+    "FP2805": ("warning", "A kernel cache has kernels of several versions of HIP; a library uses those of its own."),
+    "FP2806": ("warning", "A write-ahead log beside a database was not read."),
+    "FP2807": ("note", "A kernel cache never decides if a device is served: a library compiles what its cache lacks."),
     "FP3401": ("warning", "A table of Tensile (rocBLAS, hipBLASLt) names a table that is not there."),
     "FP3402": ("warning", "A table of Tensile has no code: neither the .co nor the .hsaco file of it is there."),
     "FP3403": (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import hashlib
 import lzma
+import sqlite3
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -103,3 +106,43 @@ def aks2(
         len(directory) if directory_size is None else directory_size,
     )
     return b"AKS2" + struct.pack("<3I", *sizes) + lzma.compress(body, preset=preset)
+
+
+#: the tables of MIOpen and rocFFT
+KERN_DB = """CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC, kernel_name TEXT NOT NULL, kernel_args TEXT NOT NULL,
+kernel_blob BLOB NOT NULL, kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL);
+CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args);"""
+CACHE_V1 = """CREATE TABLE cache_v1 (kernel_name TEXT NOT NULL, arch TEXT NOT NULL, hip_version INTEGER NOT NULL,
+generator_sum BLOB NOT NULL, code BLOB NOT NULL, timestamp INTEGER NOT NULL,
+PRIMARY KEY (kernel_name, arch, hip_version, generator_sum))"""
+
+
+def database(script: str, insert: str, rows: Sequence[tuple[object, ...]], page_size: int = 4096) -> bytes:
+    """Return a database of SQLite with a table and its rows."""
+    made = sqlite3.connect(":memory:")
+    made.execute(f"PRAGMA page_size = {page_size}")
+    made.executescript(script)
+    if rows:
+        made.executemany(insert, rows)
+    made.commit()
+    data: bytes = made.serialize()
+    made.close()
+    return data
+
+
+def row(name: str, options: str, code: bytes, *, packed: bool = False, digest: str = "") -> tuple[object, ...]:
+    """Return a row of MIOpen's database, with the blob compressed or as it is."""
+    blob = bz2.compress(code) if packed else code
+    return name, options, blob, digest or hashlib.md5(code).hexdigest(), len(code) if packed else 0
+
+
+def kdb(rows: Sequence[tuple[object, ...]], page_size: int = 4096) -> bytes:
+    """Return a database of MIOpen."""
+    columns = "kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size"
+    return database(KERN_DB, f"INSERT INTO kern_db ({columns}) VALUES (?, ?, ?, ?, ?)", rows, page_size)
+
+
+def rocfft(rows: Sequence[tuple[str, str, bytes]], version: int = 60443483) -> bytes:
+    """Return a cache of rocFFT: name, architecture and code of each kernel."""
+    full = [(name, arch, version + number // 100, bytes(32), code, 0) for number, (name, arch, code) in enumerate(rows)]
+    return database(CACHE_V1, "INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, ?)", full)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +105,22 @@ def _aks2(draw: st.DrawFn) -> Container:
         numbers = {name: str(draw(st.integers(0, 2048))) for name in ("shared_memory", "threads")}
         images.append(make_image(data, target=target, form="", attrs={"key": key, **numbers}))
     return Container("aotriton-aks2", 2, tuple(images), Span(0, 0))
+
+
+@st.composite
+def _kernel_cache(draw: st.DrawFn) -> Container:
+    store = draw(st.sampled_from(["MIOpen", "rocFFT"]))
+    images = []
+    for name in draw(st.lists(_WORDS, max_size=4, unique=True)):
+        arch = draw(st.sampled_from(["gfx900", "gfx90a:xnack-", "gfx1100"]))
+        target = Target("amdgcn-amd-amdhsa", arch, "hip")
+        data = draw(st.binary(min_size=1, max_size=9000))
+        attrs = {"name": name, "options": f"{draw(_WORDS)} -mcpu={arch} x", "md5": hashlib.md5(data).hexdigest()}
+        if store == "rocFFT":
+            attrs = {"name": name, "hip_version": "60443483", "generator": draw(st.binary(max_size=32)).hex()}
+        image = make_image(data, target=target, form="", attrs=attrs)
+        images.append(image.replace(compression=draw(st.sampled_from([None, "bzip2"])) if store == "MIOpen" else None))
+    return Container("rocm-kernel-cache", 1, tuple(images), Span(0, 0), attrs={"store": store})
 
 
 @st.composite
@@ -254,6 +271,7 @@ FORMATS = {
     ),
     "aotriton-aks2": FormatCases(_aks2(), FIXTURES / "aks2"),
     "rocm-kpack": FormatCases(_kpack(), FIXTURES / "kpack"),
+    "rocm-kernel-cache": FormatCases(_kernel_cache(), FIXTURES / "kernel_cache", is_whole_file=True),
     "syclbin": FormatCases(_syclbin(), FIXTURES / "syclbin"),
     "metal-library": FormatCases(_metal(), FIXTURES / "metallib"),
 }

@@ -21,6 +21,7 @@ SHOWN = {
     "cuda-fatbin": ("cuda_fatbin/v124_all_ident.fatbin",),
     "llvm-offload-binary": ("offload_binary/llvm-22-one.bin",),
     "metal-library": ("metallib/good.metallib",),
+    "rocm-kernel-cache": ("kernel_cache/gfx1100_48.kdb",),
     "rocm-kpack": ("kpack/needs.zstd.kpack",),
     "syclbin": ("syclbin/dpcpp-v1.syclbin", "syclbin/dpcpp-v2.syclbin"),
 }

@@ -39,6 +39,7 @@ _FORMATS = {
     "clang-offload-bundle": "clang_bundle",
     "cuda-fatbin": "cuda_fatbin",
     "rocm-kpack": "kpack",
+    "rocm-kernel-cache": "kernel_cache",
     "aotriton-aks2": "aks2",
     "syclbin": "syclbin",
     "metal-library": "metallib",

@@ -37,6 +37,7 @@ _EXTENSIONS = {
     "cuda-fatbin": "fatbin",
     "rocm-kpack": "kpack",
     "aotriton-aks2": "aks2",
+    "rocm-kernel-cache": "db",
     "syclbin": "syclbin",
     "cir-offload-container": "cir",
 }

@@ -59,6 +59,7 @@ MODULES = {
     "aotriton-aks2": "fatpack.formats.aks2",
     "syclbin": "fatpack.formats.syclbin",
     "metal-library": "fatpack.formats.metallib",
+    "rocm-kernel-cache": "fatpack.formats.kernel_cache",
 }
 
 #: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: checks
@@ -67,6 +68,7 @@ CONTENT_VERIFIERS = {
     "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed",
     "llvm-offload-binary": "fatpack.formats.offload_binary",
     "metal-library": "fatpack.formats.metallib.content",
+    "rocm-kernel-cache": "fatpack.formats.kernel_cache",
 }
 
 #: JSON name of the format → module with ``symptoms(container, findings)``: signs of known bugs in its producers
@@ -164,11 +166,14 @@ _MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", magic_
 def find_text_format(view: View) -> str | None:
     """Return the JSON name of the text container a file is, or None; reads its first bytes only.
 
-    MLIR bytecode counts as text: it has a magic, but nothing else in a file says whether it is a container.
+    MLIR bytecode counts as text: it has a magic, but nothing else in a file says whether it is a container. So do
+    databases of SQLite.
     """
     head = view.head(0, _TEXT_HEAD)
     if _TEXT_MARKER in head and get_format("clang-offload-bundle").detect(view):
         return "clang-offload-bundle"
+    if head.startswith(magic_numbers.SQLITE):
+        return "rocm-kernel-cache" if get_format("rocm-kernel-cache").detect(view) else None
     if _may_be_mlir(head) and get_format("cir-offload-container").detect(view):
         return "cir-offload-container"
     return None

@@ -131,7 +131,7 @@ MEANING = {
     "container": "the number of the container, from 0, in the file or in the image around it",
     "image": "the number of the image in its container, from 0",
     "container_format": "`llvm-offload-binary`, `clang-offload-bundle`, `cuda-fatbin`, `cir-offload-container`, "
-    "`rocm-kpack`, `aotriton-aks2`, `syclbin`; nothing for an image in no container",
+    "`rocm-kpack`, `aotriton-aks2`, `rocm-kernel-cache`, `syclbin`; nothing for an image in no container",
     "container_version": "the format's version, as its producer numbers it",
     "section": "the section of the host that holds the container",
     "section_index": "its number in the host",

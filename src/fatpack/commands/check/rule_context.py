@@ -374,15 +374,20 @@ class ImageSetRows(Record):
         return tuple(dict.fromkeys(f"{row_arch_label(row)}{_UNLOADED.get(row.form or '', '')}" for row in self.images))
 
 
+#: the format of kernel caches: a library compiles what its cache lacks, so they never decide if a device is served
+CACHE = "rocm-kernel-cache"
+
+
 class FileImageSets(Record):
     """A file that was read: the row of the file, and its units.
 
-    ``inputs`` are the images in it that a compiler reads, which are in no unit.
+    ``inputs`` are the images in it that a compiler reads, and ``caches`` those of kernel caches, which are in no unit.
     """
 
     last: AnyRow
     units: tuple[ImageSetRows, ...]
     inputs: tuple[ImageRow, ...] = ()
+    caches: tuple[ImageRow, ...] = ()
 
 
 def row_arch_label(row: AnyRow) -> str:
@@ -425,7 +430,8 @@ def group_by_file(rows: Iterable[AnyRow]) -> Iterable[FileImageSets]:
             waiting.append(row)  # type: ignore[arg-type]  # rows of images were asked for
             continue
         inputs = tuple(image for image in waiting if seen.is_compiler_input(image) and row_vendor(image))
-        yield FileImageSets(row, group_into_image_sets(waiting), inputs)
+        caches = tuple(image for image in waiting if image.container_format == CACHE)
+        yield FileImageSets(row, group_into_image_sets(waiting), inputs, caches)
         waiting = []
 
 
@@ -434,6 +440,8 @@ def group_into_image_sets(rows: Sequence[ImageRow]) -> tuple[ImageSetRows, ...]:
     found: dict[tuple[object, ...], list[ImageRow]] = {}
     has_linked = any(row.section is not None and row.section not in _LINKER_INPUT for row in rows)
     for row in rows:
+        if row.container_format == CACHE:
+            continue
         vendor = row_vendor(row)
         is_input = row.section in _LINKER_INPUT and has_linked
         if vendor and not row.containers and not is_input and not seen.is_compiler_input(row):

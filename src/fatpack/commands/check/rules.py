@@ -35,6 +35,7 @@ from fatpack.exit_codes import (
     exit_code_for_findings,
 )
 from fatpack.findings import CODES, message_from_text
+from fatpack.formats.kernel_cache.reader import stated_device
 from fatpack.inputs.files import SEPARATOR
 from fatpack.inputs.reopen import map_package_files, reopen
 from fatpack.limits import Budget, current_budget
@@ -332,6 +333,8 @@ def no_device_code(context: RuleContext) -> Iterator[Violation]:
             text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
             if any(row_vendor(row) in (vendors or VENDORS) for item in context.of(name) for row in item.inputs):
                 text = f"what it has{f' for {whose} devices' if whose else ''} is {COMPILER_INPUT}: nothing was checked"
+            if any(item.caches for item in context.of(name)):
+                text = "what it has is a kernel cache, which does not decide if a device is served: nothing was checked"
             yield make_violation("FP3302", name, "device code", text, "give one with device code, or leave this out")
     for vendor in vendors:
         has_any = any(unit.vendor == vendor for item in context.found for unit in item.units)
@@ -348,6 +351,13 @@ def skipped(context: RuleContext) -> Iterator[Violation]:
         last = item.last
         if item.inputs and last.path not in context.reported:
             yield Violation("FP3318", "note", last.path, "device code", f"not checked: {COMPILER_INPUT}")
+        if item.caches and last.path not in context.reported:
+            archs = dict.fromkeys(row.processor or "unknown targets" for row in item.caches)
+            units = stated_device(last.path)[1]
+            whose = f"{', '.join(archs)}{f' with {units} compute units' if units else ''}"
+            text = f"a cache of {pluralize(len(item.caches), 'kernel')} for {whose}: it decides for no device"
+            hint = "a library compiles the kernels that its cache lacks"
+            yield Violation("FP2807", "note", last.path, "cache", text, hint)
         kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
         if kind and not item.units and last.host == "raw" and last.path not in context.reported:
             yield make_violation("FP3317", last.path, last.path, f"not read: {kind}")
