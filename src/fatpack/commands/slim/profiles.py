@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 
+from fatpack import magic_numbers
 from fatpack.errors import FormatError, LimitExceeded, UsageError, cli_or_api, pluralize
 from fatpack.io.open import open_source
 from fatpack.record import Record
@@ -51,7 +52,7 @@ _STEPS = 1_000_000
 #: LIMIT: bytes of a value in a database
 _VALUE = 1 << 24
 
-_SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
+_GZIP = b"\x1f\x8b"
 
 #: bytes at the start of a profile from which its kind is recognised
 _HEAD = 1 << 16
@@ -129,7 +130,7 @@ def _bounded(names: Iterable[str], path: str) -> Iterator[str]:
 def _kind(view: View) -> str:
     """Return the kind of a profile by its content."""
     head = view.head(0, _HEAD)
-    if head.startswith(_SQLITE):
+    if head.startswith(magic_numbers.SQLITE):
         return "rocpd" if b"rocpd_" in head and b"CUPTI_ACTIVITY" not in head else "nsys"
     if head.startswith(_GZIP):
         head = _inflated_head(head)
