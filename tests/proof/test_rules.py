@@ -18,8 +18,9 @@ IMPLIED = {
     "packages/conda: _compare_zips: f'{now.filename}: {field}'": "entries of the directory",
 }
 
-#: Modules whose forgeries are in ``packages/test_container_images.py``: each is found, by one rule or more.
-OF_IMAGES = ("packages/container_images", "packages/image_layers", "packages/image_databases")
+#: Modules whose forgeries are in ``packages/test_container_images.py`` and ``test_folders.py``: each is found, by one
+#: rule or more.
+OF_IMAGES = ("packages/container_images", "packages/image_layers", "packages/image_databases", "packages/folders")
 
 PROGRAMS = elf_forgeries.FORGERIES | {f"DLL: {name}": make for name, make in pe_forgeries.FORGERIES.items()}
 
