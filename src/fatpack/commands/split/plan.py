@@ -6,6 +6,7 @@ processes share, each to a place of its own.
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 
@@ -215,9 +216,16 @@ def _plan(package: SplitPackage, work: _Work, fd: int) -> dict[str, PlannedLibra
     found: dict[str, PlannedLibrary] = {}
     known: dict[bytes, PlannedLibrary] = {}
     at = work.start
-    for label, options in work.options.items():
-        found[label] = _planned(package, work, options, _Place(fd, at), known)
-        at += work.room
+    # Inflated bundles are in circles of references, which Python looks for rarely: of thirty labels they would take a
+    # gigabyte. What was there before is left out of the search, which is quick then.
+    gc.freeze()
+    try:
+        for label, options in work.options.items():
+            found[label] = _planned(package, work, options, _Place(fd, at), known)
+            at += work.room
+            gc.collect()
+    finally:
+        gc.unfreeze()
     return found
 
 
