@@ -315,6 +315,16 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "The bitcode of a function of a Metal library is not what the list says: another AIR, or no bitcode.",
     ),
+    "FP2701": (
+        "note",
+        "An object has bytecode of GCC for accelerators (GIMPLE); the target is chosen when it is linked.",
+    ),
+    "FP2702": (
+        "warning",
+        "A program has target regions of GCC's offloading and registers no image: all of them run on the host. It was "
+        "linked with -foffload=disable, or without GCC's linker plug-in.",
+    ),
+    "FP2703": ("note", "A program registers target regions of GCC's offloading with libgomp."),
     "FP3001": (
         "warning",
         "A record by which HIP code registers its bundle is wrong: its magic or its version, or it is truncated.",

@@ -339,6 +339,22 @@ class _FileScan:
             yield view.span(), self._elsewhere, ()
         if _has_host_code(context):
             yield view.span(), self._registration, ()
+        if context.host == "elf" and not context.is_inside:
+            yield view.span(), self._gcc_offload, ()
+
+    def _gcc_offload(self) -> Iterator[FoundContainer | Finding]:
+        """Yield what the file has of GCC's own offloading, which is in no container: texts for nvptx, and findings."""
+        from fatpack.registration.gcc_offload import gcc_offload_findings, nvptx_texts
+
+        context, sections = self._context, None
+        for text in nvptx_texts(context.view):
+            from fatpack.scanner.bare_images import bare_image_container
+            from fatpack.scanner.carve import SectionIndex
+
+            sections = sections or SectionIndex(binary.sections(context.host, context.view))
+            name, index = sections.at(text.start - context.view.start)
+            yield _found(bare_image_container(text), text, context, name, index, self._inside)
+        yield from gcc_offload_findings(context.view)
 
     def _places(self) -> Iterator[CodeSection | Finding]:
         """Yield the places and findings of the host; of a host with sections, tables about the others first.

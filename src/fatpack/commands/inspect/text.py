@@ -504,9 +504,13 @@ def _why_empty(findings: Sequence[FindingRecord]) -> str:
     return "not read because of a limit" if codes == {"FP1005"} else "damaged"
 
 
+#: findings of device code that is not read, or not yet compiled for a device
+_HIDING = ("FP1006", "FP2701")
+
+
 def _may_hide(findings: Sequence[FindingRecord]) -> bool:
     """Return whether device code may be there all the same: in what is damaged, or not read by this version."""
-    return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
+    return any(item["severity"] == "error" or item["code"] in _HIDING for item in findings)
 
 
 def _places(
