@@ -239,6 +239,8 @@ def _pieces(blob: View, size: int, *, is_start: bool = False) -> Iterator[bytes]
         raise cache_errors.value(blob, 0, "kernel_blob", "the bzip2 stream is damaged") from None
     if not stream.eof and not is_start:
         raise cache_errors.value(blob, 0, "kernel_blob", "the bzip2 stream is cut short")
+    if made < size and not is_start:
+        raise cache_errors.value(blob, 0, "kernel_blob", f"it inflates to {made} bytes, and the row says {size}")
 
 
 def stated_device(path: str) -> tuple[str, int]:
