@@ -97,6 +97,8 @@ def _recorded(prove: Callable[..., ProofResult | PackageProofResult], before: by
         record(self, what, **facts)  # type: ignore[arg-type]
 
     with patch.object(DifferenceLog, "__init__", begun), patch.object(DifferenceLog, "differ", recorded):
-        verdict = prove(*(BytesSource(data, name).view() for data, name in ((before, "before"), (after, "after"))))
+        # A wheel with a label has it in its name.
+        files = {"before": before, "after-sm90.whl": after}
+        verdict = prove(*(BytesSource(data, name).view() for name, data in files.items()))
     assert verdict.is_proved == (not found)
     return found

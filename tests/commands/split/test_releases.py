@@ -205,8 +205,9 @@ def test_properties_that_promise_too_much_lose_a_device(done: tuple[Path, Path])
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda text: text.replace('"sm90": {', '"sm91": {'), "the index has other properties of sm90"),
-        (lambda text: text.replace("0.0.1", "0.0.2"), "differ beside the label"),
+        (lambda text: text.replace('"sm90": {', '"sm91": {'), "the index has no label sm90"),
+        (lambda text: text.replace("90_real", "100_real"), "the index has other properties of sm90"),
+        (lambda text: text.replace("0.0.1", "0.0.2"), "requires: expected nvidia-variant-provider>=0.0.1, found"),
         (lambda text: text.replace('"variants"', '"more": 1, "variants"'), "installers refuse it"),
         (lambda text: text[:40], "installers refuse it"),
     ],

@@ -102,6 +102,50 @@ def _other_disk() -> Pair:
     return data, data[:at] + b"\1" + data[at + 1 :]
 
 
+def with_last(data: bytes, *, extra: bytes = b"", comment: bytes = b"", gap: bytes = b"", mode: int = 0) -> bytes:
+    """Return an archive with more around its last file, which is the last one in the directory, too."""
+    size, start = struct.unpack_from("<2I", data, len(data) - 10)
+    entries, end = bytearray(data[start : start + size]), bytearray(data[start + size :])
+    last = entries.rindex(b"PK\x01\x02")
+    struct.pack_into("<2H", entries, last + 30, len(extra), len(comment))
+    if mode:
+        struct.pack_into("<I", entries, last + 38, mode << 16)
+    entries += extra + comment
+    struct.pack_into("<2I", end, 12, len(entries), start + len(gap))
+    return data[:start] + gap + bytes(entries) + bytes(end)
+
+
+VARIANT = f"{INFO}/variant.json"
+DESCRIBED = b'{"$schema": "x", "default-priorities": {}, "providers": {}, "variants": {"sm90": {"a": {"b": ["c"]}}}}'
+
+
+def variant(text: bytes = DESCRIBED, *, stem: str = "demo-1.5", is_listed: bool = True) -> bytes:
+    """Return the wheel of a label: the description is its last file, and RECORD lists it."""
+    files = wheel()
+    line = f"{VARIANT},{wheels.digest(text)},{len(text)}\n".encode() if is_listed else b""
+    record = (files[f"{INFO}/RECORD"] + line).replace(b"demo-1.5.", f"{stem}.".encode())
+    files |= {f"{INFO}/RECORD": record, VARIANT: text}
+    return zipped({name.replace("demo-1.5.", f"{stem}."): data for name, data in files.items()})
+
+
+def variant_and(after: bytes) -> Pair:
+    return zipped(wheel()), after
+
+
+def _flags_of_the_last() -> Pair:
+    data = bytearray(variant())
+    data[data.rindex(b"PK\3\4") + 6] = 0x10
+    return variant_and(bytes(data))
+
+
+def _behind_the_last() -> Pair:
+    """Stored bytes are after the data of the last file, and its size counts them."""
+    data = with_last(variant(), gap=b"evil")
+    local, entry = (data.rindex(magic) for magic in (b"PK\3\4", b"PK\1\2"))
+    size = struct.pack("<I", struct.unpack_from("<I", data, local + 18)[0] + 4)
+    return variant_and(data[: local + 18] + size + data[local + 22 : entry + 20] + size + data[entry + 24 :])
+
+
 def _behind_data() -> Pair:
     """The first file is deflated before, and stored bytes are after its data in the second: its size counts them."""
     files = wheel()
@@ -209,7 +253,22 @@ FORGERIES: dict[str, Callable[[], Pair]] = {
         bzipped({name: data for name, data in described().items() if name != PATHS}),
         bzipped({name: data for name, data in described().items() if name != PATHS}, 1),
     ),
-    "another number of the build": lambda: conda_and(in_json(INDEX, lambda index: index.update(build_number=1))),
+    "the description of a variant": lambda: variant_and(variant(b"[]")),
+    "the label of a variant": lambda: variant_and(variant(DESCRIBED.replace(b"sm90", b"sm80"))),
+    "a variant that RECORD does not list": lambda: variant_and(variant(is_listed=False)),
+    "the version of a variant": lambda: variant_and(variant(stem="demo-1.6")),
+    "the rights of a variant's description": lambda: variant_and(with_last(variant(), mode=0o100755)),
+    "an extra field of a variant's description": lambda: variant_and(with_last(variant(), extra=b"\x99\x99\4\0evil")),
+    "bytes after a variant's description": lambda: variant_and(with_last(variant(), gap=b"evil")),
+    "bytes in a variant's description": _behind_the_last,
+    "flags of a variant's description": _flags_of_the_last,
+    "a lower number of the build": lambda: conda_and(in_json(INDEX, lambda index: index.update(build_number=-1))),
+    "another license": lambda: conda_and(in_json(INDEX, lambda index: index.update(license="other"))),
+    "another dependency": lambda: conda_and(in_json(INDEX, lambda index: index.update(depends=["evil"]))),
+    "no dependency on a device": lambda: (
+        bzipped(in_json(INDEX, lambda index: index.update(depends=["cuda-arch >=8.0"]))),
+        bzipped(described()),
+    ),
     "another build": lambda: conda_and(in_json(INDEX, lambda index: index.update(build="other"))),
     "another version of the list": lambda: conda_and(in_json(PATHS, lambda paths: paths.update(paths_version=2))),
     "a path less": lambda: conda_and(in_json(PATHS, lambda paths: paths["paths"].pop())),

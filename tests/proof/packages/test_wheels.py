@@ -13,6 +13,7 @@ import pytest
 from tests.builders import wheels as build
 from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
+from tests.proof.packages.forgeries import with_last
 
 from fatpack.commands.slim import wheel_metadata
 from fatpack.errors import BadValue, LimitExceeded
@@ -281,19 +282,6 @@ def test_nothing_hides_around_what_was_added(tmp_path: Path, change: Callable[[b
     verdict = proof_of_variant(before, change(after))
     assert not verdict.is_proved
     assert any("variant.json" in one.what and what in one.what for one in verdict.differences), verdict.differences
-
-
-def with_last(data: bytes, *, extra: bytes = b"", comment: bytes = b"", gap: bytes = b"", mode: int = 0) -> bytes:
-    """Return an archive with more around its last file, which is the last one in the directory, too."""
-    size, start = struct.unpack_from("<2I", data, len(data) - 10)
-    entries, end = bytearray(data[start : start + size]), bytearray(data[start + size :])
-    last = entries.rindex(b"PK\x01\x02")
-    struct.pack_into("<2H", entries, last + 30, len(extra), len(comment))
-    if mode:
-        struct.pack_into("<I", entries, last + 38, mode << 16)
-    entries += extra + comment
-    struct.pack_into("<2I", end, 12, len(entries), start + len(gap))
-    return data[:start] + gap + bytes(entries) + bytes(end)
 
 
 def bytes_after_archive(data: bytes) -> bytes:

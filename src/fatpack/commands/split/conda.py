@@ -132,6 +132,11 @@ class FatConda:
         kept = [spec for spec in depends if not (follows and _ABOUT_DEVICES.match(spec))]
         return [*kept, *specs]
 
+    def shares_release(self, name: str) -> bool:
+        """Return whether solvers may take a file of this name for a build of the same name and version."""
+        end = next((end for end in SUFFIXES if name.endswith(end)), "")
+        return bool(end) and name.removesuffix(end).rpartition("-")[0] == f"{self.build.name}-{self.build.version}"
+
     def find_written(self, folder: str) -> WrittenCondas:
         """Return the packages of labels of this one in a folder."""
         return WrittenCondas(self, folder)
@@ -175,6 +180,10 @@ class WrittenCondas:
             contents = CondaContents(view, os.path.basename(view.chain[-1]), stack)
             document = read_document(contents.edits()[1], INDEX)
             build, fat = build_of(document), self._fat.build
+            name = os.path.basename(view.chain[-1])
+            described = f"{build.name}-{build.version}-{build.build}"
+            if not any(name == described + end for end in SUFFIXES):
+                problems.append(f"{INDEX}: it describes {described}, and the file name is {name}")
             if not _is_within(build, fat):
                 problems.append(f"{INDEX}: it is installed on devices that may not have the fat package")
             if build.build_number <= fat.build_number:

@@ -73,6 +73,10 @@ if TYPE_CHECKING:
             """Return the labels of a release with this package; ``packages`` are the libraries of each of it."""
             ...
 
+        def shares_release(self, name: str) -> bool:
+            """Return whether installers take a file of this name for a package of the same project and version."""
+            ...
+
         def find_written(self, folder: str) -> WrittenPackages:
             """Return the packages of labels of this one in a folder."""
             ...

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 
+from fatpack import limits
 from fatpack.commands.split.kinds import open_package
 from fatpack.commands.split.labels import drivers_for
 from fatpack.commands.split.model import LostDevice, SplitVerdict, VariantVerdict
 from fatpack.commands.split.run import find_losses
 from fatpack.commands.split.serving import ServingJudge
 from fatpack.concurrency.processes import map_in_processes
-from fatpack.errors import FatpackError, UsageError
+from fatpack.errors import FatpackError, UsageError, format_hex
 from fatpack.io.open import open_source
 from fatpack.library.arguments import as_path, as_paths, make_budget
 from fatpack.proof import packages as proof
@@ -19,10 +20,11 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fatpack.commands.split.plan import WrittenPackages
     from fatpack.commands.split.serving import LibraryCode
+    from fatpack.io.source import View
     from fatpack.limits import Budget
 
 
@@ -43,8 +45,9 @@ def verify_split(
 ) -> SplitVerdict:
     """Return whether a folder has what :func:`fatpack.split` makes of fat packages, from the files alone.
 
-    Each package must be the fat one with less device code, and the index file must say what they say. For every device
-    of the table, with every driver that finds it, what an installer takes must run there as the fat package does.
+    Each package must be the fat one with less device code, and the index file must say what they say. The fat package
+    must be beside them, byte for byte, and no other package of its release. For every device of the table, with every
+    driver that finds it, what an installer takes must run there as the fat package does.
     Raises UsageError for a folder without packages of these, and FormatError for a fat package that is damaged.
     """
     return prove_split(as_paths("paths", paths), as_path("directory", directory), budget=make_budget(max_inflated))
@@ -59,6 +62,8 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
     problems: list[str] = []
     lost: list[LostDevice] = []
     questions = 0
+    own_names = {os.path.basename(path) for path in fat}
+    shares_release: list[Callable[[str], bool]] = []
     for path in fat:
         with ExitStack() as stack:
             package = open_package(stack.enter_context(open_source(path, budget=budget)).view(), path, stack)
@@ -69,6 +74,9 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
             if not pairs:
                 raise UsageError(f"{folder} has no variant of {package.name}", hint=f"fatpack split {path} -d {folder}")
             problems += (problem for problem in written.problems if problem not in problems)
+            problems += _copy_problems(package.view, path, os.path.join(folder, package.name))
+            own_names.update(os.path.basename(variant) for _, variant in written.files)
+            shares_release.append(package.shares_release)
             found: dict[str, list[LibraryCode]] = {}
             described: dict[str, bytes] = {}
 
@@ -83,7 +91,35 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
             complete = {label: own for label, own in found.items() if len(own) == len(codes)}
             lost += find_losses(codes, complete, labels, judge)
             questions += sum(len(drivers_for(device)) for device in labels.devices)
+    for name in sorted(set(os.listdir(folder)) - own_names):
+        if any(shares(name) for shares in shares_release):
+            problems.append(
+                f"{os.path.join(folder, name)} is of the same release, and of none of the fat packages given: "
+                "installers may take it; remove it, or name its fat package, too"
+            )
     return SplitVerdict(tuple(fat), folder, tuple(verdicts), tuple(lost), tuple(problems), questions)
+
+
+def _copy_problems(fat: View, path: str, copy: str) -> Iterator[str]:
+    """Yield why the package that installers without labels take from a folder is not the fat one, byte for byte."""
+    if not os.path.isfile(copy):
+        found = "is no regular file" if os.path.lexists(copy) else "is missing"
+        yield f"{copy} {found}: installers without labels take it"
+        return
+    if os.path.samefile(copy, path):
+        return
+    with open_source(copy) as source:
+        other = source.view()
+        end = min(len(fat), len(other))
+        for at in range(0, end, limits.CHUNK):
+            size = min(limits.CHUNK, end - at)
+            one, two = fat.read(at, size), other.read(at, size)
+            if one != two:
+                first = at + next(number for number in range(size) if one[number] != two[number])
+                yield f"{copy} is not {path} at {format_hex(first)}, and installers without labels take it"
+                return
+        if len(fat) != len(other):
+            yield f"{copy} is not {path}, and installers without labels take it: {len(other)} bytes, not {len(fat)}"
 
 
 class _Proof(Record):

@@ -15,9 +15,10 @@ from fatpack.targets.installers.variant_providers import NULL_LABEL, NVIDIA_PLUG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
+    from fatpack.targets.installers.variant_documents import VariantDocument
     from fatpack.targets.installers.variant_providers import Properties
 
 #: vendor → how installers find what a machine has
@@ -28,6 +29,9 @@ PROVIDERS = {
         "plugin-api": "amd_variant_provider.plugin:AMDVariantPlugin",
     },
 }
+
+#: LIMIT: characters of a document that a message repeats
+_SHOWN = 200
 
 #: the file in a wheel's ``.dist-info`` folder
 VARIANT_FILE = "variant.json"
@@ -61,6 +65,31 @@ def make_document(variants: Mapping[str, Properties], vendors: Sequence[str], sc
     if not schema.has_providers:
         del document["providers"]
     return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def unlike_ours(document: VariantDocument) -> Iterator[str]:
+    """Yield what a document says otherwise than :func:`make_document`, beside its variants: schema and providers.
+
+    Installers run what a provider names, so that another one is as good as another package.
+    """
+    schema = next((schema for schema in SCHEMAS.values() if schema.address == document.schema), None)
+    if schema is None:
+        yield _unlike("$schema", " or ".join(schema.address for schema in SCHEMAS.values()), document.schema)
+    vendors = [vendor for vendor in PROVIDERS if vendor in document.priorities]
+    if vendors != list(document.priorities):
+        yield _unlike("default-priorities: namespace", vendors or list(PROVIDERS), document.priorities)
+    for vendor, found in document.providers.items():
+        expected: Mapping[str, Any] = PROVIDERS.get(vendor, {})
+        for key in dict.fromkeys((*expected, *found)):
+            if expected.get(key) != found.get(key):
+                yield _unlike(f"providers: {vendor}: {key}", expected.get(key, ()), found.get(key, ()))
+
+
+def _unlike(where: str, expected: object, found: object) -> str:
+    one, two = (
+        ", ".join(map(str, each)) if isinstance(each, (list, tuple)) else str(each) for each in (expected, found)
+    )
+    return f"{where}: expected {one or 'nothing'}, found {two[:_SHOWN] or 'nothing'}"
 
 
 def _plain(properties: Properties) -> dict[str, dict[str, list[str]]]:

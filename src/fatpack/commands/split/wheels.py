@@ -7,6 +7,7 @@ Files that are not slimmed keep their stored bytes. RECORD gets the digests of t
 from __future__ import annotations
 
 import os
+import re
 
 from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.outcome import may_hold_device_code
@@ -14,7 +15,7 @@ from fatpack.commands.slim.wheels import WheelContents
 from fatpack.commands.split.labels import LabelMap, map_labels, table_of_devices
 from fatpack.commands.split.plan import PackageFile, PackageVariant
 from fatpack.commands.split.serving import read_library
-from fatpack.commands.split.variants import VARIANT_FILE, make_document, schema_named
+from fatpack.commands.split.variants import VARIANT_FILE, make_document, schema_named, unlike_ours
 from fatpack.errors import HostError, UsageError, cli_or_api
 from fatpack.packages.wheel_names import INDEX_END, split_wheel_name
 from fatpack.packages.zip.content import open_content
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import LibraryCode, ServingJudge
     from fatpack.io.source import Piece, View
+    from fatpack.packages.wheel_names import WheelName
     from fatpack.packages.zip.writer import PackedFile
     from fatpack.targets.installers.variant_documents import VariantDocument
     from fatpack.targets.installers.variant_providers import Properties
@@ -146,6 +148,11 @@ class FatWheel:
         insisted, has_null = request.insisted, request.null != "none"
         return map_labels(packages, request.by, judge, insisted=insisted, has_null=has_null)
 
+    def shares_release(self, name: str) -> bool:
+        """Return whether installers take a file of this name for a wheel of the same project and version."""
+        own, other = split_wheel_name(self.name), split_wheel_name(name)
+        return own is not None and other is not None and _release_key(own) == _release_key(other)
+
     def find_written(self, folder: str) -> WrittenWheels:
         """Return the wheels of labels of this one in a folder."""
         return WrittenWheels(self, folder)
@@ -178,11 +185,20 @@ class WrittenWheels:
     def __init__(self, fat: FatWheel, folder: str) -> None:
         self.problems: list[str] = []
         self.files: list[tuple[str, str]] = []
+        beside: set[str] = set()
         for name in sorted(os.listdir(folder)):
             parts = split_wheel_name(name)
-            if parts is not None and parts.label and parts.replace(label="").file_name == fat.name:
+            if parts is None or not fat.shares_release(name):
+                continue
+            beside.add(parts.label)
+            if parts.label and parts.replace(label="").file_name == fat.name:
                 self.files.append((parts.label, os.path.join(folder, name)))
-        self._document = self._read_index(os.path.join(folder, fat.index)) if self.files else None
+        path = os.path.join(folder, fat.index)
+        self._document = self._read_index(path) if self.files else None
+        if self._document is not None:
+            self.problems += (f"{path}: {text}" for text in unlike_ours(self._document))
+            gone = [label for label in self._document.variants if label not in beside]
+            self.problems += (f"{path}: it has the label {label}, and no wheel beside it has" for label in gone)
 
     def _read_index(self, path: str) -> VariantDocument | None:
         if not os.path.isfile(path):
@@ -212,16 +228,27 @@ class WrittenWheels:
             problems += [] if is_there else [f"{VARIANT_FILE} is missing"]
         elif tuple(described.variants) != (label,):
             problems.append(f"{VARIANT_FILE}: the label is {', '.join(described.variants)}, and the name has {label}")
-        elif document is not None:
-            if document.variants.get(label) != described.variants[label]:
+        else:
+            problems += (f"{VARIANT_FILE}: {text}" for text in unlike_ours(described))
+        if described is not None and document is not None and label in described.variants:
+            if label not in document.variants:
+                problems.append(f"the index has no label {label}: installers do not take this wheel")
+            elif document.variants[label] != described.variants[label]:
                 problems.append(f"the index has other properties of {label} than {VARIANT_FILE}")
-            if document.shared != described.shared:
+            # Each file is told already where it is not as split writes it.
+            if document.shared != described.shared and not any((*unlike_ours(document), *unlike_ours(described))):
                 problems.append(f"the index and {VARIANT_FILE} differ beside the label")
         return [codes[name] for name in names if name in codes], b""
 
     def labels(self, codes: Sequence[LibraryCode], described: Mapping[str, bytes]) -> LabelMap:
         """Return the labels by which installers choose: those of the index for which there is a wheel."""
         return WrittenLabels((), (), table_of_devices(codes), False, self._document, tuple(described))
+
+
+def _release_key(name: WheelName) -> tuple[str, str]:
+    """Return project and version as installers compare them: 1.5.0 is 1.5."""
+    project, version = name.release
+    return project, re.sub(r"(\.0)+$", "", version.lower())
 
 
 def _parsed(data: bytes, path: str, problems: list[str]) -> VariantDocument | None:

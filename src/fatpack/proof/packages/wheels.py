@@ -152,7 +152,7 @@ COMPARED = (
     "the order, names, times and permissions of all files, with folders renamed if the version is in their names",
     "the content of every file, byte for byte, except changed libraries and the three files that describe the wheel",
     "every changed library, by a proof of its own",
-    "METADATA except its version, WHEEL except its build tag",
+    "METADATA except its version, WHEEL except its build tag; nothing of both if variant.json was added",
     "every line of RECORD against the file that it names, by digest and size, and the files that it lists",
     "the bytes before, between and after the files: headers with their extra fields, the directory, comments",
     "variant.json, if it was added: its fields, and its label against the file name",
@@ -239,6 +239,7 @@ class _WheelComparison:
         files = list(self._new.infolist())  # zipfile's own list
         if self._variant:
             self._compare_variant(files.pop())
+            self._ledger.same("name of the .dist-info folder", *self._stems)
         for was, now in zip_longest(self._old.infolist(), files):
             if was is None or now is None:
                 name = (was or now).filename
@@ -311,6 +312,10 @@ class _WheelComparison:
             return True
         old = read_description(self._old, was, self._chains[0])
         new = read_description(self._new, now, self._chains[1])
+        if self._variant:
+            # Its name is that of the fat wheel with a label: neither the version nor the build tag changes.
+            _compare(now.filename, _lines(old), _lines(new), self._ledger)
+            return True
         if name == "WHEEL":
             compare_wheel(now.filename, old, new, self._ledger)
             return True
