@@ -11,15 +11,15 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples"
 
 #: Every address that a page sends readers to. Whoever adds one has opened it; before a release all of them are opened.
 LINKS = {
-    "http://127.0.0.1:8000/",  # the server that the page about variants starts
     "https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration",
     "https://gabi.xinuos.com",
     "https://pypi.org/project/atheris/",
     "https://semver.org",
 }
 
-#: Hosts of examples: RFC 2606 keeps the first, OWNER stands for whoever publishes a copy, … is any.
-_EXAMPLES = re.compile(r"https?://(example\.com|github\.com/OWNER/|…)")
+#: Hosts of examples: RFC 2606 keeps the first, OWNER stands for whoever publishes a copy, … is any. A server that a
+#: page starts is on the reader's own machine.
+_EXAMPLES = re.compile(r"https?://(example\.com|127\.0\.0\.1:|github\.com/OWNER/|…)")
 
 
 def _addresses(text: str) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
+from tests.builders import fatbin
 
 import fatpack
 
@@ -89,3 +90,18 @@ def test_check_fails_where_a_body_is_missing(tmp_path: Path) -> None:
         == "1 kernel certainly does nothing for sm_75, and something for sm_80: _Z7guardedPf only returns"
     )
     assert fatpack.check(path, no_hollow=True, allow_hollow=["guarded"])
+
+
+def test_a_long_name_is_shown_without_its_middle(tmp_path: Path) -> None:
+    name = "_Z" + "".join(f"part{number}" for number in range(99))
+    entries = []
+    for arch, body in ((75, "ret;"), (80, "st.global.u32 [%rd1], 3;\nret;")):
+        made = text(str(arch), body).replace("kernel(", f"{name}(").encode()
+        entries.append(fatbin.entry(made + bytes(-len(made) % 8), kind=fatbin.PTX, sm=arch))
+    path = tmp_path / "k.fatbin"
+    path.write_bytes(fatbin.fatbin(*entries))
+    (violation,) = fatpack.check(path, no_hollow=True).violations
+    shown = violation.message.rpartition(": ")[2].partition(" ")[0]
+    assert len(shown) == 60
+    assert (shown[:40], shown[40], shown[41:]) == (name[:40], "…", name[-19:])
+    assert fatpack.check(path, no_hollow=True, allow_hollow=[name[200:300]])

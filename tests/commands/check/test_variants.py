@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.builders.policy_files import container, cubin, library
 from tests.builders.variants import SHARED, document, file_name
 
 import fatpack
+from fatpack.errors import UsageError
 
 Properties = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -397,6 +399,33 @@ def test_an_index_file_that_cannot_be_read_and_one_beside_a_plain_wheel() -> Non
     Path("demo-1.0-variants.json").rmdir()
     index({"sm90": nvidia("90_real")})
     assert found(name, write(None, "75 90"), codes="FP3331") == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_a_pipe_for_an_index_file_is_not_waited_for() -> None:
+    name = write("sm90", "90", nvidia("90_real"))
+    os.mkfifo("demo-1.0-variants.json")
+    ((_, subject, message),) = found(name, codes="FP3301")
+    assert (subject, message.partition(";")[0]) == ("index", "demo-1.0-variants.json is no regular file")
+    with pytest.raises(UsageError, match="is no regular file"):
+        fatpack.explain(name, "H100", installer="uv")
+    os.mkfifo("demo-1.0-cp313-cp313-any-sm80.whl")
+    Path("demo-1.0-variants.json").unlink()
+    assert fatpack.explain(".", "H100", cuda="13.0", installer="uv").installed[0].path.endswith(name)
+
+
+def test_the_encoding_that_installers_do_not_read_is_refused_of_wheels_and_index_files() -> None:
+    told = {"sm90": nvidia("90_real")}
+    name = write("sm90", "90", told["sm90"], said=document(told).decode().encode("utf-16"))
+    assert not fatpack.check(name, metadata=True)
+    name = write("sm90", "90", told["sm90"])
+    Path("demo-1.0-variants.json").write_bytes(b"\xef\xbb\xbf" + document(told))
+    ((_, subject, message),) = found(name, codes="FP3330")
+    assert (subject, message.partition(":")[0]) == ("index", "the index file is refused")
+    twice = document(told)[:-1] + b', "variants": ' + json.dumps(told).encode() + b"}"
+    Path("demo-1.0-variants.json").write_bytes(twice)
+    ((_, _, message),) = found(name, codes="FP3330")
+    assert message.endswith("the key 'variants' is there twice")
 
 
 def test_the_digests_of_a_kernel_are_those_of_its_libraries() -> None:

@@ -83,6 +83,25 @@ def test_what_is_no_json(data: bytes) -> None:
         parse_variants(data)
 
 
+#: how JSON is written that Python's reader takes, and uv does not → the end of the message
+NOT_STRICT = {
+    "UTF-16": (json.dumps(RIGHT).encode("utf-16"), "byte 0x0 is no UTF-8"),
+    "UTF-16 without a mark": (json.dumps(RIGHT).encode("utf-16-le"), "see line 1, column 2"),
+    "a byte order mark": (b"\xef\xbb\xbf" + json.dumps(RIGHT).encode(), "see line 1, column 1"),
+    "variants twice": (json.dumps(RIGHT)[:-1].encode() + b', "variants": {}}', "the key 'variants' is there twice"),
+    "a label twice": (json.dumps(RIGHT)[:-2].encode() + b', "x": {}}}', "the key 'x' is there twice"),
+    "no number": (json.dumps(RIGHT)[:-1].encode() + b', "a": NaN}', "NaN is no number"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_STRICT)
+def test_only_strict_json_is_read(name: str) -> None:
+    data, end = NOT_STRICT[name]
+    with pytest.raises(InvalidVariants, match="it is no JSON") as raised:
+        parse_variants(data)
+    assert str(raised.value).endswith(end)
+
+
 def test_documents_have_bounds() -> None:
     many: dict[str, Any] = {**RIGHT, "variants": {f"x{number}": RIGHT["variants"]["x"] for number in range(1001)}}
     with pytest.raises(InvalidVariants, match="variants has more than 1000 labels"):
@@ -103,12 +122,15 @@ def test_a_right_document_is_read_whole() -> None:
 def test_uv_refuses_the_same_documents(tmp_path: Path) -> None:
     cases = {**{name: (document, who) for name, (document, _, who) in WRONG.items()}, "right": (RIGHT, "")}
     names = {f"p{number}": name for number, name in enumerate(cases)}
+    names |= {f"q{number}": name for number, name in enumerate(NOT_STRICT)}
+    written = {name: json.dumps(document).encode() for name, (document, _) in cases.items()}
+    written |= {name: data for name, (data, _) in NOT_STRICT.items()}
     for release, name in names.items():
         # A wheel that no variant fits: what is wrong with the index is told by the index alone.
         (tmp_path / f"{release}-1.0-py3-none-any.whl").write_bytes(wheel(release, None, {}))
-        (tmp_path / f"{release}-1.0-variants.json").write_text(json.dumps(cases[name][0]))
+        (tmp_path / f"{release}-1.0-variants.json").write_bytes(written[name])
     refused = {name for release, name in names.items() if "error" in uv_log(tmp_path, [release], "9.0", "12.8")}
-    assert refused == {name for name, (_, who) in cases.items() if who == "uv"}
+    assert refused == {name for name, (_, who) in cases.items() if who == "uv"} | {*NOT_STRICT} - {"a label twice"}
 
 
 _READS = """

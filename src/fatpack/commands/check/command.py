@@ -9,7 +9,7 @@ from shlex import quote
 import click
 
 from fatpack.command_line.command import Command, option_group
-from fatpack.command_line.param_types import FILE, INPUT, REQUIRED, TARGET, ChoiceType, SuggestionType
+from fatpack.command_line.param_types import FILE, INPUT, KERNEL, REQUIRED, TARGET, ChoiceType, SuggestionType
 from fatpack.command_line.shared_options import reading_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
@@ -78,6 +78,7 @@ policy_options = option_group(
     click.option(
         "--allow-hollow",
         multiple=True,
+        type=KERNEL,
         metavar="REGEX",
         help="With --no-hollow: kernels with such names may. Repeatable.",
     ),

@@ -10,6 +10,7 @@ from fatpack.model import arch_name
 from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
 from fatpack.targets.installers import conda, hugging_face
+from fatpack.targets.installers.variant_documents import InvalidVariants, parse_strict_json
 from fatpack.targets.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
@@ -331,7 +332,11 @@ VARIANT = "variant.json"
 
 def variant_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises UnreadableDeclaration."""
-    variants = require_object(parse_json_object(data).get("variants"), "variants")
+    try:
+        document = require_object(parse_strict_json(data), "it")
+    except InvalidVariants as error:
+        raise UnreadableDeclaration(str(error)) from None
+    variants = require_object(document.get("variants"), "variants")
     if len(variants) != 1:
         raise UnreadableDeclaration(f"it has {pluralize(len(variants), 'variant')}, and a wheel must be for one")
     spaces = require_object(next(iter(variants.values())), "the variant")

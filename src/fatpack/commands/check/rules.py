@@ -768,6 +768,9 @@ def uniform_violations(context: RuleContext) -> Iterator[Violation]:
 #: Kernels that are named in a violation.
 _NAMED = 3
 
+#: characters of a kernel's name in a violation; templates make names of thousands
+_LONGEST_NAME = 60
+
 #: forms of images whose code :mod:`fatpack.images.hollow` reads
 _JUDGED_CODE = {"cubin", "ptx", "code-object"}
 
@@ -786,7 +789,7 @@ def hollow_violations(context: RuleContext) -> Iterator[Violation]:
             if not any(pattern.search(kernel.name) for pattern in accepted):
                 of_label.setdefault((kernel.label, kernel.is_certain), []).append(kernel)
         for (label, is_certain), kernels in of_label.items():
-            words = "; ".join(f"{kernel.name} {kernel.words}" for kernel in kernels[:_NAMED])
+            words = "; ".join(f"{_short_name(kernel.name)} {kernel.words}" for kernel in kernels[:_NAMED])
             more = f"; and {len(kernels) - _NAMED} more" if len(kernels) > _NAMED else ""
             do = "does" if len(kernels) == 1 else "do"
             if is_certain:
@@ -797,6 +800,14 @@ def hollow_violations(context: RuleContext) -> Iterator[Violation]:
             hint = "compile their bodies for it, do not build them for it, or accept them with "
             hint += cli_or_api("--allow-hollow REGEX", "allow_hollow")
             yield make_violation("FP3323" if is_certain else "FP3324", path, label, text, hint)
+
+
+def _short_name(name: str) -> str:
+    """Return the name of a kernel without its middle if it is long: its end tells templates of one name apart."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    start = _LONGEST_NAME * 2 // 3
+    return f"{name[:start]}…{name[start + 1 - _LONGEST_NAME :]}"
 
 
 # ``verify``: all that can be verified of what was named, as :mod:`fatpack.commands.doctor` does it, held to be right.

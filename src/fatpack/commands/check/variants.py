@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 
 from fatpack.commands.check.declarations import MAX_DECLARATION_SIZE
 from fatpack.commands.check.rule_context import inside_prefixes, make_violation, selection_key, supports
-from fatpack.errors import FatpackError
+from fatpack.concurrency import system
+from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import error_message
 from fatpack.inputs.files import MemberPath
 from fatpack.inputs.reopen import reopen
-from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.packages import get_package
 from fatpack.packages.wheel_names import LABEL, indexed_release, split_wheel_name
@@ -121,7 +122,7 @@ def variant_violations(context: RuleContext, wheels: Sequence[VariantWheel]) -> 
     for wheel in wheels:
         yield from _described(wheel)
     for release in _releases(wheels):
-        index = yield from _compared_with_index(release, context.budget)
+        index = yield from _compared_with_index(release)
         yield from _compared(release)
         platforms: dict[str, list[VariantWheel]] = {}
         for wheel in release:
@@ -177,7 +178,10 @@ def _read_info(path: str, budget: Budget) -> tuple[bytes | None, bytes | None, s
 
 
 def _beginning(source: Source) -> bytes:
-    data = source.beginning(MAX_DECLARATION_SIZE + 1)
+    return _bounded(source.beginning(MAX_DECLARATION_SIZE + 1))
+
+
+def _bounded(data: bytes) -> bytes:
     if len(data) > MAX_DECLARATION_SIZE:
         raise InvalidVariants(f"it has more than {MAX_DECLARATION_SIZE} bytes")
     return data
@@ -199,10 +203,18 @@ def index_path(path: str, release: tuple[str, str]) -> str | None:
 # One wheel: its label, its description, and what providers list.
 
 
-def read_index(path: str, budget: Budget) -> VariantDocument:
-    """Return what an index file says. Raises InvalidVariants, FatpackError and ``OSError``."""
-    with open_source(path, budget=budget) as source:
-        return parse_variants(_beginning(source))
+def read_index(path: str) -> VariantDocument:
+    """Return what an index file says. Raises InvalidVariants, ``OSError``, and UsageError for no regular file."""
+    # AT_ONCE: opening a pipe must not wait for a writer.
+    fd = system.open_to_read(path, system.AT_ONCE)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise UsageError(f"{path} is no regular file", hint="remove it, and write the index file anew")
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(MAX_DECLARATION_SIZE + 1)
+    finally:
+        os.close(fd)
+    return parse_variants(_bounded(data))
 
 
 def _described(wheel: VariantWheel) -> Iterator[Violation]:
@@ -255,14 +267,14 @@ def _listed(wheel: VariantWheel, document: VariantDocument) -> Iterator[Violatio
 
 
 def _compared_with_index(
-    release: Sequence[VariantWheel], budget: Budget
+    release: Sequence[VariantWheel],
 ) -> Generator[Violation, None, VariantDocument | None]:
     """Yield where the index file beside wheels says something else than they do; return what it says, if any."""
     path = index_path(release[0].path, release[0].name.release)
     if path is None:
         return None
     try:
-        index = read_index(path, budget)
+        index = read_index(path)
     except InvalidVariants as error:
         yield make_violation("FP3330", path, "index", f"the index file is refused: {error}")
         return None

@@ -155,7 +155,7 @@ def _of_uv(
                 raise InvalidVariants(problem)
             if document is not None:
                 documents[label] = document
-        shared = variants.read_index(index, budget) if index is not None else next(iter(documents.values()), None)
+        shared = variants.read_index(index) if index is not None else next(iter(documents.values()), None)
     except InvalidVariants as error:
         return InstallerChoice("uv", release, "", "", f"it refuses the description of the variants: {error}")
     if index is None and documents:
@@ -305,12 +305,14 @@ def _files(paths: Sequence[str], ends: tuple[str, ...]) -> Iterator[str]:
     for path in paths:
         release = indexed_release(path)
         if os.path.isdir(path):
-            found |= dict.fromkeys(os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(ends))
+            inside = (os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(ends))
+            found |= dict.fromkeys(each for each in inside if os.path.isfile(each))
         elif release is not None:
             folder = os.path.dirname(path)
             for name in sorted(os.listdir(folder or ".")):
                 wheel = split_wheel_name(name)
-                if wheel is not None and wheel.release == release:
+                is_file = os.path.isfile(os.path.join(folder, name))
+                if wheel is not None and wheel.release == release and is_file:
                     found[os.path.join(folder, name)] = None
         elif path.endswith(ends):
             found[path] = None

@@ -378,7 +378,8 @@ def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 def read_variant_label(data: bytes) -> tuple[tuple[str, str, str] | None, str]:
     """Return what is wrong with a ``variant.json`` (field, expected, found), or None, and its only label, or ""."""
     try:
-        document = json.loads(data, object_pairs_hook=_unique)
+        # Decoded first: of bytes alone json guesses the encoding, and installers read UTF-8 only.
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         return ("text", "JSON", str(error)), ""
     # The schema of PEP 825 has no providers.

@@ -107,21 +107,42 @@ class VariantDocument(Record):
         return {"$schema": self.schema, "default-priorities": priorities, "providers": self.providers}
 
 
-def parse_variants(data: bytes) -> VariantDocument:
-    """Return a description of variants. Raises InvalidVariants for one that installers refuse."""
+def parse_strict_json(data: bytes) -> object:
+    """Return what a description of variants has. Raises InvalidVariants for JSON that uv does not read.
+
+    It reads UTF-8 alone, without a byte order mark, and refuses one of the keys of the format twice. A label twice it
+    takes; other readers may take the other one, so that is refused as well.
+    """
     import json
 
     try:
-        found = json.loads(data)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except RecursionError:
         raise InvalidVariants("it is no JSON: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise InvalidVariants(f"it is no JSON: see line {error.lineno}, column {error.colno}") from None
     except UnicodeDecodeError as error:
-        raise InvalidVariants(f"it is no JSON: byte {error.start} is no UTF-8") from None
+        raise InvalidVariants(f"it is no JSON: byte {error.start:#x} is no UTF-8") from None
     except ValueError:
         raise InvalidVariants("it is no JSON: a number in it is too long") from None
-    document = _object(found, "it")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidVariants(f"it is no JSON of one meaning: the key {_shown(key)!r} is there twice")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(text: str) -> object:
+    raise InvalidVariants(f"it is no JSON: {text} is no number")
+
+
+def parse_variants(data: bytes) -> VariantDocument:
+    """Return a description of variants. Raises InvalidVariants for one that installers refuse."""
+    document = _object(parse_strict_json(data), "it")
     unknown = next((key for key in document if key not in _KEYS), None)
     if unknown is not None:
         raise InvalidVariants(f"it has the key {_shown(unknown)!r}, and the only keys are {', '.join(_KEYS)}")
