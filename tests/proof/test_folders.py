@@ -78,7 +78,7 @@ def _relink(path: Path) -> None:
         (lambda path: (path / SITE / "demo/__init__.py").chmod(0o777), "found file 777"),
         (lambda path: (path / SITE / "demo").chmod(0o700), "found folder 700"),
         (lambda path: _relink(path / "lib64"), "found link to elsewhere"),
-        (lambda path: _damage(path / SITE / "demo/libtwo.so"), "1 differences"),
+        (lambda path: _damage(path / SITE / "demo/libtwo.so"), "1 difference"),
         (
             lambda path: shutil.copy(
                 path.with_name("before") / SITE / "demo-1.5.dist-info/RECORD", path / SITE / "demo-1.5.dist-info"

@@ -175,3 +175,29 @@ def test_a_variant_wheel_has_the_tag_and_version_of_the_fat_one(
     repacked(out / f"{NAME}-sm90.whl", change)
     found = problems(fatpack.verify_split(fat, out))
     assert any(f"{INFO}{name}: lines that must not change" in one for one in found), found
+
+
+def test_the_first_difference_of_a_library_is_shown_with_its_place(done: tuple[Path, Path]) -> None:
+    fat, out = done
+
+    def change(files: dict[str, bytes]) -> None:
+        data = bytearray(files["demo/libdemo.so"])
+        data[9] ^= 1  # padding of the file header
+        files["demo/libdemo.so"] = bytes(data)
+
+    repacked(out / f"{NAME}-sm90.whl", change)
+    (found,) = (one for one in problems(fatpack.verify_split(fat, out)) if "libdemo.so: 1 difference: " in one)
+    assert " at " in found
+    assert "expected none" not in found
+    assert "found nothing" not in found
+
+
+@pytest.mark.parametrize(
+    ("data", "says"), [(b"junk" * 9, "it is no zip archive"), (b"", "it is no zip archive"), (None, "not a zip file")]
+)
+def test_a_damaged_wheel_is_called_so(data: bytes | None, says: str, done: tuple[Path, Path]) -> None:
+    fat, out = done
+    path = out / f"{NAME}-sm90.whl"
+    path.write_bytes(path.read_bytes()[:-100] if data is None else data)
+    found = problems(fatpack.verify_split(fat, out))
+    assert any(says in one and not one.endswith("found ") for one in found), found

@@ -147,7 +147,7 @@ def twice(files: dict[str, bytes]) -> None:
     ("change", "what"),
     [
         (changed_code, "site-packages/a.py: content"),
-        (changed_library, "lib/libtwo.so.1: 1 differences"),
+        (changed_library, "lib/libtwo.so.1: 1 difference"),
         (changed_library, "info/paths.json: lib/libtwo.so.1"),
         (edited("info/index.json", lambda index: index.update(license="other")), "index.json: all but the build"),
         (edited("info/index.json", lambda index: index.update(depends=["evil"])), "index.json: depends, but for"),

@@ -263,7 +263,7 @@ def other_kind_of_number(forged: Slimmed) -> None:
         (other_time, "layer 1: usr/lib/libtwo.so: headers, without size and checksum"),
         (other_attribute, "layer 1: usr/lib/libtwo.so: headers, without size and checksum"),
         (other_target, "layer 1: usr/lib/libtwo.so.1: headers, without size and checksum"),
-        (other_program, "layer 1: usr/lib/libtwo.so: 1 differences"),
+        (other_program, "layer 1: usr/lib/libtwo.so: 1 difference"),
         (one_more_file, "layer 0: files"),
         (one_file_less, "layer 1: files"),
         (bytes_behind_the_end, "layer 1: bytes after the end of the archive"),

@@ -153,7 +153,7 @@ def one_less(files: dict[str, bytes]) -> None:
     [
         (changed_version, "METADATA: version"),
         (changed_code, "demo/__init__.py: content"),
-        (changed_library, "demo/libtwo.so: 1 differences"),
+        (changed_library, "demo/libtwo.so: 1 difference"),
         (other_summary, "METADATA: lines that must not change"),
         (other_tag, "WHEEL: lines that must not change"),
         (missing_line, "RECORD: files"),
@@ -263,6 +263,10 @@ def test_what_is_added_besides_is_a_difference(tmp_path: Path) -> None:
     assert any("name of a file" in one.what for one in moved.differences)
     more = proof_of_variant(before, build.packed({"evil.py": b"1", **files}))
     assert not more.is_proved
+    last = proof_of_variant(before, build.packed({**files, "demo/evil.py": b"1"}))
+    assert [
+        (one.what.partition(":")[0], one.expected, one.found) for one in last.differences if "number" in one.what
+    ] == [("number of files", "none", "demo/evil.py")]
     unlisted = {**files, f"{INFO}/RECORD": b"".join(files[f"{INFO}/RECORD"].splitlines(keepends=True)[:-1])}
     assert any("RECORD: demo-1.5" in one.what for one in proof_of_variant(before, build.packed(unlisted)).differences)
 

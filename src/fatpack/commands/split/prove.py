@@ -139,9 +139,13 @@ def _prove(pair: _Pair, written: WrittenPackages, budget: Budget | None) -> _Pro
         try:
             verdict = proof.prove_package(before.view(), after.view())
             for item in verdict.differences:
-                problems.append(f"{item.what}: expected {item.expected or 'nothing'}, found {item.found or 'nothing'}")
+                at = f" at {format_hex(item.offset)}" if item.offset is not None else ""
+                at = f" at address {format_hex(item.address)}" if item.address is not None else at
+                found = f"expected {item.expected or 'nothing'}, found {item.found or 'nothing'}"
+                problems.append(f"{item.what}{at}: {found}")
             codes, described = written.read(after.view(), pair.label, pair.names, problems)
         except FatpackError as error:
             field, found = (getattr(error, name, "") for name in ("field", "found"))
-            problems.append(f"{error.problem}: {field}, found {found}" if field else error.problem)
+            where = f": {field}" if field else ""
+            problems.append(f"{error.problem}{where}" + (f", found {found}" if field and found else ""))
     return _Proof(VariantVerdict(pair.label, pair.variant, not problems, tuple(problems)), codes, described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from fatpack.command_line.shared_options import allow_any_output, check_output_name
@@ -71,12 +72,18 @@ class SplitRequest(Record):
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"{name} is given twice", hint="name each package once")
+        for file in self.files:
+            if "://" not in file and not os.path.lexists(file):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file)
         if self.dry_run:
             return
         if self.directory is None:
             raise UsageError("say where to write", hint=cli_or_api("-d DIR, or --dry-run", "give directory"))
         allow_any_output(self.force)
         check_output_name(self.directory)
+        if os.path.lexists(self.directory) and not os.path.isdir(self.directory):
+            hint = cli_or_api("give another one with -d", "give another one")
+            raise UsageError(f"{self.directory} is no folder", hint=hint)
 
 
 def with_settings(given: Mapping[str, Any], config: str | None, *, reads: bool) -> tuple[dict[str, Any], str]:

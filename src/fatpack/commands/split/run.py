@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 
 from fatpack.commands.split.kinds import open_package
 from fatpack.commands.split.labels import (
@@ -27,7 +27,7 @@ from fatpack.commands.split.plan import PlannedPackage
 from fatpack.commands.split.serving import LibraryCode, ServingJudge, served_words
 from fatpack.commands.split.variants import make_document, schema_named
 from fatpack.concurrency.processes import map_in_processes
-from fatpack.errors import UsageError, cli_or_api
+from fatpack.errors import UsageError, cli_or_api, pluralize
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.open import open_source
 from fatpack.targets.installers.variant_providers import NULL_LABEL
@@ -68,13 +68,60 @@ def split_packages(request: SplitRequest, tell: Callable[[str], None]) -> SplitR
                 opened[path] = package
             else:
                 own.close()
-        return SplitResult(
-            tuple(
-                _split_release(request, paths, codes, opened, firsts[release], judge, tell)
-                for release, paths in releases.items()
-            ),
-            not request.dry_run,
-        )
+        with _undone_on_failure(tell) as undo:
+            return SplitResult(
+                tuple(
+                    _split_release(request, paths, codes, opened, firsts[release], judge, undo, tell)
+                    for release, paths in releases.items()
+                ),
+                not request.dry_run,
+            )
+
+
+class _Written:
+    """The files that a call makes, and the folder if it makes that; of files that it replaces only the number."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.folder = ""
+        self.replaced = 0
+
+    def add(self, path: str) -> None:
+        """Note a file before it is written."""
+        if os.path.lexists(path):
+            self.replaced += 1
+        else:
+            self.paths.append(path)
+
+
+def _refuse_others(path: str) -> None:
+    """Raise UsageError for a link, or what is no regular file: a name that a package chose must not lead elsewhere."""
+    hint = cli_or_api("remove it, or give another directory with -d", "remove it, or give another directory")
+    if os.path.islink(path):
+        raise UsageError(f"{path} is a symbolic link, and its target would be overwritten", hint=hint)
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path} is no regular file", hint=hint)
+
+
+@contextmanager
+def _undone_on_failure(tell: Callable[[str], None]) -> Iterator[_Written]:
+    """Give the list of what is written; if the block fails, new files are removed, for half a release misleads."""
+    written = _Written()
+    try:
+        yield written
+    except BaseException as error:
+        # A file that another process made at the same time is not this call's.
+        others = error.filename if isinstance(error, FileExistsError) else None
+        gone = [path for path in written.paths if path != others and os.path.lexists(path)]
+        for path in gone:
+            os.unlink(path)
+        if written.folder and not os.listdir(written.folder):
+            os.rmdir(written.folder)
+        if gone:
+            tell(f"removed {pluralize(len(gone), 'new file')}: the release was incomplete")
+        if written.replaced:
+            tell(f"{pluralize(written.replaced, 'file')} may be new and the others old: split again, or remove them")
+        raise
 
 
 def _split_release(
@@ -84,6 +131,7 @@ def _split_release(
     opened: Mapping[str, SplitPackage],
     first: SplitPackage,
     judge: ServingJudge,
+    undo: _Written,
     tell: Callable[[str], None],
 ) -> ReleaseFacts:
     own = [codes[path] for path in paths]
@@ -94,6 +142,10 @@ def _split_release(
     if not labels.labels:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in labels.refused) or "no code for NVIDIA or AMD"
         raise SplitRefused(f"no label is left: {reasons}", hint="the fat package serves all that it can", chain=paths)
+    document = b""
+    if first.index and not request.dry_run:
+        document = make_document(labels.variants, labels.vendors, schema_named(request.schema))
+        _check_index(request, first.index, document)
     made = []
     for path in paths:
         with ExitStack() as stack:
@@ -102,11 +154,9 @@ def _split_release(
                 package = open_package(
                     stack.enter_context(open_source(path, budget=request.budget)).view(), path, stack
                 )
-            made.append(_split_package(request, package, labels, judge, stack, tell))
-    if first.index and not request.dry_run:
-        _write_index(
-            request, first.index, make_document(labels.variants, labels.vendors, schema_named(request.schema)), tell
-        )
+            made.append(_split_package(request, package, labels, judge, stack, undo, tell))
+    if document:
+        _write_index(request, first.index, document, undo, tell)
     facts = tuple(
         LabelFacts(one.name, tuple(map(device_name, one.devices)), one.properties, one.notes) for one in labels.labels
     )
@@ -120,6 +170,7 @@ def _split_package(
     labels: LabelMap,
     judge: ServingJudge,
     stack: ExitStack,
+    undo: _Written,
     tell: Callable[[str], None],
 ) -> PackageFacts:
     codes = [library.code for library in package.libraries]
@@ -149,7 +200,7 @@ def _split_package(
         hint = f"{fat} keeps the fat package for all others" if rest else "report this, with the package"
         raise SplitRefused(f"a device would get less than today: {named}{more}", hint=hint, chain=package.view.chain)
     if not request.dry_run:
-        _write(request, package, variants, tell)
+        _write(request, package, variants, undo, tell)
     sizes = {"": len(package.view), **{label: one.size for label, one in variants.items()}}
     installed = sum(len(library.view) for library in package.libraries)
     return PackageFacts(
@@ -177,39 +228,64 @@ def _split_package(
 
 
 def _write(
-    request: SplitRequest, package: SplitPackage, variants: Mapping[str, PackageVariant], tell: Callable[[str], None]
+    request: SplitRequest,
+    package: SplitPackage,
+    variants: Mapping[str, PackageVariant],
+    undo: _Written,
+    tell: Callable[[str], None],
 ) -> None:
     """Write the packages of all labels side by side, and the fat one beside them for installers without labels."""
     folder = request.directory
     assert folder is not None
-    os.makedirs(folder, exist_ok=True)
+    if not os.path.isdir(folder):
+        os.makedirs(folder)
+        undo.folder = folder
     targets = {os.path.join(folder, one.name): one for one in variants.values()}
-    for target in targets:
+    fat = os.path.join(folder, package.name)
+    is_there = os.path.exists(fat) and os.path.samefile(fat, package.path)
+    names = list(targets) if is_there else [*targets, fat]
+    for target in names:
+        _refuse_others(target)
         check_target(target, request.force, [package.view])
+    for target in names:
+        undo.add(target)
 
     def write(target: str) -> int:
         made = targets[target]
         return write_file(target, made.pieces, force=request.force, inputs=[package.view], verify=made.verify)
 
-    for target, done in map_in_processes(targets, write, lambda target: targets[target].size):
-        size = write(target) if done is None else done.value
-        tell(f"wrote {target}: {size} bytes")
-    fat = os.path.join(folder, package.name)
-    if not (os.path.exists(fat) and os.path.samefile(fat, package.path)):
+    with closing(map_in_processes(targets, write, lambda target: targets[target].size)) as written:
+        for target, done in written:
+            size = write(target) if done is None else done.value
+            tell(f"wrote {target}: {size} bytes")
+    if not is_there:
         write_file(fat, [package.view], force=request.force, inputs=[package.view])
         tell(f"copied {fat}: for installers without labels")
 
 
-def _write_index(request: SplitRequest, name: str, document: bytes, tell: Callable[[str], None]) -> None:
+def _check_index(request: SplitRequest, name: str, document: bytes) -> bool:
+    """Return whether the index is there already. Raises UsageError for another one, or what is no regular file."""
     assert request.directory is not None
     target = os.path.join(request.directory, name)
+    _refuse_others(target)
     if os.path.exists(target) and not request.force:
         with open(target, "rb") as file:
             if file.read(len(document) + 1) == document:
-                return
+                return True
         force = cli_or_api("--force", "overwrite=True")
         hint = f"split all packages of the release in one call, or {force} replaces the file"
         raise UsageError(f"{target} has other labels, and a release has one map of labels", hint=hint)
+    return False
+
+
+def _write_index(
+    request: SplitRequest, name: str, document: bytes, undo: _Written, tell: Callable[[str], None]
+) -> None:
+    assert request.directory is not None
+    if _check_index(request, name, document):
+        return
+    target = os.path.join(request.directory, name)
+    undo.add(target)
     write_file(target, [document], force=request.force)
     tell(f"wrote {target}")
 

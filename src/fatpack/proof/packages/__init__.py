@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.errors import Unsupported
+from fatpack.errors import BadValue, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +63,16 @@ def _form(view: View) -> str:
         return "bzip2"
     if head.startswith((magic_numbers.ZIP, magic_numbers.ZIP_END)):
         return "zip"
+    name = view.chain[-1] if view.chain else view.source.name
+    if name.endswith((".whl", ".conda")):
+        raise BadValue(
+            "it is no zip archive, as its name says",
+            format="zip",
+            field="signature",
+            expected=magic_numbers.ZIP.hex(),
+            found=head.hex() or "nothing",
+            chain=view.chain,
+        )
     raise Unsupported(
         "of packages only wheels, conda packages and container images are proved",
         hint="unpack both, and prove the libraries in them",

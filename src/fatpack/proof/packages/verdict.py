@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magic_numbers, proof
+from fatpack.errors import pluralize
 from fatpack.proof.ledger import ProvedFile, file_digest
 from fatpack.record import Record
 
@@ -74,4 +75,11 @@ def compare_libraries(
     verdict = proof.prove(before, after)
     libraries.append(ProvedLibrary(name, verdict))
     if not verdict.is_proved:
-        ledger.differ(f"{name}: {verdict.difference_count} differences", expected="none")
+        count, first = pluralize(verdict.difference_count, "difference"), verdict.differences[0]
+        ledger.differ(
+            f"{name}: {count}: {first.what}",
+            address=first.address,
+            offset=first.offset,
+            expected=first.expected or "the same",
+            found=first.found or "another",
+        )

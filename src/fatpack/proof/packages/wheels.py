@@ -16,6 +16,7 @@ import re
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from itertools import zip_longest
 
 from fatpack import limits
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 #
 # Source: binary distribution format (packaging.python.org, 2025): METADATA and WHEEL have headers as in mail, up
 # to the first empty line; RECORD is CSV with path, ``algorithm=digest`` and size.
+
+#: files that a message names
+_NAMED = 3
 
 #: LIMIT: bytes of a file that describes the wheel, each read whole
 _TEXT = 64 << 20
@@ -242,8 +246,7 @@ class _WheelComparison:
             self._ledger.same("name of the .dist-info folder", *self._stems)
         for was, now in zip_longest(self._old.infolist(), files):
             if was is None or now is None:
-                name = (was or now).filename
-                self._ledger.differ("number of files", expected=name if was else "none", found=name if now else "none")
+                self._name_files(files)
                 return
             if was.filename in self._names:
                 self._ledger.differ(f"{now.filename}: entries", expected="one", found="several")
@@ -254,6 +257,16 @@ class _WheelComparison:
                     self._ledger.same(f"{now.filename}: {field}", getattr(was, field), getattr(now, field))
                 self._content(was, now)
         self._compare_record()
+
+    def _name_files(self, files: Sequence[zipfile.ZipInfo]) -> None:
+        """Record which files are there in one wheel alone; a description that is not the last file is one of them."""
+        old = Counter(self._renamed(info.filename) for info in self._old.infolist())
+        new = Counter(info.filename for info in files)
+        gone, added = (sorted((one - other).elements()) for one, other in ((old, new), (new, old)))
+        description = f"{self._stems[1]}.dist-info/{VARIANT_FILE}"
+        added = [name for name in added if name != description] or added
+        expected, found = (", ".join(names[:_NAMED]) or "none" for names in (gone, added))
+        self._ledger.differ("number of files: those in one wheel alone", expected=expected, found=found)
 
     def _renamed(self, name: str) -> str:
         folder, slash, rest = name.partition("/")
