@@ -16,7 +16,7 @@ COMMANDS = {
     "check": "Check files against a policy (architectures, size).",
     "explain": "Show which code a GPU would load from a file, and why.",
     "slim": "Remove GPU code for architectures you do not need.",
-    "split": "Make a wheel or conda package for each kind of device of a fat one.",
+    "split": "Make a wheel or conda package for each kind of device.",
     "extract": "Write the images in a file to files of their own.",
     "report": "Write an HTML report: bytes, kernels, coverage per GPU.",
     "diff": "Compare the GPU code of two releases.",

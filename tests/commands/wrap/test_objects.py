@@ -21,7 +21,7 @@ ELF_HOSTS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-un
 COFF_HOSTS = ("x86_64-pc-windows-msvc", "x86_64-w64-windows-gnu", "x86_64-w64-mingw32")
 HOSTS = (*ELF_HOSTS, *COFF_HOSTS)
 
-CODE_OBJECTS = sorted((FIXTURES / "kernels").glob("*.hsaco"))
+CODE_OBJECTS = sorted((FIXTURES / "kernels").glob("needs.*.hsaco"))
 INPUTS: dict[str, list[Path]] = {
     "cuda": [FIXTURES / "cuda_fatbin" / "v130_size.fatbin"],
     "hip": CODE_OBJECTS,

@@ -54,7 +54,17 @@ def linked(folder: Path, *options: str, **sources: str) -> Path:
     for name, text in sources.items():
         (folder / f"{name}.cu").write_text(text)
     names = [f"{name}.cu" for name in sources]
-    fixed = ["-gencode=arch=compute_80,code=sm_80", "-shared", "-Xcompiler=-fPIC", *names, "-o", "libmade.so"]
+    # PyPI's toolkit has the shared runtime by its version alone.
+    (folder / "libcudart.so").symlink_to(reference.nvidia_library("libcudart.so"))
+    fixed = [
+        f"-L{folder}",
+        "-gencode=arch=compute_80,code=sm_80",
+        "-shared",
+        "-Xcompiler=-fPIC",
+        *names,
+        "-o",
+        "libmade.so",
+    ]
     reference.run("nvcc", *options, *fixed, cwd=folder)
     return folder / "libmade.so"
 

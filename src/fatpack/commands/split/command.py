@@ -69,7 +69,7 @@ def _schema_versions() -> Iterable[str]:
 @schema_option
 @writing_options
 def command(files: tuple[str, ...], **options: Any) -> int:
-    """Make a wheel or conda package for each kind of device of a fat one.
+    """Make a wheel or conda package for each kind of device.
 
     FILE is a wheel with code for many devices; wheels of one release get the same labels. Each label gets a variant
     wheel with what its devices load, `null` is for all others, and the index file is what installers choose from (uv:
