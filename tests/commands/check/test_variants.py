@@ -50,14 +50,16 @@ def found(*names: str, codes: str = "FP333") -> list[tuple[str, str, str]]:
     """Return code, subject and message of what is said of variants."""
     made = fatpack.check(list(names), metadata=True)
     shown = (codes, "FP332") if codes == "FP333" else (codes,)
-    return [(each.code, each.subject, each.message) for each in made.violations if each.code.startswith(shown)]
+    unasked = "FP3336" if codes != "FP3336" else ""
+    told = [each for each in made.violations if each.code.startswith(shown) and each.code != unasked]
+    return [(each.code, each.subject, each.message) for each in told]
 
 
 def test_a_right_variant_passes() -> None:
     name = write("sm90", "90", nvidia("90_real", cuda_version_lower_bound=["12.0"]))
     made = fatpack.check(name, metadata=True)
     assert made.verdict == "passed"
-    assert not [each for each in made.violations if each.code.startswith("FP333")]
+    assert [each.code for each in made.violations if each.code.startswith("FP333")] == ["FP3336"]
 
 
 def test_architecture_specific_code_runs_on_one_of_the_devices() -> None:
@@ -436,3 +438,45 @@ def test_the_digests_of_a_kernel_are_those_of_its_libraries() -> None:
         document = {"backend": {"type": "cuda", "archs": ["8.0"]}, "digest": stated}
         (folder / "metadata.json").write_text(json.dumps(document))
         assert [code for code, _ in told(str(folder))] == expected
+
+
+def test_a_missing_index_file_is_a_note() -> None:
+    name = write("sm90", "90", nvidia("90_real"))
+    ((_, subject, message),) = found(name, codes="FP3336")
+    assert (subject, message.partition(" ")[0]) == ("index", "demo-1.0-variants.json")
+    assert fatpack.check(name, metadata=True)
+    index({"sm90": nvidia("90_real")})
+    assert found(name, codes="FP3336") == []
+    assert found(write(None, "90"), codes="FP3336") == []
+
+
+def test_doctor_says_the_same_of_descriptions() -> None:
+    wrong = [write("sm80", "80", nvidia("80_real"), key="sm8"), write("sm90", "90", said=b"{")]
+    index({"sm80": nvidia("86_real")})
+    made, examined = fatpack.check(".", metadata=True), fatpack.doctor(".")
+    codes = [code for code in ("FP3330", "FP3331") if any(each.code == code for each in made.violations)]
+    assert codes == ["FP3330", "FP3331"]
+    told = {(str(each.span.source[0]), each.code, each.message) for each in examined.findings}
+    said = {(each.path, each.code, each.message) for each in made.violations if each.code in codes}
+    assert said <= told
+    assert {path for path, _, _ in told} == {f"./{name}" for name in wrong}
+    assert any(code == "FP3301" for _, code, _ in told)
+    assert not examined
+    assert examined.exit_code == made.exit_code
+
+
+def test_doctor_is_content_with_right_variants() -> None:
+    write("sm80", "80", nvidia("80_real"))
+    assert [each.code for each in fatpack.doctor(".").findings] == ["FP3336"]
+    index({"sm80": nvidia("80_real")})
+    assert fatpack.doctor(".").findings == ()
+
+
+def test_a_file_that_is_no_archive_beside_wheels_fails() -> None:
+    write("sm80", "80", nvidia("80_real"))
+    index({"sm80": nvidia("80_real")})
+    assert fatpack.check(".", metadata=True)
+    Path(file_name("demo", "zz")).write_bytes(b"junk")
+    made = fatpack.check(".", metadata=True)
+    assert not made
+    assert not fatpack.doctor(".")

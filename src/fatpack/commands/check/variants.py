@@ -13,31 +13,28 @@ wheel may be installed on AArch64.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 
-from fatpack.commands.check.declarations import MAX_DECLARATION_SIZE
 from fatpack.commands.check.rule_context import inside_prefixes, make_violation, selection_key, supports
-from fatpack.concurrency import system
-from fatpack.errors import FatpackError, UsageError
-from fatpack.exit_codes import error_message
+from fatpack.commands.doctor.variant_descriptions import (
+    VariantWheel,
+    has_variants,
+    read_wheel,
+    release_problems,
+    releases,
+)
+from fatpack.exit_codes import MALFORMED
 from fatpack.inputs.files import MemberPath
-from fatpack.inputs.reopen import reopen
-from fatpack.model import Finding
-from fatpack.packages import get_package
-from fatpack.packages.wheel_names import LABEL, indexed_release, split_wheel_name
+from fatpack.packages.wheel_names import split_wheel_name
 from fatpack.record import Record
 from fatpack.targets.devices import Device, nvidia_capabilities
-from fatpack.targets.installers.variant_documents import InvalidVariants, VariantDocument, parse_variants
+from fatpack.targets.installers.variant_documents import VariantDocument
 from fatpack.targets.installers.variant_providers import (
     LOWEST_CAPABILITY,
     NULL_LABEL,
     choose_label,
     fits,
-    is_built_into_uv,
     listed_for_uv,
-    never_listed,
     nvidia_features,
 )
 from fatpack.targets.name_based_libraries import find_name_based_library
@@ -51,9 +48,6 @@ if TYPE_CHECKING:
 
     from fatpack.commands.check.model import Violation
     from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows, RuleContext
-    from fatpack.io.source import Source
-    from fatpack.limits import Budget
-    from fatpack.packages.wheel_names import WheelName
     from fatpack.targets.installers.variant_documents import VariantProperties
     from fatpack.targets.installers.variant_providers import Properties
 
@@ -72,31 +66,11 @@ _NAMED = 12
 _INFO = ".dist-info"
 
 
-class VariantWheel(Record):
-    """A wheel as installers see it: its ``path``, its ``name``, and what its ``variant.json`` says.
-
-    ``problem`` is why it cannot be read, ``is_listed`` whether RECORD has it. ``libraries`` are the files in the wheel
-    that have device code.
-    """
-
-    path: str
-    name: WheelName
-    document: VariantDocument | None
-    problem: str
-    is_listed: bool
-    libraries: tuple[FileImageSets, ...]
-
-    @property
-    def properties(self) -> VariantProperties:
-        """The properties of its variant; none of a wheel without a label, or whose description cannot be read."""
-        return {} if self.document is None else self.document.variants.get(self.name.label, {})
-
-
 def described_wheels(wheels: Sequence[VariantWheel]) -> tuple[str, ...]:
     """Return the paths of wheels for all machines in releases with variants: nothing has to be declared for them."""
     return tuple(
         wheel.path
-        for release in _releases(wheels)
+        for release in releases(wheels)
         for wheel in release
         if wheel.name.label in ("", NULL_LABEL) and any(each.name.label for each in release)
     )
@@ -107,28 +81,44 @@ def judged_wheels(wheels: Sequence[VariantWheel]) -> frozenset[str]:
     return frozenset(wheel.path for wheel in wheels if wheel.name.label and wheel.properties)
 
 
-def _releases(wheels: Sequence[VariantWheel]) -> list[list[VariantWheel]]:
-    found: dict[object, list[VariantWheel]] = {}
-    for wheel in wheels:
-        folder = "" if isinstance(wheel.path, MemberPath) else os.path.dirname(wheel.path)
-        found.setdefault((folder, wheel.name.release), []).append(wheel)
-    return list(found.values())
-
-
 def variant_violations(context: RuleContext, wheels: Sequence[VariantWheel]) -> Iterator[Violation]:
     """Yield what is wrong with the variants of wheels, where any wheel has one or is labelled as one."""
-    if not any(wheel.name.label or wheel.document or wheel.problem for wheel in wheels):
+    yield from _no_archives(context)
+    if not has_variants(wheels):
         return
-    for wheel in wheels:
-        yield from _described(wheel)
-    for release in _releases(wheels):
-        index = yield from _compared_with_index(release)
-        yield from _compared(release)
+    for release in releases(wheels):
+        index = yield from _described(release)
         platforms: dict[str, list[VariantWheel]] = {}
         for wheel in release:
             platforms.setdefault(wheel.name.tags, []).append(wheel)
         for group in platforms.values():
             yield from _Release(context, group, index).violations()
+
+
+def _described(release: Sequence[VariantWheel]) -> Generator[Violation, None, VariantDocument | None]:
+    """Yield what is wrong with the descriptions of a release; return what its index file says.
+
+    Of those that are no JSON it is said elsewhere that their declarations cannot be read.
+    """
+    problems = release_problems(release)
+    while True:
+        try:
+            each = next(problems)
+        except StopIteration as end:
+            index: VariantDocument | None = end.value
+            return index
+        yield make_violation(each.code, each.path, each.subject, each.message, each.hint)
+
+
+def _no_archives(context: RuleContext) -> Iterator[Violation]:
+    for item in context.found:
+        path, host = item.last.path, item.last.host
+        if host is None or host == "zip" or item.last.error is not None:
+            continue
+        file_name = path.names[-1] if isinstance(path, MemberPath) else path
+        if split_wheel_name(file_name) is not None:
+            text = "its name says that it is a wheel, and it is no zip archive: it declares nothing"
+            yield make_violation("FP3301", path, "metadata", text, "get it again, or remove it", unread=MALFORMED)
 
 
 # Reading: the wheels among the files, and the index file beside them.
@@ -143,192 +133,9 @@ def read_wheels(context: RuleContext) -> list[VariantWheel]:
         if item.last.host != "zip" or name is None or item.last.error is not None:
             continue
         inside = inside_prefixes(path)
-        libraries = [each for each in context.found if each.units and each.last.path.startswith(inside)]
-        found.append(VariantWheel(path, name, *read_description(path, context.budget), tuple(libraries)))
+        libraries = tuple(each for each in context.found if each.units and each.last.path.startswith(inside))
+        found.append(read_wheel(path, name, context.budget, libraries))
     return found
-
-
-def read_description(path: str, budget: Budget) -> tuple[VariantDocument | None, str, bool]:
-    """Return what ``variant.json`` of a wheel says, the reason if installers refuse it, and whether RECORD lists it."""
-    data, record, problem = _read_info(path, budget)
-    document = None
-    if data is not None and not problem:
-        try:
-            document = parse_variants(data)
-        except InvalidVariants as error:
-            problem = str(error)
-    return document, problem, record is None or b"variant.json," in record
-
-
-def _read_info(path: str, budget: Budget) -> tuple[bytes | None, bytes | None, str]:
-    """Return ``variant.json`` and RECORD of a wheel, None where there is none, and why one cannot be read."""
-    found: dict[str, bytes] = {}
-    try:
-        with reopen(path, budget) as source:
-            for item in get_package("zip").members(source.view()):
-                folder, _, file = ("", "", "") if isinstance(item, Finding) else item.name.rpartition("/")
-                if file in ("variant.json", "RECORD") and folder.endswith(_INFO) and "/" not in folder:
-                    with item.open() as opened:  # type: ignore[union-attr]  # no finding has a name
-                        found[file] = _beginning(opened)
-    except InvalidVariants as error:
-        return b"", found.get("RECORD"), str(error)
-    except (FatpackError, OSError) as error:
-        return b"", found.get("RECORD"), error_message(error)
-    return found.get("variant.json"), found.get("RECORD"), ""
-
-
-def _beginning(source: Source) -> bytes:
-    return _bounded(source.beginning(MAX_DECLARATION_SIZE + 1))
-
-
-def _bounded(data: bytes) -> bytes:
-    if len(data) > MAX_DECLARATION_SIZE:
-        raise InvalidVariants(f"it has more than {MAX_DECLARATION_SIZE} bytes")
-    return data
-
-
-def index_path(path: str, release: tuple[str, str]) -> str | None:
-    """Return the path of the index file beside a wheel of a release; None where there is none, or in a package."""
-    if isinstance(path, MemberPath):
-        return None
-    folder = os.path.dirname(path)
-    try:
-        names = sorted(os.listdir(folder or "."))
-    except OSError:  # a URL, or a folder that may not be listed
-        return None
-    same = (name for name in names if indexed_release(name) == release)
-    return next((os.path.join(folder, name) for name in same), None)
-
-
-# One wheel: its label, its description, and what providers list.
-
-
-def read_index(path: str) -> VariantDocument:
-    """Return what an index file says. Raises InvalidVariants, ``OSError``, and UsageError for no regular file."""
-    # AT_ONCE: opening a pipe must not wait for a writer.
-    fd = system.open_to_read(path, system.AT_ONCE)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UsageError(f"{path} is no regular file", hint="remove it, and write the index file anew")
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(MAX_DECLARATION_SIZE + 1)
-    finally:
-        os.close(fd)
-    return parse_variants(_bounded(data))
-
-
-def _described(wheel: VariantWheel) -> Iterator[Violation]:
-    label = wheel.name.label
-    hint = "write variant.json and the file name with one label, as `variantlib make-variant` does"
-    if label and LABEL.fullmatch(label) is None:
-        text = f"the label {label!r} in its name has other characters than a to z, 0 to 9, _ and ."
-        yield make_violation("FP3330", wheel.path, "label", text, hint)
-    if wheel.problem.startswith("it is no JSON"):
-        return  # its declarations cannot be read, which is told as such
-    if wheel.problem:
-        yield make_violation("FP3330", wheel.path, "variant.json", f"variant.json is refused: {wheel.problem}", hint)
-    elif wheel.document is None:
-        if label:
-            text = f"it has no variant.json, and its name says that it is the variant {label}"
-            yield make_violation("FP3330", wheel.path, "variant.json", text, hint)
-    elif list(wheel.document.variants) != [label]:
-        names = ", ".join(list(wheel.document.variants)[:_NAMED]) or "none"
-        of = f"the label {label}" if label else "no label"
-        yield make_violation(
-            "FP3330", wheel.path, "label", f"variant.json has the variants {names}, and the file name has {of}", hint
-        )
-    if wheel.document is None:
-        return
-    if not wheel.is_listed:
-        text = "RECORD does not list variant.json, so that installers may leave it out"
-        yield make_violation("FP3330", wheel.path, "RECORD", text, "add variant.json to RECORD")
-    yield from _listed(wheel, wheel.document)
-
-
-def _listed(wheel: VariantWheel, document: VariantDocument) -> Iterator[Violation]:
-    for namespace, features in wheel.properties.items():
-        for feature, values in features.items():
-            unknown = never_listed(document.providers[namespace], namespace, feature, values)
-            where, names = f"{namespace} :: {feature}", ", ".join(unknown[:_NAMED])
-            if len(unknown) == len(values):
-                text = f"no provider lists {names} for {where}, and no other value is asked for: no machine fits"
-                hint = "NVIDIA's lists 90_real and 90_virtual for 9.0: no letters behind numbers, no 86_virtual"
-                yield make_violation("FP3333", wheel.path, where, text, hint if namespace == "nvidia" else "")
-            elif unknown:
-                text = f"no provider lists {names} for {where}: only the other values count"
-                yield make_violation("FP3334", wheel.path, where, text)
-        provider = document.providers[namespace]
-        if features and "static-properties" not in provider and not is_built_into_uv(namespace, provider):
-            text = f"uv 0.13.9 does not have the provider of {namespace} as it is described, and takes no such variant"
-            yield make_violation("FP3334", wheel.path, namespace, text)
-
-
-# The wheels of one release: what they and the index say of a label must be the same.
-
-
-def _compared_with_index(
-    release: Sequence[VariantWheel],
-) -> Generator[Violation, None, VariantDocument | None]:
-    """Yield where the index file beside wheels says something else than they do; return what it says, if any."""
-    path = index_path(release[0].path, release[0].name.release)
-    if path is None:
-        return None
-    try:
-        index = read_index(path)
-    except InvalidVariants as error:
-        yield make_violation("FP3330", path, "index", f"the index file is refused: {error}")
-        return None
-    except (FatpackError, OSError) as error:
-        yield make_violation("FP3301", path, "index", error_message(error))
-        return None
-    hint = "write the index file from the wheels: `variantlib generate-index-json -d DIR`"
-    for wheel in release:
-        label, own = wheel.name.label, wheel.document
-        if not label or own is None:
-            continue
-        if label not in index.variants:
-            text = f"the index file has no variant {label}: installers do not take the wheel"
-            yield make_violation("FP3331", wheel.path, label, f"{text} ({path})", hint)
-        elif index.variants[label] != wheel.properties:
-            text = _difference(index.variants[label], wheel.properties)
-            yield make_violation("FP3331", wheel.path, label, f"the index file says {text} ({path})", hint)
-        for key in (key for key, value in index.shared.items() if own.shared[key] != value):
-            text = f"{key} is not the same in the index file and in variant.json ({path})"
-            yield make_violation("FP3331", wheel.path, key, text, hint)
-    beside = {name.label for each in os.listdir(os.path.dirname(path) or ".") if (name := split_wheel_name(each))}
-    for label in (label for label in index.variants if label not in beside):
-        text = f"the index file has the variant {label}, and no wheel beside it has that label"
-        yield make_violation("FP3331", path, label, text, hint)
-    return index
-
-
-def _difference(said: VariantProperties, own: VariantProperties) -> str:
-    """Return the first property of two variants that differs, in words."""
-    pairs = [
-        (namespace, feature) for each in (said, own) for namespace, features in each.items() for feature in features
-    ]
-    for namespace, feature in pairs:
-        one, other = (each.get(namespace, {}).get(feature, ()) for each in (said, own))
-        if one != other:
-            words = [", ".join(values) or "nothing" for values in (one, other)]
-            return f"{words[0]} of {namespace} :: {feature}, and variant.json {words[1]}"
-    return "something else than variant.json"
-
-
-def _compared(release: Sequence[VariantWheel]) -> Iterator[Violation]:
-    """Yield where two wheels of a release describe one label, or what they share, differently."""
-    first: dict[str, VariantWheel] = {}
-    for wheel in (wheel for wheel in release if wheel.name.label and wheel.document is not None):
-        other = first.setdefault(wheel.name.label, wheel)
-        if other.properties != wheel.properties:
-            text = f"{other.name.file_name} says {_difference(other.properties, wheel.properties)}"
-            yield make_violation("FP3331", wheel.path, wheel.name.label, text, "one label means one thing in a release")
-        leader = next(iter(first.values()))
-        assert leader.document is not None
-        assert wheel.document is not None
-        if leader.document.shared != wheel.document.shared:
-            text = f"variant.json has other providers, priorities or another schema than {leader.name.file_name}"
-            yield make_violation("FP3331", wheel.path, "providers", text, "all wheels of a release share these keys")
 
 
 # The wheel that an installer takes of those of one platform, and the outcome of its code.

@@ -120,6 +120,12 @@ CHECKS = (
         ("FP3603", "FP3604"),
     ),
     CheckDescription(
+        "variants",
+        "wheels whose description of a variant installers accept",
+        "variant.json against the file name, RECORD and the index file, as `fatpack check --metadata` does",
+        ("FP3330", "FP3331", "FP3333"),
+    ),
+    CheckDescription(
         "GPUs",
         "installed packages with device code, on each GPU of the machine",
         "in environments (venv, conda): what drivers load, as `fatpack explain --environment` says it",

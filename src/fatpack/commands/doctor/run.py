@@ -195,6 +195,7 @@ def diagnose(
         )
     for folder in environments:
         summing.look_at_gpus(folder, devices)
+    summing.compare_variants()
     summing.compare_tensile_tables()
     return summing.diagnosis(counts)
 
@@ -224,6 +225,8 @@ class _DiagnosisBuilder:
         self._contents: dict[str, dict[str, StatedFile | Finding]] = {}
         self._records: dict[str, tuple[int, bytes | None]] = {}
         self._has_archives = False
+        #: the wheels, whose descriptions of variants are compared with each other
+        self._wheels: list[str] = []
         #: outermost package → files of packages in it with which nothing was compared
         self._uncompared: dict[str, int] = {}
 
@@ -239,6 +242,8 @@ class _DiagnosisBuilder:
                 self._records[package] = count + 1, first
         if result.package:
             self._packages += 1
+            if result.package == "zip" and result.error is None:
+                self._wheels.append(result.path)
             self._package(result)
         elif result.error is None:
             self._files += 1
@@ -357,6 +362,32 @@ class _DiagnosisBuilder:
             self._packages += 1
             self._patients.append(FileReport(folder, None, "folder", notes.state))
         self._notes.join(notes)
+
+    def compare_variants(self) -> None:
+        """Check that installers accept what wheels and their index files say of variants, as ``check`` does."""
+        from fatpack.commands.doctor.variant_descriptions import description_problems, read_wheel
+        from fatpack.packages.wheel_names import split_wheel_name
+
+        wheels = []
+        for path in self._wheels:
+            name = split_wheel_name(path.names[-1] if isinstance(path, MemberPath) else path)
+            if name is not None:
+                wheels.append(read_wheel(path, name, self._budget))
+        self._notes.count("variants", sum(1 for wheel in wheels if wheel.document is not None))
+        of_path: dict[str, DoctorNotes] = {}
+        for each in description_problems(wheels):
+            notes = of_path.setdefault(each.path, DoctorNotes())
+            told = finding(each.code, Span(0, 0, (each.path,)), each.message, each.hint)
+            # A description that installers refuse is no damage, unless it cannot be read.
+            is_refused = told.severity == "error" and each.code != "FP3301"
+            notes.add(told.replace(severity="warning") if is_refused else told)
+        known = {patient.path for patient in self._patients}
+        for path, notes in of_path.items():
+            if notes.state != "healthy":
+                self._codes.add(notes.exit_code)
+                if path not in known:
+                    self._patients.append(FileReport(path, None, "zip" if path in self._wheels else "raw", notes.state))
+            self._notes.join(notes)
 
     def compare_tensile_tables(self) -> None:
         """Compare what the tables of Tensile's libraries name with the files that are there."""

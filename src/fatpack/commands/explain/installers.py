@@ -142,7 +142,7 @@ def _of_pip(release: str, builds: Mapping[str, tuple[str, WheelName]], machine: 
 def _of_uv(
     release: str, builds: Mapping[str, tuple[str, WheelName]], machine: _Machine, budget: Budget
 ) -> InstallerChoice:
-    from fatpack.commands.check import variants
+    from fatpack.commands.doctor import variant_descriptions as variants
 
     path, name = next(iter(builds.values()))
     index = variants.index_path(path, name.release)
