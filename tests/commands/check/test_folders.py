@@ -95,3 +95,5 @@ def test_an_installation_without_records_says_nothing_where_nothing_is_declared(
     installed("demo", "80", for_archs("80_real"))
     (installed("plain", "80") / "RECORD").unlink()
     assert [(code, path) for code, path, _ in found("site")] == [("FP3313", "site/plain/lib.so")]
+    (told,) = (each for each in fatpack.check("site", metadata=True).violations if each.code == "FP3313")
+    assert told.message == "no metadata declares the architectures of the device code in 1 file"

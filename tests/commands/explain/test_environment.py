@@ -93,7 +93,8 @@ def test_doctor_takes_devices_for_environments_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_packages_is_no_environment(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no environment"):
+    with pytest.raises(UsageError, match="is no environment") as raised:
         fatpack.explain((), "9.0", environment=tmp_path)
+    assert "slim" not in raised.value.hint
     with pytest.raises(UsageError, match="takes neither paths nor an installer"):
         fatpack.explain("x.so", "9.0", environment=tmp_path)

@@ -15,6 +15,7 @@ from tests.builders.variants import file_name, uv_choices, write_release
 
 import fatpack
 from fatpack.errors import UsageError
+from fatpack.main import main
 
 
 def nvidia(*archs: str) -> Mapping[str, Mapping[str, Sequence[str]]]:
@@ -187,3 +188,16 @@ def test_uv_without_its_preview_and_pip_get_the_wheel_without_a_label(release: P
     subprocess.run([*pip, str(release), "-d", str(tmp_path / "pip"), "demo"], capture_output=True, check=True)
     assert [path.name for path in (tmp_path / "pip").iterdir()] == [plain]
     assert Path(fatpack.explain(release, "9.0", installer="pip").installed[0].path).name == plain
+
+
+def test_a_release_without_a_wheel_for_all_machines(tmp_path: Path) -> None:
+    write_release(tmp_path, "demo", {"sm90": nvidia("90_real")}, files={"sm90": {"demo/lib.so": library("90")}})
+    (tmp_path / file_name("demo", None)).unlink(missing_ok=True)
+    (tmp_path / file_name("demo", "null")).unlink(missing_ok=True)
+    (choice,) = fatpack.explain(tmp_path, "8.0", cuda="13.0", installer="uv").installed
+    assert choice.reason == "no variant fits, and there is no wheel without a label"
+
+
+def test_a_question_about_an_environment_needs_a_device(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--environment", "venv"]) == 2
+    assert "fatpack explain --environment DIR --device" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.builders import offered, releases
+from tests.builders import offered, policy_files, releases
 from tests.builders.releases import NAME
 
 import fatpack
@@ -206,6 +206,20 @@ def test_a_library_without_code_for_a_label_is_empty_and_said(tmp_path: Path) ->
     (old,) = (one for one in variant.libraries if one.name == "demo/libold.so")
     assert (old.kept, sorted(old.dropped)) == ({}, ["sm_75", "sm_80"])
     assert device(release, "12.0").today == device(release, "12.0").then == "1 of 2 libraries run"
+
+
+def test_a_library_that_runs_in_part_is_said_to_as_explain_says_it(tmp_path: Path) -> None:
+    code = policy_files.library("80 90", "80")
+    release = split(tmp_path, releases.wheel("80 90", more={"demo/libpart.so": code}))
+    assert device(release, "8.0").today == "runs"
+    assert device(release, "9.0").today == "2 of 3 containers run"
+    assert ": 2 of 3 containers run, 1 fails" in repr(fatpack.explain(tmp_path / f"{NAME}.whl", "9.0"))
+
+
+@pytest.mark.parametrize("rule", ["family", "device"])
+def test_a_rule_stands_alone(tmp_path: Path, rule: str) -> None:
+    with pytest.raises(UsageError, match=f"{rule} is a rule, and stands alone"):
+        split(tmp_path, releases.wheel("80 90"), by=f"{rule},sm_80")
 
 
 def test_amd_gets_a_label_for_each_target_and_none_of_the_other_vendor(tmp_path: Path) -> None:

@@ -329,10 +329,7 @@ def _undeclared(found: Sequence[FileImageSets], names: Sequence[str], scopes: Se
             outer = path.partition(SEPARATOR)[0]
             left[outer] = left.get(outer, 0) + 1
     for path, count in left.items():
-        what = (
-            f"no metadata declares architectures for {pluralize(count, 'file')} with device code "
-            f"in it {'is' if count == 1 else 'are'} for"
-        )
+        what = f"no metadata declares the architectures of the device code in {pluralize(count, 'file')}"
         yield _violation("FP3313", path, "metadata", what, _HINT)
 
 

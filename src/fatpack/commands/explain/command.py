@@ -88,7 +88,8 @@ def command(
     """
     if not (files or environment) or not devices:
         what = "no device was named" if files or environment else "no file was named"
-        raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")
+        asked_about = "--environment DIR" if environment else "libx.so"
+        raise UsageError(what, hint=f"fatpack explain {asked_about} --device 'RTX 4090'")
     if environment and (files or installer):
         raise UsageError("--environment takes neither files nor --installer", hint="leave them out")
     from fatpack.commands.explain.request import parse_query

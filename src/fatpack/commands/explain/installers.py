@@ -173,7 +173,9 @@ def _of_uv(
         if other != label
     )
     if label not in builds:
-        return InstallerChoice("uv", release, "", "", "no variant fits, and no wheel has no label", left, tuple(notes))
+        return InstallerChoice(
+            "uv", release, "", "", "no variant fits, and there is no wheel without a label", left, tuple(notes)
+        )
     reason = f"the variant {label} fits" if label and label != NULL_LABEL else "no variant fits that asks for something"
     return InstallerChoice("uv", release, builds[label][0], label, reason, left, tuple(notes))
 

@@ -77,10 +77,11 @@ def _without_place(unit: ImageSet) -> ImageSet:
 
 
 class Served(Record):
-    """The number of units of a library that run on a device, and of those that may: that is not known."""
+    """The number of units of a library that run on a device, of those that may (that is not known), and of others."""
 
     runs: int = 0
     unknown: int = 0
+    fails: int = 0
 
     def is_less_than(self, before: Served) -> bool:
         """Return whether a device gets less than before: fewer units that run, or that may."""
@@ -103,14 +104,15 @@ class ServingJudge:
         key = self._number(code), device.arch, driver
         found = self._served.get(key)
         if found is None:
-            runs = unknown = 0
+            runs = unknown = fails = 0
             for unit, count in code.units:
                 if unit.vendor != device.vendor:
                     continue
                 outcome = self._outcome(code, unit, device, driver)
                 runs += count if outcome in ("runs", "compiles") else 0
                 unknown += count if outcome == "unknown" else 0
-            found = self._served[key] = Served(runs, unknown)
+                fails += count if outcome == "fails" else 0
+            found = self._served[key] = Served(runs, unknown, fails)
         return found
 
     def serves(self, code: LibraryCode, device: Device, driver: tuple[int, int] | None = None) -> bool:
@@ -187,4 +189,8 @@ def served_words(served: Sequence[Served]) -> str:
     unknown = sum(1 for one in served if one.unknown and not one.runs)
     if not running:
         return "not known" if unknown else "nothing runs"
+    if any(one.runs and one.fails for one in served):
+        # Libraries that run in part are counted as `fatpack explain` counts them: by what is chosen alone.
+        runs, total = sum(one.runs for one in served), sum(one.runs + one.unknown + one.fails for one in served)
+        return f"{runs} of {pluralize(total, 'container')} run"
     return "runs" if running == len(served) else f"{running} of {pluralize(len(served), 'library')} run"
