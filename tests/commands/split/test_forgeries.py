@@ -201,3 +201,43 @@ def test_a_damaged_wheel_is_called_so(data: bytes | None, says: str, done: tuple
     path.write_bytes(path.read_bytes()[:-100] if data is None else data)
     found = problems(fatpack.verify_split(fat, out))
     assert any(says in one and not one.endswith("found ") for one in found), found
+
+
+def test_a_description_that_is_too_large_is_called_so(done: tuple[Path, Path]) -> None:
+    fat, out = done
+    path = out / f"{NAME}-sm90.whl"
+    repacked(path, lambda files: files.update({VARIANT: files[VARIANT] + b" " * (4 << 20)}))
+    found = problems(fatpack.verify_split(fat, out))
+    assert any("variant.json is too large: at most 4194304 bytes are read" in one for one in found), found
+    assert not any("is missing" in one for one in found)
+    (out / INDEX).write_bytes((out / INDEX).read_bytes() + b" " * (4 << 20))
+    assert any(f"{out / INDEX} is too large" in one for one in problems(fatpack.verify_split(fat, out)))
+
+
+def test_losses_of_many_drivers_and_devices_are_one_line(done: tuple[Path, Path]) -> None:
+    fat, out = done
+    shutil.copy(out / f"{NAME}-sm80.whl", out / f"{NAME}-sm90.whl")
+    verdict = fatpack.verify_split(fat, out)
+    assert len(verdict.lost) > 5
+    (line,) = (line for line in verdict.lines() if "of the fat package" in line)
+    assert line.startswith("9.0 with a driver of CUDA 11.8 to ")
+
+
+def test_an_added_file_is_named_in_words(done: tuple[Path, Path]) -> None:
+    fat, out = done
+    repacked(out / f"{NAME}-sm90.whl", lambda files: files.update({"demo/evil.py": b"1"}))
+    found = problems(fatpack.verify_split(fat, out))
+    assert any("expected none, found demo/evil.py" in one for one in found), found
+    assert not any("[" in one for one in found), found
+
+
+def test_a_line_of_record_without_a_digest_is_told_in_words(done: tuple[Path, Path]) -> None:
+    fat, out = done
+    path, record = out / f"{NAME}-sm90.whl", f"{INFO}RECORD"
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    lines = files[record].splitlines(keepends=True)
+    files[record] = b"".join(b"demo/__init__.py,,\n" if b"__init__" in line else line for line in lines)
+    path.write_bytes(wheels.packed(files))
+    (found,) = (one for one in problems(fatpack.verify_split(fat, out)) if "RECORD: files" in one)
+    assert "expected demo/__init__.py with digest and size, found demo/__init__.py without digest and without" in found

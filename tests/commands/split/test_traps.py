@@ -248,6 +248,8 @@ def test_what_is_left_for_others_has_the_code_of_amd_labels_too(tmp_path: Path) 
     ("by", "says"),
     [
         ("sm_80,sm_80", "given twice"),
+        ("family,sm_80", "family is a rule for all labels, and stands alone"),
+        ("sm_80,device", "device is a rule for all labels, and stands alone"),
         ("Hopper=sm_90", "small letters"),
         ("a-b=sm_90", "small letters"),
         ("morethansixteenletters=sm_90", "at most 16"),
@@ -272,3 +274,39 @@ def test_a_label_for_which_nothing_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FatpackError, match="no label is left: sm120: nothing runs") as caught:
         split(tmp_path, releases.wheel("80 90"), by="sm_120")
     assert caught.value.exit_code == 1
+
+
+def test_a_label_whose_devices_all_get_another_is_refused_so(tmp_path: Path) -> None:
+    release = split(tmp_path, releases.wheel("80 86"), by="sm_80+sm_86,sm_86")
+    (refused,) = release.refused
+    assert refused.reason == f"no device would get it: its devices get {release.labels[0].label}"
+
+
+def test_what_is_not_known_has_a_reason(tmp_path: Path) -> None:
+    release = split(tmp_path, releases.wheel("80"))
+    (note,) = (note for note in release.labels[0].notes if "not known" in note)
+    assert "8.7" in note
+    assert "Tegra" in note
+
+
+def test_the_table_says_what_uv_takes_for_devices_of_amd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fatpack.main import main
+
+    path = tmp_path / f"{NAME}.whl"
+    path.write_bytes(releases.wheel("80", more={"demo/k.hipfb": offered.hip("gfx90a gfx942")}))
+    for null, without in (("fat", "null"), ("none", "the package without label")):
+        assert main(["split", str(path), "--dry-run", "--null", null]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        (row,) = (line for line in lines if line.startswith("gfx942 ") and "\u2192" in line)
+        assert f"gfx942 (uv: {without}): runs" in row
+        assert row.count("uv: ") == 2
+
+
+def test_labels_with_the_same_empty_libraries_share_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fatpack.main import main
+
+    path = tmp_path / f"{NAME}.whl"
+    path.write_bytes(releases.wheel("80 90 120", more={"demo/libold.so": releases.library("75")}))
+    assert main(["split", str(path), "--dry-run"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "left empty: libold.so" in line]
+    assert lines == ["  sm80, sm90, sm120: 1 library without code for it left empty: libold.so"]

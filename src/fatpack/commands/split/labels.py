@@ -201,6 +201,9 @@ def propose(by: str, codes: Sequence[LibraryCode]) -> list[Label]:
 def _listed(by: str) -> Iterator[Label]:
     seen: set[str] = set()
     for item in by.split(","):
+        if item.strip() in RULES:
+            text = f"{cli_or_api('--by', 'by')}: {item.strip()} is a rule for all labels, and stands alone"
+            raise UsageError(text, hint=f"write {item.strip()} alone, or a list of devices: sm_80,hopper=sm_90")
         name, equals, archs = item.strip().rpartition("=")
         if archs in RULES and not equals:
             text = f"{cli_or_api('--by', 'by')}: {archs} is a rule, and stands alone"
@@ -331,8 +334,11 @@ def _judged(
     """
     for at, label in enumerate(labels):
         rest = labels[at + 1 :]
+        if not label.devices:
+            refused.append(RefusedLabel(label.name, _taken_words(label, labels)))
+            return [*labels[:at], *rest], False
         if not any(map(release.may_run, label.devices)):
-            names = ", ".join(device_name(one) for one in label.devices) or "any device that would get it"
+            names = ", ".join(map(device_name, label.devices))
             refused.append(RefusedLabel(label.name, f"nothing runs on {names}"))
             return [*labels[:at], *rest], False
         narrowed = _narrowed(label, release)
@@ -345,6 +351,19 @@ def _judged(
             refused.append(RefusedLabel(label.name, _tied_words(label, tied, release)))
             return [*labels[:at], *rest], False
     return list(labels), True
+
+
+def _taken_words(label: Label, labels: Sequence[Label]) -> str:
+    """Return why no device gets a label: others that fit as well are preferred by installers."""
+    alone = {label.name: label.properties}
+    takers = [
+        other.name
+        for other in labels
+        if any(taken_label(alone, VENDORS, device, None) == label.name for device in other.devices)
+    ]
+    if not takers:
+        return "no device would get it"
+    return f"no device would get it: its devices get {', '.join(takers)}"
 
 
 def _narrowed(label: Label, release: Release) -> Label:
@@ -381,7 +400,9 @@ def gaps(label: Label, release: Release) -> Iterator[str]:
         yield f"{', '.join(map(device_name, empty))}: get it and have no code, before and after"
     unsure = [one for one in label.devices if release.may_run(one) and not release.runs(one)]
     if unsure:
-        yield f"{', '.join(map(device_name, unsure))}: get it, and it is not known if its code runs there"
+        reasons = (release.judge.why_unknown(code, device) for device in unsure for code in release.codes)
+        why = "; ".join(dict.fromkeys(filter(None, reasons)))
+        yield f"{', '.join(map(device_name, unsure))}: get it, and it is not known if its code runs there: {why}"
 
 
 def _with_floors(labels: Sequence[Label], release: Release) -> Iterator[Label]:

@@ -166,9 +166,27 @@ class LostDevice(Record):
     @property
     def words(self) -> str:
         """The loss in words."""
-        machine = f"{self.device} with a driver of CUDA {self.driver}" if self.driver else self.device
-        taken = f"gets {self.label}" if self.label else "gets the package without label"
-        return f"{machine} {taken}: {self.library}: {self.after}, and {self.before} of the fat package"
+        (found,) = losses_in_words([self])
+        return found
+
+
+def losses_in_words(lost: Sequence[LostDevice]) -> list[str]:
+    """Return losses in words: those of devices and drivers that lose the same are one line."""
+    drivers: dict[tuple[str, ...], list[str]] = {}
+    for one in lost:
+        key = one.device, one.label, one.library, one.before, one.after
+        drivers.setdefault(key, []).append(one.driver)
+    devices: dict[tuple[str, ...], list[str]] = {}
+    for (device, *rest), versions in drivers.items():
+        between = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+        devices.setdefault((between, *rest), []).append(device)
+    found = []
+    for (between, label, library, before, after), names in devices.items():
+        machine = f"{', '.join(names)} with a driver of CUDA {between}" if between else ", ".join(names)
+        verb = "gets" if len(names) == 1 else "get"
+        taken = f"{verb} {label}" if label else f"{verb} the package without label"
+        found.append(f"{machine} {taken}: {library}: {after}, and {before} of the fat package")
+    return found
 
 
 class SplitVerdict(Result):
@@ -202,7 +220,7 @@ class SplitVerdict(Result):
     def lines(self) -> Sequence[str]:
         """Return the verdict, and the first problems."""
         wrong = [f"{one.path}: {problem}" for one in self.variants for problem in one.problems]
-        wrong += [*self.problems, *(one.words for one in self.lost)]
+        wrong += [*self.problems, *losses_in_words(self.lost)]
         more = [f"and {len(wrong) - MAX_PROBLEM_LINES} more"] if len(wrong) > MAX_PROBLEM_LINES else []
         count = pluralize(len(self.variants), "package")
         proved = sum(one.is_proved for one in self.variants)

@@ -22,6 +22,7 @@ from fatpack.commands.split.model import (
     SplitRefused,
     SplitResult,
     VariantFacts,
+    losses_in_words,
 )
 from fatpack.commands.split.plan import PlannedPackage
 from fatpack.commands.split.serving import LibraryCode, ServingJudge, served_words
@@ -194,8 +195,9 @@ def _split_package(
     found = {label: [one.code for one in libraries] for label, libraries in planned.libraries.items()}
     lost = list(find_losses(codes, found, own, judge))
     if lost:
-        named = "; ".join(one.words for one in lost[:_NAMED])
-        more = f"; and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        words = losses_in_words(lost)
+        named = "; ".join(words[:_NAMED])
+        more = f"; and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
         fat = cli_or_api("--null fat", "null='fat'")
         hint = f"{fat} keeps the fat package for all others" if rest else "report this, with the package"
         raise SplitRefused(f"a device would get less than today: {named}{more}", hint=hint, chain=package.view.chain)

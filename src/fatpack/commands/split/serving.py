@@ -120,6 +120,11 @@ class ServingJudge:
         found = self.served(code, device, driver)
         return bool(found.runs or found.unknown)
 
+    def why_unknown(self, code: LibraryCode, device: Device) -> str:
+        """Return why it is not known if something of a library runs on a device, "" if it is known."""
+        answers = (self._answer(code, unit, device, None)[0] for unit, _ in code.units if unit.vendor == device.vendor)
+        return next((answer.reason for answer in answers if answer.outcome == "unknown"), "")
+
     def needed_driver(self, code: LibraryCode, device: Device) -> tuple[int, int] | None:
         """Return the CUDA version of the oldest driver with which all runs that can run on a device, None if none does.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.commands.split.model import losses_in_words
 from fatpack.errors import pluralize
 from fatpack.printable import format_size, printable
 from fatpack.targets.installers.variant_documents import SCHEMAS
@@ -93,18 +94,26 @@ def _device_row(together: Sequence[DeviceFacts], package: PackageFacts) -> list[
     driver = f"CUDA {first.driver}" if first.driver else "any"
     label = first.label or _NO_LABEL
     sizes = f"{format_size(package.size)} → {format_size(first.download)}"
+    if first.vendor == "amd" and first.label not in ("", NULL_LABEL):
+        # uv has no provider for AMD, and other installers have: both are told.
+        others = {one.label: one.size for one in package.variants}
+        without = NULL_LABEL if NULL_LABEL in others else _NO_LABEL
+        label += f" (uv: {without})"
+        sizes += f" (uv: {format_size(others.get(NULL_LABEL, package.size))})"
     return [", ".join(shown), first.today, f"{label}: {first.then}", driver, sizes]
 
 
 def _empty_libraries(package: PackageFacts) -> Iterator[str]:
     """Yield which libraries have no code for a label: they are empty in its package, and served nothing before."""
+    alike: dict[str, list[str]] = {}
     for one in package.variants:
         empty = [library.name.rpartition("/")[2] for library in one.libraries if library.dropped and not library.kept]
         if empty:
             names = ", ".join(empty[:3]) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
-            yield printable(
-                f"  {one.label}: {pluralize(len(empty), 'library')} without code for it left empty: {names}"
-            )
+            words = f"{pluralize(len(empty), 'library')} without code for it left empty: {names}"
+            alike.setdefault(words, []).append(one.label)
+    yield from (printable(f"  {', '.join(labels)}: {words}") for words, labels in alike.items())
+    for one in package.variants:
         stays = {note: library.name for library in one.libraries for note in library.notes if "stays as it is" in note}
         yield from (printable(f"  {one.label}: {name} {note}") for note, name in stays.items())
 
@@ -142,5 +151,5 @@ def render_verdict(verdict: SplitVerdict, style: Style = PLAIN) -> Iterator[str]
     for one in verdict.variants:
         yield from (printable(f"{one.path}: {problem}") for problem in one.problems[:_PROBLEMS])
     yield from map(printable, verdict.problems)
-    yield from (printable(one.words) for one in verdict.lost[:_PROBLEMS])
+    yield from map(printable, losses_in_words(verdict.lost)[:_PROBLEMS])
     yield printable(verdict.lines()[0])

@@ -202,10 +202,14 @@ class WrittenWheels:
 
     def _read_index(self, path: str) -> VariantDocument | None:
         if not os.path.isfile(path):
-            self.problems.append(f"{path} is missing: installers know no label without it")
+            found = "is no regular file" if os.path.lexists(path) else "is missing"
+            self.problems.append(f"{path} {found}: installers know no label without it")
             return None
         with open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            self.problems.append(_too_large(path, "more"))
+            return None
         return _parsed(data, path, self.problems)
 
     def read(
@@ -219,9 +223,12 @@ class WrittenWheels:
             if not is_description and entry.name not in names:
                 continue
             with open_content(view, entry) as source:
-                if is_description and source.size <= _LARGEST:
+                if is_description and source.size > _LARGEST:
+                    is_there = True
+                    problems.append(_too_large(entry.name, str(source.size)))
+                elif is_description:
                     is_there, described = True, _parsed(source.read(0, source.size), entry.name, problems)
-                elif not is_description:
+                else:
                     codes[entry.name] = read_library(source.view(), entry.name)
         document = self._document
         if described is None:
@@ -249,6 +256,10 @@ def _release_key(name: WheelName) -> tuple[str, str]:
     """Return project and version as installers compare them: 1.5.0 is 1.5."""
     project, version = name.release
     return project, re.sub(r"(\.0)+$", "", version.lower())
+
+
+def _too_large(path: str, size: str) -> str:
+    return f"{path} is too large: at most {_LARGEST} bytes are read, and it has {size}"
 
 
 def _parsed(data: bytes, path: str, problems: list[str]) -> VariantDocument | None:

@@ -359,11 +359,24 @@ class _WheelComparison:
         old, new = self._lines
         listed = [(self._renamed(path), bool(stated), bool(size)) for path, stated, size in old]
         found = [(path, bool(stated), bool(size)) for path, stated, size in new if path != self._variant]
-        self._ledger.same("RECORD: files", listed, found)
+        if listed != found:
+            gone, added = (
+                [row for row in one if row not in other] for one, other in ((listed, found), (found, listed))
+            )
+            self._ledger.differ("RECORD: files", expected=_row_words(gone), found=_row_words(added))
         present = {*self._names.values(), self._variant}
         for path, _, _ in new:
             if path not in present:
                 self._ledger.differ(f"RECORD: {path}", expected="a file", found="none")
+
+
+def _row_words(rows: Sequence[tuple[str, bool, bool]]) -> str:
+    """Return lines of RECORD in words, by their paths and the fields that they have."""
+    words = [
+        " ".join((path, "with digest" if stated else "without digest", "and size" if size else "and without size"))
+        for path, stated, size in rows[:_NAMED]
+    ]
+    return ", ".join(words) or "the same lines, in another order or number"
 
 
 _HASHES = ("sha256", "sha384", "sha512")
