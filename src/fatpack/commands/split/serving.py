@@ -197,5 +197,5 @@ def served_words(served: Sequence[Served]) -> str:
     if any(one.runs and one.fails for one in served):
         # Libraries that run in part are counted as `fatpack explain` counts them: by what is chosen alone.
         runs, total = sum(one.runs for one in served), sum(one.runs + one.unknown + one.fails for one in served)
-        return f"{runs} of {pluralize(total, 'container')} run"
+        return f"{runs} of {pluralize(total, 'container')} {'runs' if runs == 1 else 'run'}"
     return "runs" if running == len(served) else f"{running} of {pluralize(len(served), 'library')} run"
