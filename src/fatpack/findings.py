@@ -313,7 +313,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP2606": ("note", "A Metal library has paths of the machine that built it."),
     "FP2607": (
         "warning",
-        "The bitcode of a function of a Metal library is not what the list says: another AIR, or no bitcode.",
+        "A function of a Metal library has its stored hash, and does not begin with the wrapper of bitcode.",
     ),
     "FP2701": (
         "note",

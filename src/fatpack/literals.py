@@ -31,6 +31,7 @@ Form: TypeAlias = Literal[
     "archive",
     "aocx",
     "aocr",
+    "air",
     "empty",
     "",
 ]

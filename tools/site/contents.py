@@ -27,6 +27,7 @@ PARTS = {
     "For packagers": (
         "docs/how-to/slim-a-wheel",
         "docs/how-to/ship-variants",
+        "docs/how-to/split-conda-packages",
         "docs/how-to/slim-a-library",
         "docs/how-to/slim-an-environment",
         "docs/how-to/slim-by-policy",
@@ -39,6 +40,7 @@ PARTS = {
     ),
     "For CI, and for users' reports": (
         "docs/how-to/fail-a-build",
+        "docs/how-to/what-an-installer-takes",
         "docs/how-to/no-kernel-image",
         "docs/how-to/verify-a-file",
     ),

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 #: formats whose containers in one section form one set
 _SIDE_BY_SIDE = ("llvm-offload-binary",)
 
+#: the format of kernel caches: a library compiles what its cache lacks, so they never decide if a device is served
+_CACHE = "rocm-kernel-cache"
+
 #: formats in which the position of an image decides, not its target
 _BY_POSITION = ("cuda-fatbin",)
 
@@ -50,6 +53,9 @@ _FOR_COMPILERS = ("bitcode", "llvm-ir", "assembly", "preprocessed")
 
 #: the words for files of these forms
 COMPILER_INPUT = "input of a compiler, which no driver loads"
+
+#: the words for kernel caches
+CACHED = "a kernel cache, which does not decide if a device is served"
 
 #: the words for an image whose bytes no format claims
 UNKNOWN_FORM = "the bytes are of no known form"
@@ -137,9 +143,16 @@ def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
 def _is_chosen_from(row: ImageRow) -> bool:
     if row.offload == "host" or row.container_format == "cir-offload-container" or row.containers:
         return False  # containers inside an image take the place of it
+    if is_cached(row):
+        return False
     if row.container is not None or row.form in _LOADED:
         return True
     return row.form in _FOR_LINKERS
+
+
+def is_cached(row: ImageRow) -> bool:
+    """Return whether an image is of a kernel cache, which never decides if a device is served."""
+    return row.container_format == _CACHE
 
 
 def is_compiler_input(row: ImageRow) -> bool:

@@ -218,7 +218,7 @@ def test_a_library_that_runs_in_part_is_said_to_as_explain_says_it(tmp_path: Pat
 
 @pytest.mark.parametrize("rule", ["family", "device"])
 def test_a_rule_stands_alone(tmp_path: Path, rule: str) -> None:
-    with pytest.raises(UsageError, match=f"{rule} is a rule, and stands alone"):
+    with pytest.raises(UsageError, match=f"{rule} is a rule for all labels, and stands alone"):
         split(tmp_path, releases.wheel("80 90"), by=f"{rule},sm_80")
 
 

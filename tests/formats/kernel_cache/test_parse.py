@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders.amd_stores import KERN_DB, database, hsaco, kdb, rocfft, row
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats import kernel_cache as room
 from fatpack.formats.kernel_cache.reader import stated_device
 from fatpack.formats.kernel_cache.sqlite import Database
+from fatpack.main import main
 from fatpack.testing.helpers import make_view
 
 A, B = hsaco("gfx942"), hsaco("gfx1100")
@@ -178,3 +180,10 @@ def test_rows_are_those_that_sqlite_reads(page_size: int, rows: list[tuple[int, 
         for found in reader.rows(root)
     ]
     assert read == expected
+
+
+@pytest.mark.parametrize("device", ["gfx1100", "gfx1030"])
+def test_a_cache_neither_serves_nor_fails_a_device(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(FIXTURES / "kernel_cache" / "gfx1100_48.kdb"), "--device", device]) == 1
+    words = "what it has for AMD devices is a kernel cache, which does not decide if a device is served"
+    assert capsys.readouterr().out.splitlines()[0] == f"{device}: {words}"

@@ -109,6 +109,14 @@ def test_a_size_that_is_not_there_is_refused(size: int) -> None:
     assert (caught.value.field, caught.value.offset) == ("size", 16)
 
 
+def test_a_size_that_takes_in_the_next_library_is_refused() -> None:
+    data = metal.library()
+    with pytest.raises(BadValue, match=f"another library begins inside of it, at {len(data):#x}") as caught:
+        parsed(metal.library(size=len(data) + 20) + data)
+    assert (caught.value.field, caught.value.offset) == ("size", 16)
+    assert parsed(metal.library(size=len(data) + 20) + bytes(20)).span.size == len(data) + 20
+
+
 def test_a_cut_library_is_refused() -> None:
     with pytest.raises(BadValue) as caught:
         parsed(metal.library()[:-64])

@@ -374,10 +374,6 @@ class ImageSetRows(Record):
         return tuple(dict.fromkeys(f"{row_arch_label(row)}{_UNLOADED.get(row.form or '', '')}" for row in self.images))
 
 
-#: the format of kernel caches: a library compiles what its cache lacks, so they never decide if a device is served
-CACHE = "rocm-kernel-cache"
-
-
 class FileImageSets(Record):
     """A file that was read: the row of the file, and its units.
 
@@ -430,7 +426,7 @@ def group_by_file(rows: Iterable[AnyRow]) -> Iterable[FileImageSets]:
             waiting.append(row)  # type: ignore[arg-type]  # rows of images were asked for
             continue
         inputs = tuple(image for image in waiting if seen.is_compiler_input(image) and row_vendor(image))
-        caches = tuple(image for image in waiting if image.container_format == CACHE)
+        caches = tuple(image for image in waiting if seen.is_cached(image))
         yield FileImageSets(row, group_into_image_sets(waiting), inputs, caches)
         waiting = []
 
@@ -440,7 +436,7 @@ def group_into_image_sets(rows: Sequence[ImageRow]) -> tuple[ImageSetRows, ...]:
     found: dict[tuple[object, ...], list[ImageRow]] = {}
     has_linked = any(row.section is not None and row.section not in _LINKER_INPUT for row in rows)
     for row in rows:
-        if row.container_format == CACHE:
+        if seen.is_cached(row):
             continue
         vendor = row_vendor(row)
         is_input = row.section in _LINKER_INPUT and has_linked

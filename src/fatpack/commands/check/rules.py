@@ -44,7 +44,7 @@ from fatpack.record import Record
 from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
 from fatpack.tabular.hollow import find_hollow
-from fatpack.tabular.image_sets import COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
+from fatpack.tabular.image_sets import CACHED, COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
 
@@ -334,7 +334,7 @@ def no_device_code(context: RuleContext) -> Iterator[Violation]:
             if any(row_vendor(row) in (vendors or VENDORS) for item in context.of(name) for row in item.inputs):
                 text = f"what it has{f' for {whose} devices' if whose else ''} is {COMPILER_INPUT}: nothing was checked"
             if any(item.caches for item in context.of(name)):
-                text = "what it has is a kernel cache, which does not decide if a device is served: nothing was checked"
+                text = f"what it has is {CACHED}: nothing was checked"
             yield make_violation("FP3302", name, "device code", text, "give one with device code, or leave this out")
     for vendor in vendors:
         has_any = any(unit.vendor == vendor for item in context.found for unit in item.units)

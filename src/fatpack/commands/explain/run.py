@@ -22,10 +22,12 @@ from fatpack.limits import current_budget
 from fatpack.printable import format_size
 from fatpack.record import Record
 from fatpack.tabular.image_sets import (
+    CACHED,
     COMPILER_INPUT,
     ImageSet,
     ImageSetLocation,
     device_vendor,
+    is_cached,
     is_compiler_input,
     read_image_sets,
 )
@@ -357,6 +359,8 @@ def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
         return f"the kernel is in no image for {vendor} devices that shows its kernels"
     if passed.get("input"):
         return f"what it has for {vendor} devices is {COMPILER_INPUT}"
+    if passed.get("cache"):
+        return f"what it has for {vendor} devices is {CACHED}"
     return f"nothing in it is for {vendor} devices"
 
 
@@ -401,10 +405,13 @@ def explain_rows(
     def watched() -> Iterator[ImageRow]:
         for row in rows:
             missed[:] = [end.missed(row)]
-            if row.row != "file" and is_compiler_input(row):
+            reason = (
+                "" if row.row == "file" else "input" if is_compiler_input(row) else "cache" if is_cached(row) else ""
+            )
+            if reason:
                 vendor = device_vendor(row.offload or "", row.triple or "", row.arch or "", row.form or "")
                 for one in asking:
-                    one.skip_input(vendor)
+                    one.skip_image(reason, vendor)
             yield row
 
     for item in read_image_sets(watched()):
@@ -567,10 +574,10 @@ class _DeviceExplainer:
         if image_set.vendor == self._device.vendor:
             self._passed[reason] = self._passed.get(reason, 0) + 1
 
-    def skip_input(self, vendor: str) -> None:
-        """Count a file that a compiler reads, and no driver loads."""
+    def skip_image(self, reason: str, vendor: str) -> None:
+        """Count an image that is in no unit: of a file that a compiler reads (input), or of a kernel cache (cache)."""
         if vendor == self._device.vendor:
-            self._passed["input"] = self._passed.get("input", 0) + 1
+            self._passed[reason] = self._passed.get(reason, 0) + 1
 
     def take(self, image_set: ImageSet, cuda_runtime: int | None = None, not_searched: str = "") -> None:
         """Add a unit, if it is for devices of this vendor and has the requested kernel.
@@ -691,6 +698,9 @@ class _DeviceExplainer:
         if self._passed.get("input"):
             count = pluralize(self._passed["input"], "file")
             notes.append(f"{count} not counted: {COMPILER_INPUT}")
+        if self._passed.get("cache"):
+            count = pluralize(self._passed["cache"], "image")
+            notes.append(f"{count} not counted: of {CACHED}")
         if self.unregistered and self._answers:
             notes.append(
                 f"not checked in {pluralize(self.unregistered, 'file')}: that the device code is registered; no record "

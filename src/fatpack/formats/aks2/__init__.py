@@ -140,6 +140,7 @@ def _text(name: bytes) -> str:
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed archive: its header, and the stream as a whole."""
+    _parsed(container)
     body = view.slice(container.span.start - view.start, container.span.size)
     stream = Label(
         body.span(HEADER.size, len(body) - HEADER.size), "stream", f"{len(body) - HEADER.size} bytes", _STREAM, "data"
@@ -152,12 +153,16 @@ _STREAM = "one XZ stream with the directory and the images"
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return facts beyond the common model: how many entries there are, and how many of them have no code."""
-    record = container.record
-    if not isinstance(record, Aks2Archive):
-        raise not_parsed_error("container")
+    record = _parsed(container)
     return {
         "entries": len(record.entries),
         "without_code": sum(not entry.size for entry in record.entries),
         "total_size": record.total_size,
         "directory_size": record.directory_size,
     }
+
+
+def _parsed(container: Container) -> Aks2Archive:
+    if isinstance(container.record, Aks2Archive):
+        return container.record
+    raise not_parsed_error("container")

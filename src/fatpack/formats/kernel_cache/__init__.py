@@ -145,6 +145,7 @@ def _rows(container: Container) -> Iterator[tuple[object, ...]]:
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed database: its header, the rows with kernels, and the other pages."""
+    _require_parsed(container)
     rows = [
         Label(image.span, f"row[{number}]", image.attrs.get("name", ""), "the row of a kernel on its page", "data")
         for number, image in enumerate(container.images)
@@ -167,12 +168,16 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return facts beyond the common model: the store and its table, and the compute units in the file's name."""
-    if not isinstance(container.record, CacheFile):
-        raise not_parsed_error("container")
+    _require_parsed(container)
     store = container.attrs.get("store", "")
     table = next((name for name, (title, _) in TABLES.items() if title == store), "")
     units = container.attrs.get("compute_units")
     return {"store": store, "table": table, "compute_units": None if units is None else int(units)}
+
+
+def _require_parsed(container: Container) -> None:
+    if not isinstance(container.record, CacheFile):
+        raise not_parsed_error("container")
 
 
 def is_hashed(container: Container) -> bool:

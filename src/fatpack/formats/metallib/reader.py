@@ -44,6 +44,7 @@ _GROUP = Struct("<I")
 _TAG_SIZE = Struct("<H")
 _OFFSETS = Struct("<3Q")
 _SIZE = Struct("<Q")
+_POINTER = Struct("<2Q")
 _VERSIONS = Struct("<4H")
 
 #: system by which a triple names a library without a stated platform
@@ -77,7 +78,16 @@ def extent(view: View, at: int = 0) -> int | None:
     if not head.startswith(MAGIC) or len(head) < HEADER.size or not _seems_right(head):
         return None
     size: int = HEADER.struct.unpack(head)[HEADER.position("size")]
-    return size if size <= len(view) - at else None
+    if size > len(view) - at:
+        return None
+    try:
+        body, values = _header(view, at)
+        named = dict(zip((field.name for field in HEADER.fields), values, strict=True))
+        end = named["list_offset"] + COUNT.size + named["list_size"]
+        _check_size(view, at, named, _extension(body, end, named, FindingCollector())[0])
+    except FormatError:
+        return None
+    return size
 
 
 def parse(view: View, at: int = 0) -> Container:
@@ -94,6 +104,7 @@ def parse(view: View, at: int = 0) -> Container:
     triples = _Triples(named)
     images = list(_functions(body, data, count, start, named, triples, faults))
     tags, extension_end = _extension(body, end, named, faults)
+    _check_size(view, at, named, tags)
     texts, install_name, linked = _texts(body, named, tags, faults)
     header = MetalHeader(tuple(values), end, extension_end, tags, install_name, linked, body, len(images))
     _check_names(body, images, faults)
@@ -299,6 +310,32 @@ def _tags_at(body: View, start: int, limit: int) -> tuple[list[tuple[str, int, i
     raise metallib_errors.value(body, start, "tags", f"the tags do not end before {format_hex(limit)}", "ENDT")
 
 
+#: Tags of the extension that are offset and size of a part behind the bitcode.
+_POINTERS = ("RLST", "HDYN", "VLST", "ILST", "HSRC", "HSRD", "SLST")
+
+
+def _check_size(view: View, at: int, named: dict[str, int], tags: Sequence[tuple[str, int, int]]) -> None:
+    """Raise BadValue if another library begins behind all parts of this one: then its size is wrong.
+
+    Other bytes there may be a part that is not known.
+    """
+    ends = [named[f"{name}_offset"] + named[f"{name}_size"] for name in _FIELDS]
+    ends.append(named["list_offset"] + COUNT.size + named["list_size"])
+    for name, place, length in tags:
+        if name in _POINTERS and length == _POINTER.size:
+            ends.append(sum(_POINTER.unpack(view.read(at + place, length))))
+    end = max(ends)
+    if end >= named["size"]:
+        return
+    found = view.head(at + end, min(limits.CHUNK, named["size"] - end + len(MAGIC) - 1)).find(MAGIC)
+    if found >= 0 and detect(view, at + end + found):
+        problem = f"another library begins inside of it, at {format_hex(view.offset(at + end + found))}"
+        size_at = at + HEADER.field_offset("size")
+        raise metallib_errors.value(
+            view, size_at, "size", problem, f"at most {end + found} bytes", "get the file again"
+        )
+
+
 def _texts(
     body: View, named: dict[str, int], tags: Sequence[tuple[str, int, int]], faults: FindingCollector
 ) -> tuple[dict[str, str], str, tuple[str, ...]]:
@@ -332,7 +369,7 @@ def _texts(
 
 def _dynamic(body: View, at: int, faults: FindingCollector) -> tuple[str, list[str]]:
     """Return the install name and the linked libraries of a dynamic section, to which the extension points."""
-    start, size = Struct("<2Q").unpack(body.read(at, 16))
+    start, size = _POINTER.unpack(body.read(at, 16))
     install_name = ""
     linked: list[str] = []
     try:
