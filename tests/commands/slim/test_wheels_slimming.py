@@ -152,6 +152,15 @@ def test_a_build_that_installers_pass_over_is_reported() -> None:
     assert result.notes == ("installers prefer the build 3 to 1sm90 where they see both",)
 
 
+def test_a_variant_that_is_slimmed_still_declares_what_it_had() -> None:
+    result, _ = slimmed(build.wheel(FILES), BUILD, "demo-1.5-py3-none-any-sm80.whl")
+    assert result.name == "demo-1.5-1sm90-py3-none-any-sm80.whl"
+    assert result.notes == (
+        "this is the variant sm80 of a wheel, and its variant.json declares the devices that it had: "
+        "fatpack check --metadata compares, and fatpack split makes variants",
+    )
+
+
 @pytest.mark.parametrize(
     "naming", [NameChange(build_tag="sm90"), NameChange(build_tag="1-2"), NameChange(local_version="sm 90")]
 )

@@ -216,12 +216,6 @@ def test_a_library_that_runs_in_part_is_said_to_as_explain_says_it(tmp_path: Pat
     assert ": 2 of 3 containers run, 1 fails" in repr(fatpack.explain(tmp_path / f"{NAME}.whl", "9.0"))
 
 
-@pytest.mark.parametrize("rule", ["family", "device"])
-def test_a_rule_stands_alone(tmp_path: Path, rule: str) -> None:
-    with pytest.raises(UsageError, match=f"{rule} is a rule for all labels, and stands alone"):
-        split(tmp_path, releases.wheel("80 90"), by=f"{rule},sm_80")
-
-
 def test_amd_gets_a_label_for_each_target_and_none_of_the_other_vendor(tmp_path: Path) -> None:
     more = {"demo/k.hipfb": offered.hip("gfx90a:xnack+ gfx90a:xnack- gfx942 gfx11-generic")}
     release = split(tmp_path, releases.wheel("80", more=more))

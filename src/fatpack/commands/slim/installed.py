@@ -285,7 +285,7 @@ def read_descriptions(environment: str) -> list[Description]:
     if not found:
         raise UsageError(
             f"{environment} is no environment: it has no *.dist-info, no conda-meta and no var/lib/dpkg",
-            hint="name the folder that has pyvenv.cfg or conda-meta; leave --environment out for any other",
+            hint="name the folder that has pyvenv.cfg or conda-meta; any other folder is given as a file is",
         )
     return [found[path] for path in sorted(found)]
 

@@ -337,4 +337,7 @@ class _Work:
             notes.append("the SBOMs in the wheel are not updated: they may describe the old files")
         if new.version == old.version and wheel_metadata.is_lower_build(new.build_tag, old.build_tag):
             notes.append(f"installers prefer the build {old.build_tag} to {new.build_tag} where they see both")
+        if old.label:
+            text = f"this is the variant {old.label} of a wheel, and its variant.json declares the devices that it had"
+            notes.append(f"{text}: fatpack check --metadata compares, and fatpack split makes variants")
         return notes

@@ -205,9 +205,6 @@ def _listed(by: str) -> Iterator[Label]:
             text = f"{cli_or_api('--by', 'by')}: {item.strip()} is a rule for all labels, and stands alone"
             raise UsageError(text, hint=f"write {item.strip()} alone, or a list of devices: sm_80,hopper=sm_90")
         name, equals, archs = item.strip().rpartition("=")
-        if archs in RULES and not equals:
-            text = f"{cli_or_api('--by', 'by')}: {archs} is a rule, and stands alone"
-            raise UsageError(text, hint=f"write {archs}, or labels: sm_80,hopper=sm_90")
         devices = [parse_device(arch.strip()) for arch in archs.split("+") if arch.strip()]
         if not devices or (equals and not name):
             text = f"{cli_or_api('--by', 'by')}: {item.strip()[:40]!r} names no device"
