@@ -28,7 +28,7 @@ LEVELS = [
     {"registration"},
     {"scanner"},
     {"inputs"},
-    {"selectors", "tabular", "tensile"},
+    {"distributions", "selectors", "tabular", "tensile"},
     {"edit"},
     {"command_line", "library"},
     {"commands"},
@@ -57,6 +57,22 @@ BUILT_ON = {"formats/syclbin": "formats/offload_binary", "binary/pe": "binary/co
 
 #: Parts that do not import each other, in either direction.
 STRANGERS = [("formats/cir/reader", "formats/cir/combine")]
+
+#: command → the commands on which it is built, and whose modules it imports. No command imports another one, and none
+#: gets at another one through the package itself (``fatpack.explain``): that would hide a circle.
+BUILT_ON_COMMANDS = {
+    "check": {"check_kpack", "doctor"},
+    "convert": {"pack"},
+    "doctor": {"check_kpack", "explain"},
+    "edit_request": {"slim"},
+    "explain": {"inspect"},
+    "inspect": {"check_kpack", "pack"},
+    "map": {"pack"},
+    "remove": {"slim"},
+    "report": {"inspect"},
+    "split": {"explain", "slim"},
+    "wrap": {"pack"},
+}
 
 #: A module with fewer code lines and a single importer in its own folder belongs into that importer.
 FEWEST_LINES = 80
@@ -111,6 +127,21 @@ def modules(root: Path = ROOT) -> dict[str, Module]:
         for path, tree in trees.items()
         if path != "__init__"
     }
+
+
+def public_names(path: str) -> list[str]:
+    """Return the names that a module takes from the package itself, except modules and its version."""
+    names: list[str] = []
+    for node in _running(ast.parse((ROOT / f"{path}.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names if alias.name == "fatpack"]
+        elif isinstance(node, ast.ImportFrom) and node.module == "fatpack" and not node.level:
+            names += [alias.name for alias in node.names if not _is_module(alias.name)]
+    return sorted(set(names) - {"__version__"})
+
+
+def _is_module(name: str) -> bool:
+    return (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file()
 
 
 def _imported(tree: ast.Module, files: Mapping[str, Path]) -> Iterator[str]:

@@ -14,9 +14,10 @@ from tests.laws.rooms import FIXTURES
 from tests.laws.test_explain_and_slim import FILES
 
 import fatpack
-from fatpack.commands.check.rule_context import group_into_image_sets, supports
+from fatpack.commands.check.rule_context import supports
 from fatpack.commands.explain.run import ExplainQuery, explain_rows
 from fatpack.tabular.columns import ImageRow
+from fatpack.tabular.file_image_sets import group_into_image_sets
 from fatpack.targets.local_devices import parse_devices
 from fatpack.targets.selection.runtime_settings import RuntimeSettings
 

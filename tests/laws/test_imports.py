@@ -101,6 +101,26 @@ def test_strangers_do_not_import_each_other(one: str, other: str) -> None:
     )
 
 
+def test_a_command_imports_only_the_commands_on_which_it_is_built() -> None:
+    graph = {part.rpartition("/")[2]: others for part, others in house.parts_of("commands", EVERY).items()}
+    found = {name: {other.rpartition("/")[2] for other in others} for name, others in graph.items()}
+    found = {name: others for name, others in found.items() if others and name != "__init__"}
+    assert found == house.BUILT_ON_COMMANDS, (
+        "a command imports another one that BUILT_ON_COMMANDS (tests/laws/house.py) does not list, or no longer does. "
+        "Move what several commands need below commands/: inputs, tabular, distributions, selectors."
+    )
+
+
+@pytest.mark.parametrize("path", sorted(path for path in EVERY if path.startswith("commands/")))
+def test_a_command_does_not_call_another_one_through_the_package(path: str) -> None:
+    """``from fatpack import explain`` imports no module that the laws above see."""
+    public = house.public_names(path)
+    assert not public, (
+        f"{path}.py takes {', '.join(public)} from fatpack: import the module in which it is defined, so that a circle "
+        f"between commands shows"
+    )
+
+
 def test_a_small_module_with_one_importer_beside_it_is_part_of_that_importer() -> None:
     found = dict(house.small_modules(EVERY))
     small = {path: into for path, into in found.items() if path not in house.STAYS_SMALL}

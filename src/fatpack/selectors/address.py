@@ -321,6 +321,21 @@ def open_location(text: str, *, ranges: bool = False) -> tuple[Source | NestedFi
         raise
 
 
+def open_argument(path: str) -> tuple[Source | NestedFile, View]:
+    """Open what an argument names, and return it with its bytes.
+
+    That is a file, a URL, a file in a package (x.whl!libx.so), a member of an archive (libx.a(m.o)), or an address as
+    reports print it (F#offset=0x10&size=0x20).
+    """
+    path = resolve_url(path)
+    given = getattr(path, "full_url", path)
+    if not is_address(given):
+        source = open_source(path)
+        return source, source.view()
+    file, place = open_location(path, ranges=True)
+    return file, place.view
+
+
 def refuse_package(view: View, hint: str = "unpack it, edit the files in it, and pack it again") -> None:
     """Raise UsageError for a package: files in it cannot be edited in place. ``hint`` is the advice."""
     if detect_package(view):

@@ -24,6 +24,7 @@ from fatpack.commands.check.request import check_policy
 from fatpack.commands.check.text import check_headline
 from fatpack.limits import Budget, current_budget
 from fatpack.main import main
+from fatpack.tabular import image_kernels
 from fatpack.text.schemas import schema_text
 
 SCHEMA = json.loads(schema_text("check"))
@@ -252,9 +253,9 @@ def test_units_without_kernels_miss_nothing(folder: Path) -> None:
 def test_a_library_in_which_something_serves_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("x.so").write_bytes(library("80 90", "90a p80"))
     named: list[str] = []
-    read = rule_context.read_kernels
+    read = image_kernels.read_kernels
 
-    def noted(path: str, budget: Budget) -> rule_context.ImageKernels:
+    def noted(path: str, budget: Budget) -> image_kernels.ImageKernels:
         named.append(path)
         return read(path, budget)
 
@@ -283,7 +284,7 @@ def test_what_cannot_be_inflated_is_not_code_without_kernels(folder: Path) -> No
 
 
 def test_a_file_that_is_gone_when_its_kernels_are_read_fails(folder: Path) -> None:
-    found = rule_context.read_kernels("gone.so", current_budget())
+    found = image_kernels.read_kernels("gone.so", current_budget())
     assert not found.names
     assert "gone.so" in found.problem
 

@@ -14,9 +14,10 @@ from tests.builders import wheels as build
 from tests.builders.packages import view_of
 from tests.reference import package
 
-from fatpack.commands.slim import wheel_metadata
+from fatpack.commands.slim import wheels
 from fatpack.commands.slim.options import NameChange, SlimOptions
 from fatpack.commands.slim.wheels import SlimmedWheel, slim_wheel
+from fatpack.distributions import wheel_metadata
 from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
 from fatpack.io.source import PiecesSource, View
 from fatpack.record import Record
@@ -136,9 +137,9 @@ def test_a_tag_that_nobody_gave_names_the_devices_and_wins(old: str, new: str) -
     devices = Device("nvidia", "sm_86"), Device("nvidia", "sm_90"), Device("nvidia", "sm_86")
     naming = NameChange().for_options(SlimOptions(devices=devices))
     name = wheel_metadata.parse_wheel_name(f"demo-1.5{old}-py3-none-any.whl")
-    assert wheel_metadata.rename_wheel(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
+    assert wheels.rename_wheel(name, naming).file_name == f"demo-1.5{new}-py3-none-any.whl"
     amd = NameChange().for_options(SlimOptions(devices=(Device("amd", "gfx90a:xnack+"),)))
-    assert wheel_metadata.rename_wheel(name.replace(build_tag=""), amd).build_tag == "1gfx90axnackon"
+    assert wheels.rename_wheel(name.replace(build_tag=""), amd).build_tag == "1gfx90axnackon"
 
 
 def test_the_build_tag_must_be_another_one() -> None:
@@ -315,7 +316,7 @@ def test_any_damaged_byte_gives_a_sound_wheel_or_a_precise_error() -> None:
 def test_a_variant_keeps_its_label() -> None:
     name = wheel_metadata.parse_wheel_name("demo-1.5-py3-none-any-sm90.whl")
     assert name.label == "sm90"
-    new = wheel_metadata.rename_wheel(name, NameChange(build_tag="1slim"))
+    new = wheels.rename_wheel(name, NameChange(build_tag="1slim"))
     assert new.file_name == "demo-1.5-1slim-py3-none-any-sm90.whl"
     with pytest.raises(UsageError, match="the label 'SM90' has other characters than a to z"):
         wheel_metadata.parse_wheel_name("demo-1.5-py3-none-any-SM90.whl")

@@ -15,7 +15,7 @@ from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 from tests.proof.packages.forgeries import with_last
 
-from fatpack.commands.slim import wheel_metadata
+from fatpack.distributions import wheel_metadata
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.main import main
 from fatpack.proof import packages

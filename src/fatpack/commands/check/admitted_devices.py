@@ -10,10 +10,11 @@ import os
 
 from fatpack.commands.check.model import Violation
 from fatpack.commands.check.policy import Requirement
-from fatpack.commands.check.rule_context import meets_requirement, selection_key
+from fatpack.commands.check.rule_context import meets_requirement
 from fatpack.errors import pluralize
 from fatpack.findings import CODES
 from fatpack.record import Record
+from fatpack.tabular.file_image_sets import selection_key
 from fatpack.targets.devices import Device, nvidia_capabilities
 from fatpack.targets.installers import conda, hugging_face
 from fatpack.targets.nvidia import NvidiaArch, parse_nvidia
@@ -22,7 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.commands.check.rule_context import DeviceSupport, ImageSetRows
+    from fatpack.commands.check.rule_context import DeviceSupport
+    from fatpack.tabular.file_image_sets import ImageSetRows
     from fatpack.targets.installers.conda import AdmittedDevices, Capability
 
 #: the oldest major version that PyTorch, and so its kernels, still knew in 2025

@@ -210,7 +210,7 @@ def build_policy(given: Mapping[str, Any], options: Mapping[str, Any], *, exampl
 def run_policy_check(paths: Sequence[str], asked: PolicySource, output: str, *, verbose: int) -> int:
     """Check the paths, print the outcome, and return its exit code."""
     from fatpack.commands.check.request import check_policy
-    from fatpack.commands.inspect.run import open_argument
+    from fatpack.selectors.address import open_argument
 
     if not paths:
         raise UsageError("no file is given", hint="name files, folders or packages: fatpack check dist/*.whl")

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fatpack.commands.check.declarations import DeclarationReader, MetadataClaim
-    from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows
     from fatpack.io.source import Source
     from fatpack.limits import Budget
     from fatpack.tabular.columns import AnyRow
+    from fatpack.tabular.file_image_sets import FileImageSets, ImageSetRows
 
 
 # Files of packages that declare architectures: found by their paths, opened, and read with bounds.

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from fatpack.commands.check.policy import Policy
-    from fatpack.commands.check.rule_context import FileImageSets
     from fatpack.inputs.map_files import Opener
     from fatpack.limits import Budget
+    from fatpack.tabular.file_image_sets import FileImageSets
     from fatpack.tabular.read_many import FileCallback
 
 

@@ -7,18 +7,14 @@ import os
 import re
 import shlex
 
-from fatpack.commands.check import policy, rule_context
+from fatpack.commands.check import policy
 from fatpack.commands.check.model import UNJUDGED, VENDORS, CheckedPath, MissingKernels, Violation
 from fatpack.commands.check.policy import METADATA_RULE
 from fatpack.commands.check.rule_context import (
     DeviceSupport,
-    ImageKernels,
     inside_prefixes,
     make_violation,
     meets_requirement,
-    row_arch_label,
-    row_vendor,
-    selection_key,
     supports,
     supports_later_devices,
 )
@@ -43,7 +39,10 @@ from fatpack.printable import format_size_and_limit, format_size_exactly
 from fatpack.record import Record
 from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
+from fatpack.tabular import image_kernels
+from fatpack.tabular.file_image_sets import row_arch_label, row_vendor, selection_key
 from fatpack.tabular.hollow import find_hollow
+from fatpack.tabular.image_kernels import ImageKernels
 from fatpack.tabular.image_sets import CACHED, COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
@@ -53,13 +52,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from fatpack.commands.check.policy import Policy, Requirement
-    from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows, RuleContext
+    from fatpack.commands.check.rule_context import RuleContext
     from fatpack.commands.doctor.model import DoctorResult
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.map_files import Opener
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.tabular.columns import AnyRow, ImageRow
+    from fatpack.tabular.file_image_sets import FileImageSets, ImageSetRows
     from fatpack.tabular.hollow import HollowKernel
 
 
@@ -207,8 +207,8 @@ def find_uncompared(units: Sequence[ImageSetRows], found: ImageKernels) -> list[
     return [
         unit
         for unit in units
-        if not rule_context.image_set_kernels(unit, found)
-        and not any(row.form in rule_context.FORMS_WITH_KERNEL_NAMES for row in unit.images)
+        if not image_kernels.image_set_kernels(unit, found)
+        and not any(row.form in image_kernels.FORMS_WITH_KERNEL_NAMES for row in unit.images)
     ]
 
 
@@ -223,7 +223,7 @@ def _holders(unit: ImageSetRows, found: ImageKernels) -> dict[str, list[ImageRow
     """Return the images of a unit that have each kernel, in stored order."""
     holders: dict[str, list[ImageRow]] = {}
     for row in unit.images:
-        for name in found.names.get(rule_context.image_key(row), {}):
+        for name in found.names.get(image_kernels.image_key(row), {}):
             holders.setdefault(name, []).append(row)
     return holders
 
@@ -449,8 +449,8 @@ def requirement_violations(context: RuleContext) -> Iterator[Violation]:
     """Yield what does not serve the devices, one after the other."""
     for item in context.found if context.policy.require else ():
         sections = {row.section for unit in item.units for row in unit.images}
-        if rule_context.lacks_records(item.last, sections, context.budget):
-            context.unchecked.setdefault(item.last.path, []).append(rule_context.UNREGISTERED)
+        if image_kernels.lacks_records(item.last, sections, context.budget):
+            context.unchecked.setdefault(item.last.path, []).append(image_kernels.UNREGISTERED)
     for requirement in context.policy.require:
         yield from _required(context, requirement)
     if any(item.device.vendor == "amd" for item in context.policy.require):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from fatpack.commands.check.rule_context import inside_prefixes, make_violation, selection_key, supports
-from fatpack.commands.doctor.variant_descriptions import (
+from fatpack.commands.check.rule_context import inside_prefixes, make_violation, supports
+from fatpack.distributions.variant_descriptions import (
     VariantWheel,
     has_variants,
     read_wheel,
@@ -27,6 +27,7 @@ from fatpack.exit_codes import MALFORMED
 from fatpack.inputs.files import MemberPath
 from fatpack.packages.wheel_names import split_wheel_name
 from fatpack.record import Record
+from fatpack.tabular.file_image_sets import selection_key
 from fatpack.targets.devices import Device, nvidia_capabilities
 from fatpack.targets.installers.variant_documents import VariantDocument
 from fatpack.targets.installers.variant_providers import (
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from fatpack.commands.check.model import Violation
-    from fatpack.commands.check.rule_context import FileImageSets, ImageSetRows, RuleContext
+    from fatpack.commands.check.rule_context import RuleContext
+    from fatpack.tabular.file_image_sets import FileImageSets, ImageSetRows
     from fatpack.targets.installers.variant_documents import VariantProperties
     from fatpack.targets.installers.variant_providers import Properties
 

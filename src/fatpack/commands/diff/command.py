@@ -66,7 +66,7 @@ def command(
         check_available()
     from fatpack.commands.diff.release import Release
     from fatpack.commands.diff.run import compare_releases
-    from fatpack.commands.inspect.run import open_argument
+    from fatpack.selectors.address import open_argument
 
     sides = (Release(name, exclude, deep, opener=open_argument, raises=not as_json) for name in releases)
     found = compare_releases(*sides, kernels=kernels)

@@ -56,7 +56,7 @@ def command(
         raise UsageError("no file given", hint="fatpack doctor FILE...")
     from fatpack.command_line.trees import FilesProgress
     from fatpack.commands.doctor.run import diagnose
-    from fatpack.commands.inspect.run import open_argument
+    from fatpack.selectors.address import open_argument
 
     unmatched: list[str] = []
     meter = FilesProgress()

@@ -330,7 +330,7 @@ class _DiagnosisBuilder:
 
     def look_at_gpus(self, folder: str, devices: Sequence[str]) -> None:
         """Check that something of each package of an environment runs on every GPU of the machine."""
-        from fatpack import explain  # the library's front door: explain uses check, and check uses this module
+        from fatpack.commands.explain.request import explain
 
         try:
             explained = explain((), devices or [THIS_MACHINE], environment=folder)
@@ -365,7 +365,7 @@ class _DiagnosisBuilder:
 
     def compare_variants(self) -> None:
         """Check that installers accept what wheels and their index files say of variants, as ``check`` does."""
-        from fatpack.commands.doctor.variant_descriptions import description_problems, read_wheel
+        from fatpack.distributions.variant_descriptions import description_problems, read_wheel
         from fatpack.packages.wheel_names import split_wheel_name
 
         wheels = []

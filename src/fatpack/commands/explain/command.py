@@ -94,7 +94,7 @@ def command(
         raise UsageError("--environment takes neither files nor --installer", hint="leave them out")
     from fatpack.commands.explain.request import parse_query
     from fatpack.commands.explain.run import explain_rows
-    from fatpack.commands.inspect.run import open_argument
+    from fatpack.selectors.address import open_argument
     from fatpack.tabular.columns import RowOptions
     from fatpack.tabular.read_many import read_paths
 

@@ -11,7 +11,7 @@ import shlex
 
 from fatpack.commands.explain.model import InstalledPackage, PackageOutcome
 from fatpack.commands.explain.run import explain_rows
-from fatpack.commands.slim.installed import owners_by_file, read_descriptions
+from fatpack.distributions.installed import owners_by_file, read_descriptions
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.installers.variant_documents import InvalidVariants, parse_variants
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.explain.model import DeviceAnswer, ExplainResult
     from fatpack.commands.explain.run import ExplainQuery
-    from fatpack.commands.slim.installed import Description
+    from fatpack.distributions.installed import Description
     from fatpack.limits import Budget
     from fatpack.targets.installers.variant_documents import VariantDocument
 

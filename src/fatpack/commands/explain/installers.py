@@ -142,7 +142,7 @@ def _of_pip(release: str, builds: Mapping[str, tuple[str, WheelName]], machine: 
 def _of_uv(
     release: str, builds: Mapping[str, tuple[str, WheelName]], machine: _Machine, budget: Budget
 ) -> InstallerChoice:
-    from fatpack.commands.doctor import variant_descriptions as variants
+    from fatpack.distributions import variant_descriptions as variants
 
     path, name = next(iter(builds.values()))
     index = variants.index_path(path, name.release)
@@ -201,7 +201,7 @@ def _reason_left(label: str, told: Mapping[str, VariantProperties], listed: Prop
 
 
 def _conda_choices(paths: Sequence[str], machine: _Machine, budget: Budget) -> Iterator[InstallerChoice]:
-    from fatpack.commands.slim.conda import SUFFIXES
+    from fatpack.distributions.conda_packages import SUFFIXES
 
     packages: dict[tuple[str, str], list[conda.CondaPackage]] = {}
     for path in _files(paths, SUFFIXES):
@@ -231,7 +231,7 @@ def _priority(package: conda.CondaPackage, equals: Iterable[conda.CondaPackage])
 
 
 def _read_conda(path: str, budget: Budget) -> conda.CondaPackage:
-    from fatpack.commands.slim.conda import CondaContents
+    from fatpack.distributions.conda_packages import CondaContents
 
     with ExitStack() as stack:
         source = stack.enter_context(open_source(path, budget=budget))

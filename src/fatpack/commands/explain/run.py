@@ -41,8 +41,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from fatpack.commands.check.rule_context import ImageKernels
     from fatpack.tabular.columns import ImageRow
+    from fatpack.tabular.image_kernels import ImageKernels
     from fatpack.tabular.skipped import Incomplete
     from fatpack.targets.devices import Device
     from fatpack.targets.selection.runtime_settings import RuntimeSettings
@@ -510,9 +510,9 @@ class _LaunchedKernels:
 
     def emptied(self, row: ImageRow) -> list[ImageSet]:
         """Return the registered containers of a file without images, whose kernels are in no other, as units."""
-        from fatpack.commands.check import rule_context
+        from fatpack.tabular import image_kernels
 
-        found = rule_context.read_emptied(row, current_budget()) if self._can_read(row.path) else None
+        found = image_kernels.read_emptied(row, current_budget()) if self._can_read(row.path) else None
         if found is None or not found.lost:
             return []
         format, runtime = ("cuda-fatbin", "cuda") if found.vendor == "nvidia" else ("clang-offload-bundle", "hip")
@@ -525,10 +525,10 @@ class _LaunchedKernels:
 
     def are_unregistered(self, row: ImageRow, image_sets: Sequence[ImageSet]) -> bool:
         """Return whether the containers of a file are of the kind that records register, and it has no record."""
-        from fatpack.commands.check import rule_context
+        from fatpack.tabular import image_kernels
 
         sections = {each.place.section for each in image_sets}
-        return self._can_read(row.path) and rule_context.lacks_records(row, sections, current_budget())
+        return self._can_read(row.path) and image_kernels.lacks_records(row, sections, current_budget())
 
     def _can_read(self, path: str) -> bool:
         """Return whether a file can be read again: a stream cannot."""
@@ -539,17 +539,17 @@ class _LaunchedKernels:
 
         nvcc puts such a container into each program: that of its stub for the runtime.
         """
-        from fatpack.commands.check import rule_context
+        from fatpack.tabular import file_image_sets, image_kernels
 
         path = image_set.place.path
         if not image_set.images:  # of one that was emptied, kernels are registered
             return False
-        if self.size > rule_context.MAX_BYTES_FOR_KERNEL_NAMES or not self._can_read(path):
+        if self.size > image_kernels.MAX_BYTES_FOR_KERNEL_NAMES or not self._can_read(path):
             return False
         if self._kernels is None or path != self._path:
-            self._path, self._kernels = path, rule_context.read_kernels(path, current_budget())
-        rows = rule_context.ImageSetRows(path, image_set.vendor, image_set.runtime, image_set.rows)
-        return rule_context.has_no_kernels(rows, self._kernels)
+            self._path, self._kernels = path, image_kernels.read_kernels(path, current_budget())
+        rows = file_image_sets.ImageSetRows(path, image_set.vendor, image_set.runtime, image_set.rows)
+        return image_kernels.has_no_kernels(rows, self._kernels)
 
 
 class _DeviceExplainer:

@@ -178,7 +178,7 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
 
 def _show_bytes(path: str, at: int | None) -> int:
     from fatpack.commands.inspect.bytes import annotated_hexdump, describe_offset
-    from fatpack.commands.inspect.run import open_argument
+    from fatpack.selectors.address import open_argument
 
     try:
         source, view = open_argument(path)

@@ -7,7 +7,6 @@ import sys
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import write_text
 from fatpack.command_line.trees import ShownFile, TreeListing
-from fatpack.commands.inspect.run import open_argument
 from fatpack.commands.inspect.text import has_registration, registration_words
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
@@ -22,6 +21,7 @@ from fatpack.scanner import registration_verdict as judgement
 from fatpack.scanner import scan
 from fatpack.scanner.context import detect_package
 from fatpack.scanner.results import kernel_names_by_arch
+from fatpack.selectors.address import open_argument
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 from fatpack.text.json import PreparedJson, json_text
 from fatpack.text.style import align_columns

@@ -8,13 +8,13 @@ import sys
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.shared_options import check_output_name
 from fatpack.command_line.trees import FilesProgress, TreeSummary, report_unmatched
-from fatpack.commands.inspect.run import open_argument
 from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.inputs.files import Filter, SkipCounts, input_kind
 from fatpack.io.open import is_tree, resolve_url
 from fatpack.library.arguments import as_inputs, check_type, expand_inputs, make_budget, open_input, tree_name
 from fatpack.scanner.context import detect_package
+from fatpack.selectors.address import open_argument
 from fatpack.tabular.columns import TABLES, RowOptions
 from fatpack.tabular.read_file import error_row, read_rows
 from fatpack.tabular.read_many import Rows, read_file_rows, read_open_file_rows, read_rows_below

@@ -12,12 +12,13 @@ from fatpack.commands.inspect.text import ListingRows, not_searched_lines, rende
 from fatpack.errors import FatpackError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import finding
-from fatpack.io.open import is_tree, open_source, resolve_url
+from fatpack.io.open import is_tree, resolve_url
 from fatpack.io.source import Span
 from fatpack.model import arch_name
 from fatpack.printable import printable
 from fatpack.record import Record, gc_paused
 from fatpack.scanner.context import detect_package
+from fatpack.selectors.address import open_argument
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 from fatpack.text.schemas import INSPECT as SCHEMA
 from fatpack.text.style import colorize, write_lines
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from fatpack.command_line.trees import ShownFile, TreeListing
     from fatpack.commands.inspect.listing import AnyFile, ContainerRecord, FileRecord, OptionalFacts
     from fatpack.inputs.files import InputFile
-    from fatpack.inputs.nested import NestedFile
-    from fatpack.io.source import Source, View
+    from fatpack.io.source import View
     from fatpack.text.style import Style
 
 
@@ -347,23 +347,6 @@ def record_exit_code(record: AnyFile) -> int:
     """Return the exit code for the record of a file that could be read."""
     found = (*record["findings"], *record.get("unlisted_findings", ()))
     return exit_code_for_findings((item["severity"], item["code"]) for item in found)
-
-
-def open_argument(path: str) -> tuple[Source | NestedFile, View]:
-    """Open what an argument names, and return it with its bytes.
-
-    That is a file, a URL, a file in a package (x.whl!libx.so), a member of an archive (libx.a(m.o)), or an address as
-    reports print it (F#offset=0x10&size=0x20).
-    """
-    path = resolve_url(path)
-    given = getattr(path, "full_url", path)
-    from fatpack.selectors.address import is_address, open_location
-
-    if not is_address(given):
-        source = open_source(path)
-        return source, source.view()
-    file, place = open_location(path, ranges=True)
-    return file, place.view
 
 
 # Errors of files that have no listing, as lines for messages.

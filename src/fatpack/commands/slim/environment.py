@@ -16,14 +16,6 @@ import os
 from collections import Counter
 from contextlib import contextmanager, suppress
 
-from fatpack.commands.slim.installed import (
-    FileChange,
-    FileDigests,
-    digests_of,
-    owners_by_file,
-    read_descriptions,
-    reinstall_commands,
-)
 from fatpack.commands.slim.outcome import (
     PackageLibrary,
     count_by_arch,
@@ -36,6 +28,14 @@ from fatpack.commands.slim.outcome import (
 )
 from fatpack.commands.slim.request import SlimResult, options_with_rules
 from fatpack.commands.slim.result import plan_with_digests, prove_slimmed
+from fatpack.distributions.installed import (
+    FileChange,
+    FileDigests,
+    digests_of,
+    owners_by_file,
+    read_descriptions,
+    reinstall_commands,
+)
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api, pluralize
 from fatpack.io.atomic_write import read_file_metadata, write_file
 from fatpack.io.open import open_source

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.outcome import (
     PackageLibrary,
     SlimOutcome,
@@ -18,6 +17,7 @@ from fatpack.commands.slim.outcome import (
     without_pieces,
 )
 from fatpack.commands.slim.result import prove_slimmed
+from fatpack.distributions import wheel_metadata
 from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
 from fatpack.io.atomic_write import MODE_OF_COPIES, write_file

@@ -13,8 +13,8 @@ import base64
 import json
 import re
 
-from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.image_layers import LayerDatabase, LayerLibrary, LayerMember
+from fatpack.distributions import wheel_metadata
 from fatpack.errors import FormatError
 
 TYPE_CHECKING = False
@@ -218,7 +218,7 @@ def _conda(data: bytes, base: str, rows: _Rows) -> bytes:
     Checkers of a prefix read ``sha256_in_prefix`` first; ``sha256`` is that of the package, and stays. A cache has no
     prefix, and ``sha256`` is that of the file.
     """
-    from fatpack.commands.slim.conda import JsonDocument
+    from fatpack.distributions.conda_packages import JsonDocument
 
     document = JsonDocument(data, "paths", ())
     is_cache = "paths_data" not in document.values

@@ -23,10 +23,10 @@ import json
 import os
 
 from fatpack import __version__
-from fatpack.commands.check.policy import find_table, read_table
 from fatpack.commands.slim.options import LibraryException, SlimOptions
 from fatpack.commands.slim.outcome import count_by_arch
 from fatpack.errors import FatpackError, UsageError, cli_or_api
+from fatpack.inputs.project_file import find_table, read_table
 from fatpack.io.atomic_write import write_file
 from fatpack.record import Record
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from fatpack.commands.slim.installed import FileDigests
     from fatpack.commands.slim.plan import SlimPlan
+    from fatpack.distributions.installed import FileDigests
     from fatpack.io.source import View
 
 #: setting → whether it is a list of texts, a text, a switch or a number
@@ -192,7 +192,7 @@ def _changes(made: SlimPlan | FatpackError) -> dict[str, Any]:
 
 def _digests(view: View) -> FileDigests:
     """Return the digest and size of a file, which only plans need."""
-    from fatpack.commands.slim.installed import digests_of
+    from fatpack.distributions.installed import digests_of
 
     return digests_of([view], ())
 

@@ -13,10 +13,10 @@ import os
 import re
 from urllib.parse import quote, unquote, urlsplit
 
-from fatpack.commands.check.policy import parse_toml
-from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.wheels import WheelContents
+from fatpack.distributions import wheel_metadata
 from fatpack.errors import UsageError
+from fatpack.inputs.project_file import parse_toml
 from fatpack.io.atomic_write import write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import sha256_of_pieces

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
-from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.outcome import (
     HEAD_SIZE,
     PackageLibrary,
@@ -14,7 +14,8 @@ from fatpack.commands.slim.outcome import (
     try_to_slim,
     without_pieces,
 )
-from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported
+from fatpack.distributions import wheel_metadata
+from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import crosscheck
 from fatpack.packages.zip.content import open_content
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.options import NameChange
     from fatpack.commands.slim.outcome import Slimming
-    from fatpack.commands.slim.wheel_metadata import RecordLine
+    from fatpack.distributions.wheel_metadata import RecordLine
     from fatpack.io.source import Piece, Source, View
     from fatpack.packages.wheel_names import WheelName
     from fatpack.packages.zip.directory import ZipEntry
@@ -270,7 +271,7 @@ class _Work:
         self._wheel.refuse_signed()
         if self._wrong:
             raise self._wrong[0]
-        self._new = self._new or wheel_metadata.rename_wheel(self._wheel.name, self._naming)
+        self._new = self._new or rename_wheel(self._wheel.name, self._naming)
 
     def _hash_of(self, line: RecordLine | None) -> str:
         return line.hash_name if line is not None and line.hash_name else "sha256"
@@ -335,9 +336,64 @@ class _Work:
                 notes.append(f"RECORD does not list {name}, neither before nor after")
         if any(entry.name.startswith(wheel.info_file("sboms/")) for entry in wheel.entries):
             notes.append("the SBOMs in the wheel are not updated: they may describe the old files")
-        if new.version == old.version and wheel_metadata.is_lower_build(new.build_tag, old.build_tag):
+        if new.version == old.version and is_lower_build(new.build_tag, old.build_tag):
             notes.append(f"installers prefer the build {old.build_tag} to {new.build_tag} where they see both")
         if old.label:
             text = f"this is the variant {old.label} of a wheel, and its variant.json declares the devices that it had"
             notes.append(f"{text}: fatpack check --metadata compares, and fatpack split makes variants")
         return notes
+
+
+# The name of a wheel with changed content: two different files never share a name.
+
+#: what a build tag may be (binary distribution format, "File name convention"; names allow no other characters)
+_BUILD_TAG = re.compile(r"[0-9][A-Za-z0-9_.]*")
+
+
+def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
+    """Return the name of a wheel with other content. Raises UsageError where it would be the old one's, or is none."""
+    if naming.is_default:
+        # Installers compare the digits first that a tag begins with: with one more, they take the new wheel.
+        number = old.build_tag[: len(old.build_tag) - len(old.build_tag.lstrip("0123456789"))]
+        naming = naming.replace(build_tag=f"{int(number or 0) + 1}{naming.default}")
+    if not (naming.build_tag or naming.local_version):
+        tag, label = (
+            cli_or_api("--build-tag 1slim", "build_tag='1slim'"),
+            cli_or_api("--local-version slim", "local_version='slim'"),
+        )
+        raise UsageError(
+            f"{old.file_name} changes, so the new file needs another name",
+            hint=f"add {tag} (keeps the version) or {label} (makes it {old.version}+slim)",
+        )
+    new = old
+    if naming.local_version:
+        new = new.replace(version=_with_label(old.version, naming.local_version))
+    if naming.build_tag:
+        if _BUILD_TAG.fullmatch(naming.build_tag) is None:
+            text = f"build tag {naming.build_tag!r}: it starts with a digit, and has letters, digits, _ and . after it"
+            raise UsageError(text, hint="for example 1sm90")
+        new = new.replace(build_tag=naming.build_tag)
+    if new == old:
+        raise UsageError(f"{old.file_name} has the build tag {old.build_tag} already", hint="give another one")
+    return new
+
+
+def _with_label(version: str, label: str) -> str:
+    """Return a version with a label after what it has locally already (PEP 440, "Local version identifiers")."""
+    versions = wheel_metadata.load_packaging("version")
+    try:
+        local = versions.Version(f"0+{label}").local
+    except versions.InvalidVersion as error:
+        text = f"local version {label!r}: it is letters and digits in parts that dots separate"
+        raise UsageError(text, hint="for example sm90") from error
+    return f"{version}{'.' if '+' in version else '+'}{local}"
+
+
+def is_lower_build(new: str, old: str) -> bool:
+    """Return whether installers take the old build tag before the new one: by the number first, then by the rest."""
+
+    def key(tag: str) -> tuple[int, str]:
+        digits = len(tag) - len(tag.lstrip("0123456789"))
+        return (int(tag[:digits]), tag[digits:]) if digits else (0, "")
+
+    return bool(old) and key(new) <= key(old)

@@ -12,20 +12,20 @@ import os
 import re
 from contextlib import ExitStack
 
-from fatpack.commands.slim.conda import (
-    INDEX,
-    SUFFIXES,
-    CondaContents,
-    check_paths,
-    read_document,
-    rename_conda,
-    update_paths,
-)
+from fatpack.commands.slim.conda import rename_conda
 from fatpack.commands.slim.outcome import HEAD_SIZE, may_hold_device_code
 from fatpack.commands.split.conda_ranges import PRIORITY, labels_taken, map_conda_labels, table_of_admitted
 from fatpack.commands.split.labels import LabelMap
 from fatpack.commands.split.plan import PackageFile, PackageVariant
 from fatpack.commands.split.serving import read_library
+from fatpack.distributions.conda_packages import (
+    INDEX,
+    SUFFIXES,
+    CondaContents,
+    check_paths,
+    read_document,
+    update_paths,
+)
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.packages.zip.writer import pack_content
 from fatpack.targets.installers.conda import (
@@ -41,10 +41,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fatpack.commands.slim.conda import JsonDocument
     from fatpack.commands.split.labels import Driver
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import LibraryCode, ServingJudge
+    from fatpack.distributions.conda_packages import JsonDocument
     from fatpack.io.source import Piece, View
     from fatpack.packages.zip.writer import PackedFile
     from fatpack.targets.devices import Device

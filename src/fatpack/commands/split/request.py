@@ -6,10 +6,10 @@ import errno
 import os
 
 from fatpack.command_line.shared_options import allow_any_output, check_output_name
-from fatpack.commands.check.policy import find_table, read_table
 from fatpack.commands.split.run import split_packages
 from fatpack.commands.split.variants import schema_named
 from fatpack.errors import UsageError, cli_or_api
+from fatpack.inputs.project_file import find_table, read_table
 from fatpack.library.arguments import as_path, as_paths, as_strings, check_bools, check_type, make_budget
 from fatpack.record import Record
 from fatpack.targets.installers.conda import CUDA_ARCH, METAPACKAGE

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 
-from fatpack.commands.slim import wheel_metadata
 from fatpack.commands.slim.outcome import may_hold_device_code
 from fatpack.commands.slim.wheels import WheelContents
 from fatpack.commands.split.labels import LabelMap, map_labels, table_of_devices
 from fatpack.commands.split.plan import PackageFile, PackageVariant
 from fatpack.commands.split.serving import read_library
 from fatpack.commands.split.variants import VARIANT_FILE, make_document, schema_named, unlike_ours
+from fatpack.distributions import wheel_metadata
 from fatpack.errors import HostError, UsageError, cli_or_api
 from fatpack.packages.wheel_names import INDEX_END, split_wheel_name
 from fatpack.packages.zip.content import open_content
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import ExitStack
 
-    from fatpack.commands.slim.wheel_metadata import RecordLine
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import LibraryCode, ServingJudge
+    from fatpack.distributions.wheel_metadata import RecordLine
     from fatpack.io.source import Piece, View
     from fatpack.packages.wheel_names import WheelName
     from fatpack.packages.zip.writer import PackedFile

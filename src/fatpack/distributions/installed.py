@@ -18,8 +18,8 @@ import glob
 import hashlib
 import os
 
-from fatpack.commands.slim import wheel_metadata
-from fatpack.commands.slim.conda import MAX_DOCUMENT_SIZE, JsonDocument
+from fatpack.distributions import wheel_metadata
+from fatpack.distributions.conda_packages import MAX_DOCUMENT_SIZE, JsonDocument
 from fatpack.errors import BadValue, UsageError
 from fatpack.record import Record
 

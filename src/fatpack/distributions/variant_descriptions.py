@@ -29,10 +29,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from fatpack.commands.check.rule_context import FileImageSets
     from fatpack.io.source import Source
     from fatpack.limits import Budget
     from fatpack.packages.wheel_names import WheelName
+    from fatpack.tabular.file_image_sets import FileImageSets
     from fatpack.targets.installers.variant_documents import VariantProperties
 
 #: LIMIT: bytes of a description, and of RECORD

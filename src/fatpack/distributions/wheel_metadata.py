@@ -1,4 +1,4 @@
-"""The name of a wheel, and the name of the wheel with changed content: two different files never share a name.
+"""Wheels: their file names, the headers of METADATA and WHEEL, and the lines of RECORD.
 
 The only module that asks the ``packaging`` library, which is the reference for what names and versions may be.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 import csv
-import re
 
-from fatpack.errors import BadValue, Unsupported, UsageError, cli_or_api
+from fatpack.errors import BadValue, Unsupported, UsageError
 from fatpack.packages.wheel_names import LABEL, WheelName, split_wheel_name
 from fatpack.record import Record
 
@@ -17,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
-
-    from fatpack.commands.slim.options import NameChange
 
 
 # METADATA and WHEEL: headers as in mail, of which one line changes and all others stay to the byte.
@@ -153,10 +150,6 @@ def decode_digest(text: str) -> bytes:
         return b""
 
 
-#: what a build tag may be (binary distribution format, "File name convention"; names allow no other characters)
-_BUILD_TAG = re.compile(r"[0-9][A-Za-z0-9_.]*")
-
-
 def parse_wheel_name(file_name: str) -> WheelName:
     """Return the parts of a wheel's file name, also with the label of a variant. Raises UsageError for no such name."""
     name = split_wheel_name(file_name)
@@ -180,45 +173,6 @@ def _name_problem(name: WheelName | None) -> str:
     return ""
 
 
-def rename_wheel(old: WheelName, naming: NameChange) -> WheelName:
-    """Return the name of a wheel with other content. Raises UsageError where it would be the old one's, or is none."""
-    if naming.is_default:
-        # Installers compare the digits first that a tag begins with: with one more, they take the new wheel.
-        number = old.build_tag[: len(old.build_tag) - len(old.build_tag.lstrip("0123456789"))]
-        naming = naming.replace(build_tag=f"{int(number or 0) + 1}{naming.default}")
-    if not (naming.build_tag or naming.local_version):
-        tag, label = (
-            cli_or_api("--build-tag 1slim", "build_tag='1slim'"),
-            cli_or_api("--local-version slim", "local_version='slim'"),
-        )
-        raise UsageError(
-            f"{old.file_name} changes, so the new file needs another name",
-            hint=f"add {tag} (keeps the version) or {label} (makes it {old.version}+slim)",
-        )
-    new = old
-    if naming.local_version:
-        new = new.replace(version=_with_label(old.version, naming.local_version))
-    if naming.build_tag:
-        if _BUILD_TAG.fullmatch(naming.build_tag) is None:
-            text = f"build tag {naming.build_tag!r}: it starts with a digit, and has letters, digits, _ and . after it"
-            raise UsageError(text, hint="for example 1sm90")
-        new = new.replace(build_tag=naming.build_tag)
-    if new == old:
-        raise UsageError(f"{old.file_name} has the build tag {old.build_tag} already", hint="give another one")
-    return new
-
-
-def _with_label(version: str, label: str) -> str:
-    """Return a version with a label after what it has locally already (PEP 440, "Local version identifiers")."""
-    versions = load_packaging("version")
-    try:
-        local = versions.Version(f"0+{label}").local
-    except versions.InvalidVersion as error:
-        text = f"local version {label!r}: it is letters and digits in parts that dots separate"
-        raise UsageError(text, hint="for example sm90") from error
-    return f"{version}{'.' if '+' in version else '+'}{local}"
-
-
 def is_same_version(one: str, other: str) -> bool:
     """Return whether two spellings mean one version; what is no version is the same as its own spelling alone."""
     versions = load_packaging("version")
@@ -232,16 +186,6 @@ def is_same_project(one: str, other: str) -> bool:
     """Return whether two spellings mean one project (PEP 503)."""
     utils = load_packaging("utils")
     return bool(utils.canonicalize_name(one) == utils.canonicalize_name(other))
-
-
-def is_lower_build(new: str, old: str) -> bool:
-    """Return whether installers take the old build tag before the new one: by the number first, then by the rest."""
-
-    def key(tag: str) -> tuple[int, str]:
-        digits = len(tag) - len(tag.lstrip("0123456789"))
-        return (int(tag[:digits]), tag[digits:]) if digits else (0, "")
-
-    return bool(old) and key(new) <= key(old)
 
 
 def load_packaging(name: str) -> ModuleType:
