@@ -22,7 +22,6 @@ import re
 from fatpack.errors import TargetError, UsageError, cli_or_api
 from fatpack.exit_codes import error_message
 from fatpack.inputs.project_file import find_table, read_table, read_toml
-from fatpack.packages.wheel_names import normalize_project, split_wheel_name
 from fatpack.printable import format_size_exactly
 from fatpack.record import Record
 
@@ -262,6 +261,8 @@ def _without_version(base: str) -> tuple[str, str]:
     ``demo-1.2-py3-none-any-sm90.whl`` is ``demo.whl`` with ``py3-none-any-sm90`` (:mod:`fatpack.packages.wheel_names`),
     and ``libx.so.12.1`` is ``libx.so``.
     """
+    from fatpack.packages.wheel_names import normalize_project, split_wheel_name
+
     wheel = split_wheel_name(base)
     if wheel is not None:
         return f"{normalize_project(wheel.distribution)}.whl", "-".join(filter(None, (wheel.tags, wheel.label)))

@@ -18,7 +18,7 @@ from fatpack.commands.slim.keep_for_device import (
 )
 from fatpack.errors import FormatError, Unsupported, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
-from fatpack.tabular import DEVICE_LINK_SECTIONS
+from fatpack.tabular.image_sets import DEVICE_LINK_SECTIONS
 from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.selection.model import CandidateImage
