@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.codecs.hashes import hash_key
 from fatpack.errors import UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import writer
@@ -56,22 +55,6 @@ def test_every_string_is_where_the_table_says(strings: set[bytes]) -> None:
     table, offsets = writer.build_string_table(strings)
     for text in strings:
         assert table[offsets[text] :].startswith(text + b"\0")
-
-
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        (b"", 0xC2C5CC82),
-        (b"arch", 0xF386C709),
-        (b"triple", 0x0819B0D8),
-        (b"compile-opts", 0x30E66573),
-        (b"x" * 17, 0xEC57EDD5),
-        (b"y" * 40, 0x845740EF),
-        (b"z" * 64, 0xF4A9A1B7),
-    ],
-)
-def test_key_hashes_equal_those_recorded_from_llvm_22(key: bytes, expected: int) -> None:
-    assert hash_key(key) == expected
 
 
 def test_clangs_keys_come_in_the_order_of_llvm_19_to_22() -> None:

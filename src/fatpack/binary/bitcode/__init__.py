@@ -18,7 +18,7 @@ device code, which finds the same ones and HIP's and CUDA's as well.
 from __future__ import annotations
 
 from fatpack.binary import CodeSection
-from fatpack.codecs.bitstream import FORMAT, BitReader
+from fatpack.binary.bitcode.bitstream import FORMAT, BitReader
 from fatpack.errors import FormatError, HostError
 from fatpack.findings import finding
 from fatpack.layout import Field, FormatInfo, Layout

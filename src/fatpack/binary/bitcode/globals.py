@@ -12,6 +12,14 @@ so several globals may share one.
 from __future__ import annotations
 
 from fatpack import limits
+from fatpack.binary.bitcode.bitstream import (
+    DEFINE_ABBREVIATION,
+    END_BLOCK,
+    ENTER_BLOCK,
+    FORMAT,
+    UNABBREVIATED,
+    BitReader,
+)
 from fatpack.binary.section_names import (
     CUDA_FATBIN,
     CUDA_RELOCATABLE,
@@ -20,7 +28,6 @@ from fatpack.binary.section_names import (
     MACHO_HIP_FATBIN,
     OFFLOADING,
 )
-from fatpack.codecs.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FORMAT, UNABBREVIATED, BitReader
 from fatpack.errors import BadValue
 from fatpack.io.inflated import InflatedSource, PicklableCall
 from fatpack.io.source import Source, View, VirtualName
@@ -30,7 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.codecs.bitstream import Abbreviation, ArrayRun
+    from fatpack.binary.bitcode.bitstream import Abbreviation, ArrayRun
 
 
 # Constants, whose bytes start at any bit of the stream and may be packed, as sources

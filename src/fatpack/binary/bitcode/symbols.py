@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.codecs.bitstream import ENTER_BLOCK, BitReader
+from fatpack.binary.bitcode.bitstream import ENTER_BLOCK, BitReader
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.limits import limit_name_size
 from fatpack.magic_numbers import BITCODE, WRAPPED_BITCODE
@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.codecs.bitstream import Abbreviation, ArrayRun
+    from fatpack.binary.bitcode.bitstream import Abbreviation, ArrayRun
     from fatpack.io.source import View
 
 
