@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 #: The order of top-level modules and folders, lowest first: a module imports only from its own and lower levels.
 LEVELS = [
     {"errors", "literals", "magic_numbers", "printable", "record"},
-    {"concurrency", "demangling", "exit_codes", "limits", "result", "writer_options"},
+    {"concurrency", "demangling", "exit_codes", "limits", "result", "strict_json", "writer_options"},
     {"io"},
     {"codecs", "model"},
     {"findings", "layout", "proof", "targets"},

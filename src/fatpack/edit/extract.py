@@ -12,7 +12,7 @@ import os
 from fatpack import binary, images
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.io.atomic_write import NewFile, refuse_inputs, write_files
+from fatpack.io.atomic_write import NewFile, refuse_inputs, refuse_special_file, write_files
 from fatpack.io.source import PiecesSource, View
 from fatpack.io.write import check_space, file_stem, image_name, member_word, safe_word, shared_size, written_size
 from fatpack.record import Record
@@ -310,10 +310,7 @@ def check_paths(
             )
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():
-        if os.path.islink(path):
-            # The name comes from the file that is read: it must not choose a link that leads out of the folder.
-            hint = cli_or_api("remove it, or give another directory with -d", "remove it, or give another directory")
-            raise UsageError(f"{path} is a symbolic link, and its target would be overwritten", hint=hint)
+        refuse_special_file(path)
         refuse_inputs(path, inputs)
     if directory and os.path.lexists(directory) and not os.path.isdir(directory):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)

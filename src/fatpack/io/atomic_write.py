@@ -13,7 +13,7 @@ import os
 import stat
 
 from fatpack.concurrency import signals, system
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, cli_or_api
 from fatpack.io.file import FileSource
 from fatpack.io.source import View
 from fatpack.io.write import check_size, write_pieces
@@ -219,6 +219,15 @@ def check_target(path: str, force: bool, inputs: Iterable[View]) -> os.stat_resu
     if not force:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     return old
+
+
+def refuse_special_file(path: str) -> None:
+    """Raise UsageError for a link, or what is no regular file: a name from an input must not lead out of a folder."""
+    hint = cli_or_api("remove it, or give another directory with -d", "remove it, or give another directory")
+    if os.path.islink(path):
+        raise UsageError(f"{path} is a symbolic link, and its target would be overwritten", hint=hint)
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path} is no regular file", hint=hint)
 
 
 def refuse_inputs(path: str, inputs: Iterable[View]) -> None:

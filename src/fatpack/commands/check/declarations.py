@@ -10,7 +10,7 @@ from fatpack.model import arch_name
 from fatpack.packages.wheel_names import normalize_project
 from fatpack.record import Record
 from fatpack.targets.installers import conda, hugging_face
-from fatpack.targets.installers.variant_documents import InvalidVariants, parse_strict_json
+from fatpack.targets.installers.variant_documents import InvalidVariants, parse_json
 from fatpack.targets.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
@@ -333,7 +333,7 @@ VARIANT = "variant.json"
 def variant_declaration(data: bytes) -> MetadataDeclaration:
     """Return what the file declares. Raises UnreadableDeclaration."""
     try:
-        document = require_object(parse_strict_json(data), "it")
+        document = require_object(parse_json(data), "it")
     except InvalidVariants as error:
         raise UnreadableDeclaration(str(error)) from None
     variants = require_object(document.get("variants"), "variants")

@@ -25,6 +25,7 @@ from fatpack.packages.names import detect_compression, name_problem
 from fatpack.packages.streams import InflatedStream
 from fatpack.packages.tar.reader import BLOCK, HEADER, SeekableTarFile, TarHeaders
 from fatpack.record import Record
+from fatpack.strict_json import InvalidJson, parse_strict_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,16 +65,10 @@ class _Fraction(str):
 
 
 def load_document(data: bytes, title: str, chain: Sequence[str]) -> Any:
-    """Return a JSON document. Raises BadValue for what is none, and for one with a key twice: readers differ then."""
-
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(found)) != len(found):
-            raise ValueError("a key is there twice")
-        return dict(found)
-
+    """Return the value of a JSON document. Raises BadValue for what is no JSON, and for a key twice in an object."""
     try:
-        return json.loads(data, object_pairs_hook=pairs, parse_float=_Fraction)
-    except (ValueError, RecursionError) as error:
+        return parse_strict_json(data, parse_float=_Fraction)
+    except InvalidJson as error:
         raise document_error(title, "content", "JSON", str(error), chain) from error
 
 

@@ -29,7 +29,7 @@ from fatpack.commands.split.serving import LibraryCode, ServingJudge, served_wor
 from fatpack.commands.split.variants import make_document, schema_named
 from fatpack.concurrency.processes import map_in_processes
 from fatpack.errors import UsageError, cli_or_api, pluralize
-from fatpack.io.atomic_write import check_target, write_file
+from fatpack.io.atomic_write import check_target, refuse_special_file, write_file
 from fatpack.io.open import open_source
 from fatpack.targets.installers.variant_providers import NULL_LABEL
 
@@ -93,15 +93,6 @@ class _Written:
             self.replaced += 1
         else:
             self.paths.append(path)
-
-
-def _refuse_others(path: str) -> None:
-    """Raise UsageError for a link, or what is no regular file: a name that a package chose must not lead elsewhere."""
-    hint = cli_or_api("remove it, or give another directory with -d", "remove it, or give another directory")
-    if os.path.islink(path):
-        raise UsageError(f"{path} is a symbolic link, and its target would be overwritten", hint=hint)
-    if os.path.lexists(path) and not os.path.isfile(path):
-        raise UsageError(f"{path} is no regular file", hint=hint)
 
 
 @contextmanager
@@ -247,7 +238,7 @@ def _write(
     is_there = os.path.exists(fat) and os.path.samefile(fat, package.path)
     names = list(targets) if is_there else [*targets, fat]
     for target in names:
-        _refuse_others(target)
+        refuse_special_file(target)
         check_target(target, request.force, [package.view])
     for target in names:
         undo.add(target)
@@ -269,7 +260,7 @@ def _check_index(request: SplitRequest, name: str, document: bytes) -> bool:
     """Return whether the index is there already. Raises UsageError for another one, or what is no regular file."""
     assert request.directory is not None
     target = os.path.join(request.directory, name)
-    _refuse_others(target)
+    refuse_special_file(target)
     if os.path.exists(target) and not request.force:
         with open(target, "rb") as file:
             if file.read(len(document) + 1) == document:

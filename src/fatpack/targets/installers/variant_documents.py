@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from fatpack.record import Record
+from fatpack.strict_json import InvalidJson, parse_strict_json
 from fatpack.targets.installers.variant_providers import NULL_LABEL
 
 TYPE_CHECKING = False
@@ -107,42 +108,20 @@ class VariantDocument(Record):
         return {"$schema": self.schema, "default-priorities": priorities, "providers": self.providers}
 
 
-def parse_strict_json(data: bytes) -> object:
-    """Return what a description of variants has. Raises InvalidVariants for JSON that uv does not read.
+def parse_json(data: bytes) -> object:
+    """Return the value of a description of variants. Raises InvalidVariants for JSON that uv does not read.
 
-    It reads UTF-8 alone, without a byte order mark, and refuses one of the keys of the format twice. A label twice it
-    takes; other readers may take the other one, so that is refused as well.
+    uv refuses a key of the format twice, and takes a label twice; other readers may take the other one.
     """
-    import json
-
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise InvalidVariants("it is no JSON: nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise InvalidVariants(f"it is no JSON: see line {error.lineno}, column {error.colno}") from None
-    except UnicodeDecodeError as error:
-        raise InvalidVariants(f"it is no JSON: byte {error.start:#x} is no UTF-8") from None
-    except ValueError:
-        raise InvalidVariants("it is no JSON: a number in it is too long") from None
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise InvalidVariants(f"it is no JSON of one meaning: the key {_shown(key)!r} is there twice")
-        found[key] = value
-    return found
-
-
-def _refuse_constant(text: str) -> object:
-    raise InvalidVariants(f"it is no JSON: {text} is no number")
+        return parse_strict_json(data)
+    except InvalidJson as error:
+        raise InvalidVariants(str(error)) from None
 
 
 def parse_variants(data: bytes) -> VariantDocument:
     """Return a description of variants. Raises InvalidVariants for one that installers refuse."""
-    document = _object(parse_strict_json(data), "it")
+    document = _object(parse_json(data), "it")
     unknown = next((key for key in document if key not in _KEYS), None)
     if unknown is not None:
         raise InvalidVariants(f"it has the key {_shown(unknown)!r}, and the only keys are {', '.join(_KEYS)}")
