@@ -28,4 +28,4 @@ def test_the_commands_print_what_the_page_shows(
             assert main(shlex.split(command)[1:]) == 0, command
             assert capfd.readouterr().out == expected, command
             shown += 1
-    assert shown == 3
+    assert shown == 4

@@ -85,6 +85,7 @@ def test_a_failure_is_a_document_too(name: str, folder: Path, fatpack: Callable[
         ("inspect --json", "fatpack.inspect/1"),
         ("inspect x --runtime --json", "fatpack.runtime/1"),
         ("inspect x --by=arch --json", "fatpack.sums/1"),
+        ("inspect x --used=y --json", "fatpack.used/1"),
         ("inspect x --rows jsonl --json", "fatpack.inspect/1"),
         ("slim --verify a b --json", "fatpack.certificate/1"),
         ("check --output=json", "fatpack.check/1"),

@@ -1,13 +1,17 @@
-"""Slimming real wheels: ``python -m tools.bench.stack [--record] [NAME...]``; ``docs/benchmarks.md`` has the table.
+"""Slimming real wheels: ``python -m tools.bench.stack [--record] [--column COLUMN]... [NAME...]``.
+
+``docs/benchmarks.md`` has the table.
 
 Downloads the wheels of ``stack.txt`` with pip, one at a time, and removes each after it was measured. A figure is the
 processor time of ``fatpack slim`` as a share of that of ``unzip`` and ``zip`` on the same wheel, which packing it anew
-takes: processor time, because a run takes an hour, in which a machine has other work.
+takes: processor time, because a run takes an hour, in which a machine has other work. ``--column`` measures that column
+alone and keeps the others of a row. Wheels that are at hand are found through ``PIP_FIND_LINKS``.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import resource
 import shutil
@@ -37,7 +41,7 @@ COLUMNS = {
 CUDA = list(COLUMNS)[:6]
 ROCM = list(COLUMNS)[6:]
 
-#: Larger wheels are not compressed anew: that takes hours of processor time.
+#: Larger wheels are compressed anew only if ``--column`` asks for it: that takes an hour for all of them.
 LARGEST_LOSSLESS = 150 * 10**6
 
 
@@ -94,19 +98,25 @@ def slimmed(wheel: Path, options: tuple[str, ...], folder: Path) -> dict[str, An
         shutil.rmtree(out)
     # Where nothing is to be removed nothing is written, and the wheel is as large as before.
     size = sizes[0] if sizes else wheel.stat().st_size
-    return {"size": size, "seconds": round(used, 2), "exit_code": code, "stays": stays}
+    date = datetime.date.today().isoformat()
+    return {"size": size, "seconds": round(used, 2), "exit_code": code, "stays": stays, "date": date}
 
 
-def measured(name: str, version: str, platform: str, kind: str) -> dict[str, Any]:
-    """Return the figures of one wheel."""
+def measured(
+    name: str, version: str, platform: str, kind: str, columns: list[str], earlier: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the figures of one wheel. Columns other than ``columns``, if any are given, are those of an earlier row."""
     with tempfile.TemporaryDirectory(prefix="fatpack-stack-") as scratch:
         folder = Path(scratch)
         wheel = download(name, version, platform, folder)
         row: dict[str, Any] = {"name": name, "version": version, "platform": platform, "size": wheel.stat().st_size}
-        row["repacked"] = round(repacked(wheel, folder), 2)
-        row["results"] = {}
+        kept = earlier is not None and columns and earlier["version"] == version
+        row["repacked"] = earlier["repacked"] if kept and earlier is not None else round(repacked(wheel, folder), 2)
+        row["results"] = dict(earlier["results"]) if kept and earlier is not None else {}
         for column in ROCM if kind == "rocm" else CUDA:
-            if column == "--lossless" and row["size"] > LARGEST_LOSSLESS:
+            if columns and column not in columns:
+                continue
+            if column == "--lossless" and row["size"] > LARGEST_LOSSLESS and not columns:
                 continue
             row["results"][column] = slimmed(wheel, COLUMNS[column], folder)
         return row
@@ -115,6 +125,7 @@ def measured(name: str, version: str, platform: str, kind: str) -> dict[str, Any
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.stack", description="Slim real wheels.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="distributions of stack.txt; default: all")
+    parser.add_argument("--column", action="append", choices=list(COLUMNS), default=[], help="only this; repeatable")
     parser.add_argument("--record", action="store_true", help="keep the figures for docs/benchmarks.md")
     asked = parser.parse_args()
     failed = False
@@ -123,7 +134,7 @@ def main() -> int:
         if asked.names and name not in asked.names:
             continue
         try:
-            row = measured(name, version, platform, kind)
+            row = measured(name, version, platform, kind, asked.column, rows.get((name, platform)))
         except (subprocess.CalledProcessError, RuntimeError) as error:
             print(f"{name} {version}: {error}", file=sys.stderr, flush=True)
             failed = True

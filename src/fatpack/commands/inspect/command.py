@@ -34,13 +34,15 @@ if TYPE_CHECKING:
     "inspect",
     cls=Command,
     schema=SCHEMA,
-    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"},
+    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1", "used": "fatpack.used/1"},
     row_schemas={"rows": "fatpack.rows/1"},
 )
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option(
-    "--schema", is_flag=True, help="Print the JSON schema of this output (of --by, --rows or --runtime), and exit."
+    "--schema",
+    is_flag=True,
+    help="Print the JSON schema of this output (of --by, --rows, --runtime or --used), and exit.",
 )
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
 @click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
@@ -73,6 +75,13 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
 @force_option
 @click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch, instead of images.")
+@click.option(
+    "--used",
+    multiple=True,
+    type=FILE,
+    metavar="PROFILE",
+    help="Show which containers hold kernels of a recorded run, as slim --used reads it, and their bytes. Repeatable.",
+)
 @click.option("--inflate", is_flag=True, help="Also decompress large containers.")
 @click.option("--verify", is_flag=True, help="Also compare compressed bundles with their hashes.")
 @exclude_option
@@ -96,6 +105,7 @@ def command(
     output: str | None,
     force: bool,
     runtime: bool,
+    used: tuple[str, ...],
     exclude: tuple[str, ...],
     one_program: bool,
     verbose: int,
@@ -127,10 +137,15 @@ def command(
         _refuse("--bytes" if as_bytes else "--at", {**others, "--rows": rows})
         return max(_show_bytes(path, at) for path in files)
     if runtime:
-        _refuse("--runtime", {"--rows": rows, **_without(others, "--json")})
+        _refuse("--runtime", {"--rows": rows, "--used": used, **_without(others, "--json")})
         from fatpack.commands.inspect.registration import show_registration
 
         return show_registration(files, as_json=as_json, exclude=exclude)
+    if used:
+        _refuse("--used", {"--rows": rows, **_without(others, "--json", "--deep", "--inflate")})
+        from fatpack.commands.inspect.used import show_used
+
+        return show_used(files, used, as_json=as_json, deep=reading["deep"], exclude=exclude)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
         from fatpack.commands.inspect.run import show_totals

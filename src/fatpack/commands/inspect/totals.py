@@ -123,7 +123,7 @@ def _groups_of(image: AnyImage, path: str, columns: Sequence[str]) -> Iterator[t
 
 def _file_images(record: FileRecord) -> Iterator[tuple[AnyImage, int, int]]:
     """Yield every image of a file, its size, and its stored bytes: in containers, in archives, or the file itself."""
-    for image, stored in _images(record["containers"]):
+    for image, stored in stored_images(record["containers"]):
         yield image, image["size"], stored
     for member in record.get("member_images", ()):
         yield member, member["size"], member["size"]
@@ -132,7 +132,9 @@ def _file_images(record: FileRecord) -> Iterator[tuple[AnyImage, int, int]]:
         yield record["image"], size, size
 
 
-def _images(containers: Sequence[ContainerRecord], budget: int | None = None) -> Iterator[tuple[ImageRecord, int]]:
+def stored_images(
+    containers: Sequence[ContainerRecord], budget: int | None = None
+) -> Iterator[tuple[ImageRecord, int]]:
     """Yield (image, stored bytes) of every image that holds no container.
 
     ``budget`` is the number of bytes that the containers take in the file if an image around them is compressed.
@@ -147,7 +149,7 @@ def _images(containers: Sequence[ContainerRecord], budget: int | None = None) ->
                 stored = _part(size, image["size"], inflated)
             if image["containers"]:
                 is_packed = budget is not None or image["compression"] is not None
-                yield from _images(image["containers"], stored if is_packed else None)
+                yield from stored_images(image["containers"], stored if is_packed else None)
             elif image["offload"] != "host" or not _is_marker(container, image):
                 yield image, stored
 

@@ -402,22 +402,24 @@ def _container_words(report: UseReport) -> Iterator[str]:
 def use_lines(outcomes: Sequence[SlimOutcome], request: UseRequest) -> Iterator[str]:
     """Yield what is said of a run: how names were matched, those that match nothing, and what cannot run any more."""
     reports = _reports(outcomes)
-    forms = _forms(reports)
-    names = {name: None for profile in request.profiles for name in profile.names}
-    counts = [f"{sum(form == one for form in forms.values())} {one}" for one in FORMS if one in forms.values()]
+    widened = tuple({name: None for report in reports for name in report.widened})
+    yield from name_lines(request.profiles, best_forms(report.forms for report in reports), widened)
+    yield lost_words(outcomes)
+
+
+def name_lines(profiles: Iterable[Profile], forms: Mapping[str, NameForm], widened: Sequence[str]) -> Iterator[str]:
+    """Yield how many names of profiles were matched by which form, those that match nothing, and those widened."""
+    names = {name: None for profile in profiles for name in profile.names}
+    counts = [f"{count} {form}" for form, count in form_counts(forms).items() if count]
     unmatched = [name for name in names if name not in forms]
     yield f"{pluralize(len(names), 'kernel name')}: {', '.join([*counts, f'{len(unmatched)} unmatched'])}"
     for title, found in (
         ("unmatched: of other libraries, or compiled at run time", unmatched),
-        (
-            "with unknown template arguments, taken for all instances",
-            list({one: 0 for each in reports for one in each.widened}),
-        ),
+        ("with unknown template arguments, taken for all instances", widened),
     ):
         if found:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             yield f"{pluralize(len(found), 'name')} {title}: {'; '.join(map(_cut, found[:_SHOWN]))}{more}"
-    yield lost_words(outcomes)
 
 
 def _cut(name: str, width: int = 80) -> str:
@@ -440,20 +442,32 @@ def _reports(outcomes: Sequence[SlimOutcome]) -> list[UseReport]:
     return [item.plan.use for item in outcomes if item.plan is not None and item.plan.use is not None]
 
 
-def _forms(reports: Iterable[UseReport]) -> dict[str, NameForm]:
+def best_forms(files: Iterable[Mapping[str, NameForm]]) -> dict[str, NameForm]:
     """Return the names that mean kernels of any file, each with the narrowest form by which it does."""
     best: dict[str, NameForm] = {}
-    for report in reports:
-        for name, form in report.forms.items():
+    for forms in files:
+        for name, form in forms.items():
             if name not in best or FORMS.index(form) < FORMS.index(best[name]):
                 best[name] = form
     return best
 
 
+def form_counts(forms: Mapping[str, NameForm]) -> dict[str, int]:
+    """Return how many names were matched by each form."""
+    return {form: sum(one == form for one in forms.values()) for form in FORMS}
+
+
+def profile_record(profile: Profile) -> dict[str, Any]:
+    """Return what documents say of a profile."""
+    return {"path": profile.path, "kind": profile.kind, "sha256": profile.digest, "names": len(profile.names)}
+
+
 def refuse_unused(outcomes: Sequence[SlimOutcome], request: UseRequest | None, chain: Sequence[str] = ()) -> None:
     """Raise UsageError if no name of the profiles means a kernel of any file: they are of another program."""
     reports = _reports(outcomes)
-    if request is None or not any(report.total for report in reports) or _forms(reports):
+    if request is None or not any(report.total for report in reports):
+        return
+    if best_forms(report.forms for report in reports):
         return
     files = ", ".join(profile.path for profile in request.profiles)
     count = len({name for profile in request.profiles for name in profile.names})
@@ -468,10 +482,8 @@ def use_record(report: UseReport, request: UseRequest | None) -> dict[str, Any]:
     """Return a report as plain data, for certificates and JSON."""
     profiles: Collection[Profile] = () if request is None else request.profiles
     return {
-        "profiles": [
-            {"path": one.path, "kind": one.kind, "sha256": one.digest, "names": len(one.names)} for one in profiles
-        ],
-        "matched": {form: sum(one == form for one in report.forms.values()) for form in FORMS},
+        "profiles": [profile_record(one) for one in profiles],
+        "matched": form_counts(report.forms),
         "containers": [
             {"container": one.number, "reason": one.reason, "kernels": one.count} for one in report.containers
         ],

@@ -1,0 +1,263 @@
+"""``inspect --used PROFILE``: kernels of a recorded run that are in files, and the bytes of the containers around them.
+
+::
+
+    libkernels.so: 1 of 2 containers used, 16.6 kB of 18.1 kB (92 %), 1 of 5 kernels
+      container  images   stored  kernels  used  names
+      0               5  16.6 kB        3     1  add_one
+      1               4  1.54 kB        2     0
+    1 kernel name: 1 mangled, 0 unmatched
+
+Profiles and their names are read as for ``slim --used``, by the same functions. A container is used if a kernel of it
+ran; ``slim`` keeps more than those, by its rules K1 to K7, which ask about the program and not about the run.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.command_line.messages import print_stderr
+from fatpack.command_line.terminal import get_style
+from fatpack.commands.inspect.record import FileInspection, InspectOptions
+from fatpack.commands.inspect.run import InspectTrees, open_argument, problem_lines, record_exit_code
+from fatpack.commands.inspect.totals import stored_images
+from fatpack.commands.slim.kernel_names import KernelNameIndex, match_names
+from fatpack.commands.slim.profiles import read_profiles
+from fatpack.commands.slim.used import best_forms, form_counts, name_lines, profile_record
+from fatpack.errors import FatpackError, pluralize
+from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
+from fatpack.io.open import is_tree
+from fatpack.printable import format_size, printable
+from fatpack.record import Record
+from fatpack.scanner.context import detect_package
+from fatpack.text.style import PLAIN, table_lines, write_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from fatpack.commands.inspect.listing import ContainerRecord
+    from fatpack.commands.slim.kernel_names import NameForm
+    from fatpack.commands.slim.profiles import Profile
+    from fatpack.io.source import View
+    from fatpack.text.style import Style
+
+SCHEMA = "fatpack.used/1"
+
+#: names of kernels that a row of the text shows
+_SHOWN = 2
+
+
+class ContainerUse(Record):
+    """A container of a file: its ``number`` of ``images``, their ``stored`` bytes, and its kernels, each once.
+
+    ``used`` are those that a profile names. ``number`` is None for an image that is a file or a member by itself.
+    """
+
+    number: int | None
+    member: str
+    images: int
+    stored: int
+    kernels: tuple[str, ...]
+    used: tuple[str, ...] = ()
+
+
+class FileUse(Record):
+    """The containers of one file, and the names that mean kernels of it, each with the form by which."""
+
+    path: str
+    containers: tuple[ContainerUse, ...]
+    forms: Mapping[str, NameForm]
+    widened: tuple[str, ...]
+
+    def sums(self) -> dict[str, int]:
+        """Return counts of containers, bytes and distinct kernels: all of them, and those that were used."""
+        used = [one for one in self.containers if one.used]
+        return {
+            "containers": len(self.containers),
+            "used_containers": len(used),
+            "stored_size": sum(one.stored for one in self.containers),
+            "used_stored_size": sum(one.stored for one in used),
+            "kernels": len({name for one in self.containers for name in one.kernels}),
+            "used_kernels": len({name for one in used for name in one.used}),
+        }
+
+
+def summarize_container(container: ContainerRecord) -> ContainerUse:
+    """Return what is kept of the record of a container: a large library names its kernels for each architecture."""
+    images = list(stored_images([container]))
+    kernels = dict.fromkeys(name for image, _ in images for name in image["kernels"])
+    stored = sum(size for _, size in images)
+    return ContainerUse(0, container["member"] or "", len(images), stored, tuple(kernels))
+
+
+def show_used(
+    files: Sequence[str],
+    profiles: Sequence[str],
+    *,
+    as_json: bool = False,
+    deep: bool = False,
+    exclude: tuple[str, ...] = (),
+) -> int:
+    """Print which containers of files hold kernels that profiles name, and return the exit code as ``inspect`` does.
+
+    It is 1 as well if no name is a kernel of any file. Raises UsageError for a profile without kernels, FormatError for
+    a damaged one, ``OSError``, and Unsupported if names need a demangler and none is installed.
+    """
+    found = _UseOfFiles(read_profiles(profiles), InspectOptions(deep=deep, code_sizes=True), exclude)
+    for path in files:
+        found.add(path)
+    if as_json:
+        from fatpack.text.json import json_pieces
+
+        sys.stdout.writelines(json_pieces(found.record()))
+        sys.stdout.write("\n")
+    else:
+        write_lines(found.lines(get_style()), sys.stdout)
+    found.end()
+    return found.code
+
+
+class _UseOfFiles:
+    """The use of all files that arguments name, and the exit code for what was read so far."""
+
+    def __init__(self, profiles: tuple[Profile, ...], options: InspectOptions, exclude: tuple[str, ...]) -> None:
+        from fatpack.command_line.trees import TreeListing
+        from fatpack.inputs.files import Filter
+
+        self._profiles, self._options, self._exclude = profiles, options, exclude
+        reader = InspectTrees(options, "record", keep=summarize_container)
+        self._trees = TreeListing(reader, Filter(exclude, options.deep))
+        self.files: list[FileUse] = []
+        self.code = FINE
+
+    def add(self, path: str) -> None:
+        """Add the containers of a file, or of all files in a tree."""
+        if is_tree(path):
+            self._add_tree(path)
+            return
+        try:
+            source, view = open_argument(path)
+            with source:
+                if detect_package(view):
+                    self._add_tree(view.chain[0] if view.chain else path, view)
+                    return
+                record: Any = FileInspection(view, self._options, summarize_container).record([])
+        except (FatpackError, OSError) as error:
+            self._fail(exit_code(error), error_message(error))
+            return
+        self._add_record(record)
+
+    def _add_tree(self, path: str, view: View | None = None) -> None:
+        for item in self._trees.shown(path, view):
+            if item.error:
+                print_stderr(f"fatpack: error: {item.error}")
+            else:
+                self._add_record(item.content)
+        self.code = worst_exit_code((self.code, self._trees.code))
+
+    def _fail(self, code: int, message: str) -> None:
+        self.code = worst_exit_code((self.code, code))
+        print_stderr(f"fatpack: error: {message}")
+
+    def _add_record(self, record: Any) -> None:
+        self.code = worst_exit_code((self.code, record_exit_code(record)))
+        for line in problem_lines(record["path"], record):
+            print_stderr(line.rstrip("\n"))
+        containers = [one.replace(number=number) for number, one in enumerate(record["containers"])]
+        alone = [*record.get("member_images", ()), *([record["image"]] if record["image"] else ())]
+        for image in alone:
+            size = image.get("size", record["size"]) or 0
+            containers.append(ContainerUse(None, image.get("member") or "", 1, size, tuple(image["kernels"])))
+        if not containers:
+            return
+        matches = match_names(self._profiles, KernelNameIndex(name for one in containers for name in one.kernels))
+        used = tuple(
+            one.replace(used=tuple(name for name in one.kernels if name in matches.kernels)) for one in containers
+        )
+        self.files.append(FileUse(record["path"], used, matches.forms, matches.widened))
+
+    def end(self) -> None:
+        """Say what is no part of the table: skipped files, patterns without effect, and that nothing matches."""
+        if self._trees.summaries:
+            from fatpack.command_line.trees import report_unused, summary_line
+
+            report_unused(self._exclude, self._trees.summaries)
+            print_stderr(summary_line(self._trees.summaries, deep=self._options.deep))
+        if self.files and not any(one.forms for one in self.files):
+            names = ", ".join(printable(one.path) for one in self._profiles)
+            print_stderr(f"fatpack: no name in {names} is a kernel of the input")
+            self.code = worst_exit_code((self.code, FINDINGS))
+
+    def lines(self, style: Style) -> Iterator[str]:
+        """Yield the text: a table for each file, sums over several, and how names were matched."""
+        for file in self.files:
+            yield from _file_lines(file, style)
+        if len(self.files) > 1:
+            yield f"{len(self.files)} files: {_sum_words(self._sums())}"
+        if self.files:
+            widened = tuple({name: None for one in self.files for name in one.widened})
+            yield from name_lines(self._profiles, best_forms(one.forms for one in self.files), widened)
+
+    def _sums(self) -> dict[str, int]:
+        sums: dict[str, int] = {}
+        for file in self.files:
+            for key, count in file.sums().items():
+                sums[key] = sums.get(key, 0) + count
+        return sums
+
+    def record(self) -> dict[str, object]:
+        """Return the same as plain data."""
+        forms = best_forms(one.forms for one in self.files)
+        return {
+            "schema": SCHEMA,
+            "profiles": [profile_record(one) for one in self._profiles],
+            "matched": form_counts(forms),
+            "unmatched": list({name: None for one in self._profiles for name in one.names if name not in forms}),
+            "files": [
+                {
+                    "path": file.path,
+                    **file.sums(),
+                    "parts": [
+                        {
+                            "container": one.number,
+                            "member": one.member or None,
+                            "images": one.images,
+                            "stored_size": one.stored,
+                            "kernels": len(one.kernels),
+                            "used": list(one.used),
+                        }
+                        for one in file.containers
+                    ],
+                }
+                for file in self.files
+            ],
+        }
+
+
+def _file_lines(file: FileUse, style: Style = PLAIN) -> Iterator[str]:
+    yield style.painted(f"{printable(file.path)}: {_sum_words(file.sums())}", "heading")
+    has_members = any(one.member for one in file.containers)
+    rows = [["container", *(["member"] if has_members else []), "images", "stored", "kernels", "used", "names"]]
+    for one in file.containers:
+        more = f" and {len(one.used) - _SHOWN} more" if len(one.used) > _SHOWN else ""
+        names = ", ".join(map(printable, one.used[:_SHOWN])) + more
+        member = [printable(one.member)] if has_members else []
+        number = "-" if one.number is None else str(one.number)
+        counts = [str(one.images), format_size(one.stored), str(len(one.kernels)), str(len(one.used))]
+        rows.append([number, *member, *counts, names])
+    first = 2 if has_members else 1
+    role = lambda row, _: "heading" if not row else ""  # noqa: E731
+    right = range(first, first + 4)
+    yield from table_lines(rows, style, right=right, indent="  ", names=[first + 4, *range(1, first)], role=role)
+
+
+def _sum_words(sums: Mapping[str, int]) -> str:
+    stored = sums["stored_size"]
+    share = f" ({sums['used_stored_size'] * 100 // stored} %)" if stored else ""
+    return (
+        f"{sums['used_containers']} of {pluralize(sums['containers'], 'container')} used, "
+        f"{format_size(sums['used_stored_size'])} of {format_size(stored)}{share}, "
+        f"{sums['used_kernels']} of {pluralize(sums['kernels'], 'kernel')}"
+    )
