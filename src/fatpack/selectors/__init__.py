@@ -1,1 +1,1 @@
-"""Selection of containers and images: addresses, selectors, bundle IDs."""
+"""Selection of containers, images and kernels: addresses, selectors, bundle IDs, profiles of recorded runs."""

@@ -21,15 +21,14 @@ from fatpack.command_line.terminal import get_style
 from fatpack.commands.inspect.record import FileInspection, InspectOptions
 from fatpack.commands.inspect.run import InspectTrees, open_argument, problem_lines, record_exit_code
 from fatpack.commands.inspect.totals import stored_images
-from fatpack.commands.slim.kernel_names import KernelNameIndex, match_names
-from fatpack.commands.slim.profiles import read_profiles
-from fatpack.commands.slim.used import best_forms, form_counts, name_lines, profile_record
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
 from fatpack.io.open import is_tree
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.scanner.context import detect_package
+from fatpack.selectors.kernel_names import KernelNameIndex, best_forms, form_counts, match_names, name_lines
+from fatpack.selectors.profiles import read_profiles
 from fatpack.text.style import PLAIN, table_lines, write_lines
 
 TYPE_CHECKING = False
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.commands.inspect.listing import ContainerRecord
-    from fatpack.commands.slim.kernel_names import NameForm
-    from fatpack.commands.slim.profiles import Profile
     from fatpack.io.source import View
+    from fatpack.selectors.kernel_names import NameForm
+    from fatpack.selectors.profiles import Profile
     from fatpack.text.style import Style
 
 SCHEMA = "fatpack.used/1"
@@ -212,7 +211,7 @@ class _UseOfFiles:
         forms = best_forms(one.forms for one in self.files)
         return {
             "schema": SCHEMA,
-            "profiles": [profile_record(one) for one in self._profiles],
+            "profiles": [one.record() for one in self._profiles],
             "matched": form_counts(forms),
             "unmatched": list({name: None for one in self._profiles for name in one.names if name not in forms}),
             "files": [

@@ -18,8 +18,6 @@
 ``run``              files, folders and packages of a request, one after the other; proofs of them
 ``choose``           the images that stay and go in every container of a file, and refusals
 ``keep_for_device``  the images of one container that a device takes, or may take
-``profiles``         kernel names of recorded runs, as profilers write them
-``kernel_names``     these names compared with those of a file
 ``used``             containers that stay or go by use, and what fails then
 ``budget``           the steps by which a file gets as small as asked
 ``plan``             ``plan_slim(view, options)``: the plan for one file

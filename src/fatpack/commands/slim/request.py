@@ -420,8 +420,8 @@ def _use_request(
         return None
     if accepted is not None and accepted < 0:
         raise UsageError(f"accept_missing is {accepted}", hint="give the number of kernels that may be lost")
-    from fatpack.commands.slim.profiles import read_profiles
     from fatpack.commands.slim.used import UseRequest
+    from fatpack.selectors.profiles import read_profiles
 
     if widen not in (None, "siblings", "none"):
         raise UsageError(f"widen {widen!r}", hint="choose from siblings, none")

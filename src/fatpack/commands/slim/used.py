@@ -29,10 +29,10 @@ from fatpack.binary.elf.file import ElfFile
 from fatpack.binary.elf.layout import DYNSYM, SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable, symbol_table_strings
 from fatpack.commands.slim.keep_for_device import LINKED, arch_label, image_form, is_host
-from fatpack.commands.slim.kernel_names import FORMS, KernelNameIndex, match_names
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.printable import format_size
 from fatpack.record import Record
+from fatpack.selectors.kernel_names import KernelNameIndex, best_forms, form_counts, match_names, name_lines
 from fatpack.targets.name_based_libraries import find_name_based_library
 from fatpack.targets.nvidia import NvidiaArch, can_load, parse_nvidia
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.commands.slim.keep_for_device import ImageSelection, SlimImage
-    from fatpack.commands.slim.kernel_names import NameForm
     from fatpack.commands.slim.linked import LinkedProgramFile
     from fatpack.commands.slim.options import SlimOptions
     from fatpack.commands.slim.outcome import SlimOutcome
-    from fatpack.commands.slim.profiles import Profile
     from fatpack.io.source import View
+    from fatpack.selectors.kernel_names import NameForm
+    from fatpack.selectors.profiles import Profile
 
 #: what a program meets where a kernel is gone: cudaErrorNoKernelImageForDevice
 ERROR_OF_LOST_KERNEL = 209
@@ -77,9 +77,6 @@ _DEVICE_LAUNCHES = (b"__cudaCDP2LaunchDevice", b"__cudaCDP2GetParameterBuffer", 
 _DEVICE_RUNTIME = (*_DEVICE_LAUNCHES, b"cudaGetParameterBuffer", b"cnprt")
 
 _OBJECT = 1
-
-#: names of a kind that a text shows
-_SHOWN = 3
 
 
 class UseRequest(Record):
@@ -407,25 +404,6 @@ def use_lines(outcomes: Sequence[SlimOutcome], request: UseRequest) -> Iterator[
     yield lost_words(outcomes)
 
 
-def name_lines(profiles: Iterable[Profile], forms: Mapping[str, NameForm], widened: Sequence[str]) -> Iterator[str]:
-    """Yield how many names of profiles were matched by which form, those that match nothing, and those widened."""
-    names = {name: None for profile in profiles for name in profile.names}
-    counts = [f"{count} {form}" for form, count in form_counts(forms).items() if count]
-    unmatched = [name for name in names if name not in forms]
-    yield f"{pluralize(len(names), 'kernel name')}: {', '.join([*counts, f'{len(unmatched)} unmatched'])}"
-    for title, found in (
-        ("unmatched: of other libraries, or compiled at run time", unmatched),
-        ("with unknown template arguments, taken for all instances", widened),
-    ):
-        if found:
-            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            yield f"{pluralize(len(found), 'name')} {title}: {'; '.join(map(_cut, found[:_SHOWN]))}{more}"
-
-
-def _cut(name: str, width: int = 80) -> str:
-    return name if len(name) <= width else f"{name[: width - 1]}…"
-
-
 def lost_words(outcomes: Sequence[SlimOutcome]) -> str:
     """Return the sentence about what cannot run any more."""
     total = sum(one.total for one in _reports(outcomes))
@@ -440,26 +418,6 @@ def count_lost(outcomes: Sequence[SlimOutcome]) -> int:
 
 def _reports(outcomes: Sequence[SlimOutcome]) -> list[UseReport]:
     return [item.plan.use for item in outcomes if item.plan is not None and item.plan.use is not None]
-
-
-def best_forms(files: Iterable[Mapping[str, NameForm]]) -> dict[str, NameForm]:
-    """Return the names that mean kernels of any file, each with the narrowest form by which it does."""
-    best: dict[str, NameForm] = {}
-    for forms in files:
-        for name, form in forms.items():
-            if name not in best or FORMS.index(form) < FORMS.index(best[name]):
-                best[name] = form
-    return best
-
-
-def form_counts(forms: Mapping[str, NameForm]) -> dict[str, int]:
-    """Return how many names were matched by each form."""
-    return {form: sum(one == form for one in forms.values()) for form in FORMS}
-
-
-def profile_record(profile: Profile) -> dict[str, Any]:
-    """Return what documents say of a profile."""
-    return {"path": profile.path, "kind": profile.kind, "sha256": profile.digest, "names": len(profile.names)}
 
 
 def refuse_unused(outcomes: Sequence[SlimOutcome], request: UseRequest | None, chain: Sequence[str] = ()) -> None:
@@ -482,7 +440,7 @@ def use_record(report: UseReport, request: UseRequest | None) -> dict[str, Any]:
     """Return a report as plain data, for certificates and JSON."""
     profiles: Collection[Profile] = () if request is None else request.profiles
     return {
-        "profiles": [profile_record(one) for one in profiles],
+        "profiles": [one.record() for one in profiles],
         "matched": form_counts(report.forms),
         "containers": [
             {"container": one.number, "reason": one.reason, "kernels": one.count} for one in report.containers

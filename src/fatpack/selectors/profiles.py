@@ -76,6 +76,10 @@ class Profile(Record):
             return ()
         return tuple(name for name in self.names if any(char in name for char in _WILDCARDS))
 
+    def record(self) -> dict[str, Any]:
+        """Return what documents say of a profile."""
+        return {"path": self.path, "kind": self.kind, "sha256": self.digest, "names": len(self.names)}
+
 
 def read_profiles(files: Iterable[str]) -> tuple[Profile, ...]:
     """Return the profiles of some files, each given as ``FILE`` or ``FILE:KIND``.

@@ -22,15 +22,16 @@ import re
 from bisect import bisect_left
 
 from fatpack.demangling import demangle
+from fatpack.errors import pluralize
 from fatpack.images.kernel import strip_unit_suffix
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Literal, TypeAlias
 
-    from fatpack.commands.slim.profiles import Profile
+    from fatpack.selectors.profiles import Profile
 
     NameForm: TypeAlias = Literal["mangled", "demangled", "pattern", "cut", "short"]
 
@@ -58,6 +59,9 @@ _NESTED = 64
 _OPEN, _CLOSE = "<([{", ">)]}"
 
 _Kernels = frozenset
+
+#: names of a kind that a text shows
+_SHOWN = 3
 
 
 def normal_form(name: str) -> str:
@@ -295,3 +299,40 @@ def _match(name: str, is_pattern: bool, index: KernelNameIndex) -> tuple[NameFor
         return "short", found, "<" in normal
     # Cut at a width, where no bracket was open
     return "cut", index.by_beginning(normal) if normal and "<" not in normal else (), False
+
+
+# Words and counts about names that were matched in several files.
+
+
+def best_forms(files: Iterable[Mapping[str, NameForm]]) -> dict[str, NameForm]:
+    """Return the names that mean kernels of any file, each with the narrowest form by which it does."""
+    best: dict[str, NameForm] = {}
+    for forms in files:
+        for name, form in forms.items():
+            if name not in best or FORMS.index(form) < FORMS.index(best[name]):
+                best[name] = form
+    return best
+
+
+def form_counts(forms: Mapping[str, NameForm]) -> dict[str, int]:
+    """Return how many names were matched by each form."""
+    return {form: sum(one == form for one in forms.values()) for form in FORMS}
+
+
+def name_lines(profiles: Iterable[Profile], forms: Mapping[str, NameForm], widened: Sequence[str]) -> Iterator[str]:
+    """Yield how many names of profiles were matched by which form, those that match nothing, and those widened."""
+    names = {name: None for profile in profiles for name in profile.names}
+    counts = [f"{count} {form}" for form, count in form_counts(forms).items() if count]
+    unmatched = [name for name in names if name not in forms]
+    yield f"{pluralize(len(names), 'kernel name')}: {', '.join([*counts, f'{len(unmatched)} unmatched'])}"
+    for title, found in (
+        ("unmatched: of other libraries, or compiled at run time", unmatched),
+        ("with unknown template arguments, taken for all instances", widened),
+    ):
+        if found:
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            yield f"{pluralize(len(found), 'name')} {title}: {'; '.join(map(_cut, found[:_SHOWN]))}{more}"
+
+
+def _cut(name: str, width: int = 80) -> str:
+    return name if len(name) <= width else f"{name[: width - 1]}…"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from fatpack.commands.slim import profiles
 from fatpack.errors import FatpackError, FormatError, UsageError
+from fatpack.selectors import profiles
 
 ADD = "_Z3addPf"
 FILL = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, char *>(int, T2, T3)"

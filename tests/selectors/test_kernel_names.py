@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.commands.slim.kernel_names import KernelNameIndex, beginning, family, match_names, normal_form, short_name
-from fatpack.commands.slim.profiles import Profile
 from fatpack.demangling import demangle
 from fatpack.errors import Unsupported
+from fatpack.selectors.kernel_names import KernelNameIndex, beginning, family, match_names, normal_form, short_name
+from fatpack.selectors.profiles import Profile
 
 #: kernels as libtorch_cuda.so has them
 ADD = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_"
