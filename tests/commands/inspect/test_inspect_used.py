@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -24,9 +25,9 @@ def profile(folder: Path, *names: str) -> str:
     return str(path)
 
 
-def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     main(["inspect", *words, "--json"])
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
     jsonschema.validate(found, json.loads(schema_text("used")))
     return found
 
@@ -48,7 +49,7 @@ def test_slim_by_the_same_profile_keeps_the_containers_shown_as_used(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = profile(tmp_path, name)
-    (file,) = document(capsys, str(LIBRARY), "--used", names)["files"]  # type: ignore[misc]
+    (file,) = document(capsys, str(LIBRARY), "--used", names)["files"]
     main(["slim", str(LIBRARY), "--used", names, "--widen", "none", "--dry-run", "--json"])
     use = json.loads(capsys.readouterr().out)["files"][0]["use"]
     kept = [one["container"] for one in use["containers"] if one["reason"] == "name"]
@@ -58,13 +59,13 @@ def test_slim_by_the_same_profile_keeps_the_containers_shown_as_used(
 
 def test_json_sums_what_its_parts_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = document(capsys, str(LIBRARY), "--used", profile(tmp_path, "stat_k", "no_such"))
-    (file,) = shown["files"]  # type: ignore[misc]
+    (file,) = shown["files"]
     assert (file["containers"], file["used_containers"], file["used_kernels"]) == (2, 1, 1)
     assert file["stored_size"] == sum(part["stored_size"] for part in file["parts"])
     assert file["used_stored_size"] == file["parts"][1]["stored_size"]
     assert shown["unmatched"] == ["no_such"]
-    assert shown["matched"]["demangled"] == 1  # type: ignore[index]
-    assert shown["profiles"][0]["names"] == 2  # type: ignore[index]
+    assert shown["matched"]["demangled"] == 1
+    assert shown["profiles"][0]["names"] == 2
 
 
 def test_of_a_folder_every_file_counts_and_the_sum_ends_the_text(
@@ -81,7 +82,7 @@ def test_of_a_folder_every_file_counts_and_the_sum_ends_the_text(
 
 def test_an_image_by_itself_is_a_part_without_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = document(capsys, str(CUBIN), "--used", profile(tmp_path, "add_one"))
-    (file,) = shown["files"]  # type: ignore[misc]
+    (file,) = shown["files"]
     assert [(part["container"], part["used"]) for part in file["parts"]] == [(None, ["add_one"])]
     assert file["stored_size"] == CUBIN.stat().st_size
 
