@@ -19,7 +19,7 @@ import sys
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style
 from fatpack.commands.inspect.record import FileInspection, InspectOptions
-from fatpack.commands.inspect.run import InspectTrees, open_argument, problem_lines, record_exit_code
+from fatpack.commands.inspect.run import InspectTrees, problem_lines, record_exit_code
 from fatpack.commands.inspect.totals import stored_images
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
@@ -27,6 +27,7 @@ from fatpack.io.open import is_tree
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
 from fatpack.scanner.context import detect_package
+from fatpack.selectors.address import open_argument
 from fatpack.selectors.kernel_names import KernelNameIndex, best_forms, form_counts, match_names, name_lines
 from fatpack.selectors.profiles import read_profiles
 from fatpack.text.style import PLAIN, table_lines, write_lines
