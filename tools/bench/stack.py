@@ -105,7 +105,7 @@ def slimmed(wheel: Path, options: tuple[str, ...], folder: Path) -> dict[str, An
 def measured(
     name: str, version: str, platform: str, kind: str, columns: list[str], earlier: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the figures of one wheel. Columns other than ``columns``, if any are given, are those of an earlier row."""
+    """Return the figures of one wheel; if ``columns`` are given, others are those of an ``earlier`` row."""
     with tempfile.TemporaryDirectory(prefix="fatpack-stack-") as scratch:
         folder = Path(scratch)
         wheel = download(name, version, platform, folder)
