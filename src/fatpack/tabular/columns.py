@@ -87,6 +87,7 @@ class ImageRow(Row):
     code_object: int | None = None
     cuda_runtime: int | None = None
     module: str | None = None
+    dead: str | None = None
 
 
 class KernelRow(Row):
@@ -175,6 +176,9 @@ MEANING = {
     "cuda_runtime": "of an ELF file with CUDA fat binaries: the major version of the CUDA runtime library it loads, "
     "13 of `libcudart.so.13`",
     "module": "of an image in a SYCLBIN file: the number of its abstract module",
+    "dead": "why it can never run: `beaten` (each device takes another image of its container), `covered` (PTX that no "
+    "driver compiles), `no-device`, `linker` (for linkers, in a linked file); nothing for all others "
+    "([dead code](dead-code.md))",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",
@@ -355,6 +359,7 @@ class RowOptions(Record):
     ``positions``: the positions of the images that get rows, None for all; "" means images outside containers.
     ``kernel``: a regular expression; ``has_kernel`` is true for images with a kernel of a matching name.
     ``digest_sizes``: the sizes of the images that get ``sha256``, None for all.
+    ``dead``: fill ``dead``, which reads nothing.
     """
 
     of: str = "images"
@@ -368,6 +373,7 @@ class RowOptions(Record):
     kernel: str = ""
     compares_heads: bool = False
     digest_sizes: frozenset[int] | None = None
+    dead: bool = False
 
     @property
     def reads_kernels(self) -> bool:

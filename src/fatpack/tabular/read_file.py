@@ -33,7 +33,7 @@ from fatpack.tabular.columns import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from fatpack.images import ImageInfo
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from fatpack.model import Container
     from fatpack.scanner import FoundContainer
     from fatpack.tabular.columns import AnyRow, RowOptions
+    from fatpack.tabular.dead import DeadFinder
+    from fatpack.targets.selection.dead import DeadImage
 
     #: kernels of an image, and the digests of their code by their names
     _Kernels: TypeAlias = tuple[tuple[KernelNeeds, ...], dict[str, str]]
@@ -195,6 +197,7 @@ class _RowReader:
         self._noted = FindingSummary(self._file["path"])
         self._exit_code = 0
         self._contents = ImageReader(options, view.source.budget.inflatable, self._note)
+        self._dead: DeadFinder | None = None
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
@@ -259,6 +262,7 @@ class _RowReader:
             "member": found.member,
             "container_size": container.span.size if is_in_file(container.span.source) else None,
         }
+        dead = {} if prefix or not self._options.dead else self._dead_of(found)
         stored: Iterable[FoundImage] = found.images
         if isinstance(found.images, LazyImages) and not (self._options.reads_images or self._options.compares_heads):
             stored = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
@@ -268,11 +272,21 @@ class _RowReader:
                 continue
             read = self._contents.inflate(image, found)
             if self._is_wanted(position):
-                yield from self._image(read, found.view.source, {**place, "position": position, "image": index})
+                own = {**place, "position": position, "image": index}
+                if index in dead:
+                    own["dead"] = dead[index].reason
+                yield from self._image(read, found.view.source, own)
             for inner_number, item in enumerate(read.containers):
                 yield from self._container(item, inner_number, f"{position}/")
         if container.format == "cir-offload-container":
             self._note_launches(container)
+
+    def _dead_of(self, found: FoundContainer) -> Mapping[int, DeadImage]:
+        if self._dead is None:
+            from fatpack.tabular.dead import DeadFinder
+
+            self._dead = DeadFinder(self._view)
+        return self._dead.find(found)
 
     def _note_launches(self, container: Container) -> None:
         from fatpack import formats

@@ -157,7 +157,7 @@ def command(
         from fatpack.commands.inspect.rows import write_rows
         from fatpack.tabular.columns import RowOptions
 
-        wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
+        wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"], dead=True)
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     if one_program:

@@ -86,7 +86,7 @@ def rows(  # noqa: F811
     """
     if check_type("of", of, str, "a text") not in TABLES:
         raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
-    named, options = as_inputs("paths", paths), RowOptions(of, digests, kernels, inflate, deep)
+    named, options = as_inputs("paths", paths), RowOptions(of, digests, kernels, inflate, deep, dead=True)
     return Rows(rows_with_options(named, options, max_inflated), TABLES[of][0])
 
 

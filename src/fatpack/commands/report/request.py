@@ -97,7 +97,9 @@ def report_files(
         demangling.check_available()  # before all is read
     budget = make_budget(max_inflated)
     names = [resolve_url(path) for path in given]
-    options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep, digest_sizes=_sizes(names, deep=deep))
+    options = RowOptions(
+        digests=True, kernels=True, each_kernel=True, deep=deep, digest_sizes=_sizes(names, deep=deep), dead=True
+    )
     unmatched: list[str] = []
     rows = read_paths(
         names,

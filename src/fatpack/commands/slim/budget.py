@@ -4,8 +4,7 @@
 step  goes                                                           noticed by users
 ====  =============================================================  =================================================
 1     nothing: images are compressed with zstd                       the driver must be of CUDA 12.4 or newer
-2     images that no known device takes, and PTX that none needs,    nothing
-      except the newest of a container
+2     what can never run (:mod:`fatpack.targets.selection.dead`)     nothing
 3     cubins that another of the same major version serves           a little speed
 4     cubins that PTX of their container serves                      compilation at first use
 5     all other PTX that no known device needs, with ``--drop-ptx``  devices that come later fail
@@ -14,9 +13,9 @@ step  goes                                                           noticed by 
 ====  =============================================================  =================================================
 
 Steps 2 to 4 serve every device that was served. PTX that step 4 needs comes back if step 2 took it. Code for linkers
-and libraries that ask for kernels by architecture stay as they are in these steps; in steps 3 and 4 ``sm_90a``,
-``sm_100f``, code for Tegra, and cubins with kernels that their substitute lacks. Containers that are linked together
-lose the same architectures.
+in objects and libraries that ask for kernels by architecture stay as they are in these steps; in steps 3 and 4
+``sm_90a``, ``sm_100f``, code for Tegra, and cubins with kernels that their substitute lacks. Containers that are linked
+together lose the same architectures.
 
 Sizes in packages are not additive. How much a part of a step saves is estimated to choose how many parts are taken at
 once; the result is written and measured, and only measured sizes are told.
@@ -33,6 +32,7 @@ from fatpack.errors import FatpackError, FormatError, Unsupported, UsageError, c
 from fatpack.exit_codes import FINDINGS
 from fatpack.printable import format_size, format_size_and_limit
 from fatpack.record import Record
+from fatpack.tabular.dead import DeadFinder
 from fatpack.targets.devices import Device
 from fatpack.targets.name_based_libraries import find_name_based_library
 from fatpack.targets.nvidia import TEGRA_ARCHS, parse_nvidia
@@ -42,7 +42,7 @@ from fatpack.text.style import PLAIN, table_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from fatpack.commands.slim.keep_for_device import SlimImage
@@ -67,7 +67,7 @@ _PTX_STEP = 5
 #: steps in words
 _STEPS = {
     1: "compressed with zstd",
-    2: "of no use to a known device",
+    2: "of no use to any device",
     3: "served by another cubin",
     4: "served by PTX, compiled at first use",
     5: "PTX for later devices",
@@ -229,6 +229,7 @@ class _Survey:
             self._count(row)
         linked_ids, untouched = _linked_and_untouched(view, rows)
         by_name = find_name_based_library(view.chain[-1] if view.chain else "") is not None
+        finder = DeadFinder(view)
         containers: dict[int, list[SlimImage]] = {}
         together: list[tuple[list[_Candidate], list[_Move]]] = []
         for row in rows:
@@ -237,7 +238,9 @@ class _Survey:
         for inside in containers.values():
             needs_kernels = len([row for row in inside if row.image.form in ("cubin", "ptx")]) > 1 and not by_name
             found = [self._candidate(row, needs_kernels=needs_kernels) for row in inside]
-            moves = list(_moves(found, inside[0].image.target.offload, self._devices, by_name=by_name))
+            dead = finder.find(inside[0].found, {row.index for row in inside})
+            gone = {one.key for row, one in zip(inside, found, strict=True) if row.index in dead}
+            moves = list(_moves(found, inside[0].image.target.offload, self._devices, gone, by_name=by_name))
             if id(inside[0].found) in linked_ids:
                 together.append((found, moves))
             else:
@@ -306,10 +309,17 @@ def _moves_alike(together: Sequence[tuple[Sequence[_Candidate], Sequence[_Move]]
             yield from gone
 
 
-def _moves(found: Sequence[_Candidate], offload: str, devices: Sequence[Device], *, by_name: bool) -> Iterator[_Move]:
-    """Yield what may go of a container in steps 2 to 5."""
+def _moves(
+    found: Sequence[_Candidate],
+    offload: str,
+    devices: Sequence[Device],
+    dead: Collection[object],
+    *,
+    by_name: bool,
+) -> Iterator[_Move]:
+    """Yield what may go of a container in steps 2 to 5; ``dead`` are the keys of what can never run."""
     plain = [one for one in found if one.form in ("cubin", "ptx") and one.arch is not None]
-    useless = _useless(plain, offload, by_name=by_name)
+    useless = [one for one in found if one.key in dead]
     for one in useless:
         yield _move(2, one)
     taken = _taken_by(plain, offload, devices or _known_devices(), by_name=by_name)
@@ -359,17 +369,6 @@ def _is_common(one: _Candidate) -> bool:
 
 def _has_kernels(one: _Candidate, of: _Candidate) -> bool:
     return one.kernels is not None and of.kernels is not None and one.kernels >= of.kernels
-
-
-def _useless(found: Sequence[_Candidate], offload: str, *, by_name: bool) -> list[_Candidate]:
-    """Return the images of a container that no known device takes, except its newest PTX."""
-    taken = _taken_by(found, offload, _known_devices(), by_name=by_name)
-    newest = max((_number(one) for one in found if one.form == "ptx" and _is_common(one)), default=0)
-    return [
-        one
-        for at, one in enumerate(found)
-        if at not in taken and not (one.form == "ptx" and _number(one) == newest) and not by_name
-    ]
 
 
 def _taken_by(found: Sequence[_Candidate], offload: str, devices: Sequence[Device], *, by_name: bool) -> set[int]:

@@ -103,6 +103,7 @@ _HEADINGS = {
     "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
 )
 @click.option("--lossless", is_flag=True, help="Remove nothing: compress the images of CUDA better.")
+@click.option("--drop-dead", is_flag=True, help="Remove what can never run; goes with --lossless. `report` lists it.")
 @click.option(
     "--driver", metavar="VERSION", help="With --lossless or --max-size: the oldest driver that must load it, as 525."
 )

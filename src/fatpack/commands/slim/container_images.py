@@ -99,6 +99,8 @@ def history_command(options: SlimOptions) -> str:
     if options.use is not None:
         words += [f"--used {profile.path.rpartition('/')[2]}" for profile in options.use.profiles]
         words += ["--drop-unused"] if options.use.drops_unused else []
+    if options.drop_dead:
+        words.append("--drop-dead")
     if options.lossless:
         words.append("--lossless")
     elif options.recompress is not None:

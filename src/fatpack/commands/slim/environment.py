@@ -423,6 +423,7 @@ def slim_environment(
     keep_ptx: KeepPtx | None = None,
     allow_empty: bool = False,
     lossless: bool = False,
+    drop_dead: bool = False,
     driver: str | float | None = None,
     mode: SlimMode = "auto",
     config: str | os.PathLike[str] | None = None,
@@ -443,7 +444,7 @@ def slim_environment(
     Raises UsageError for a folder that is no environment, and what :func:`slim` raises for arguments. A library that
     cannot be slimmed stays and is in ``notes``; with ``strict`` no library is changed then.
     """
-    check_bools(allow_empty=allow_empty, lossless=lossless, strict=strict, dry_run=dry_run)
+    check_bools(allow_empty=allow_empty, lossless=lossless, drop_dead=drop_dead, strict=strict, dry_run=dry_run)
     given = {
         "devices": as_strings("devices", devices),
         "keep": as_strings("keep", keep),
@@ -451,6 +452,7 @@ def slim_environment(
         "keep_ptx": keep_ptx,
         "allow_empty": allow_empty,
         "lossless": lossless,
+        "drop_dead": drop_dead,
         "driver": "" if driver is None else str(driver),
         "mode": mode,
     }

@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from fatpack.commands.slim.linked import LinkedProgramFile
+    from fatpack.io.source import View
     from fatpack.model import Target
     from fatpack.scanner import FoundImage
     from fatpack.targets.devices import Device
@@ -302,6 +304,34 @@ def image_key(found: FoundContainer, image: FoundImage) -> object:
     """Return what an image is known by in every scan of a file."""
     place, span = found.container.span, image.span
     return place.source, place.start, span.source, span.start, span.end, arch_label(image)
+
+
+def dead_keys(view: View, kept: Sequence[SlimImage], file: LinkedProgramFile | None) -> frozenset[object]:
+    """Return the keys of the images that can never run, of those that stay so far and may be taken out.
+
+    Of containers that are linked together an architecture goes from all or none; those in data stay as they are.
+    """
+    from fatpack.tabular.dead import DeadFinder
+
+    finder = DeadFinder(view)
+    together = frozenset[int]() if file is None else file.same_arch_ids
+    fixed = frozenset[int]() if file is None else frozenset(map(id, file.elsewhere))
+    inside: dict[int, list[SlimImage]] = {}
+    for row in kept:
+        if id(row.found) not in fixed:
+            inside.setdefault(row.number, []).append(row)
+    dead = []
+    living = set()
+    for rows in inside.values():
+        found = finder.find(rows[0].found, {row.index for row in rows})
+        dead += [row for row in rows if row.index in found]
+        if id(rows[0].found) in together:
+            living |= {arch_label(row.image) for row in rows if row.index not in found}
+    return frozenset(
+        image_key(row.found, row.image)
+        for row in dead
+        if id(row.found) not in together or arch_label(row.image) not in living
+    )
 
 
 # The images to keep and to drop, and the containers that make the request invalid.

@@ -51,10 +51,8 @@ class NameChange(Record):
             words[options.mode] = None
         if options.drop_signature:
             words["unsigned"] = None
-        if options.allow_empty:
-            words["empty"] = None
-        if options.lossless:
-            words["lossless"] = None
+        switches = (("empty", "allow_empty"), ("lossless", "lossless"), ("nodead", "drop_dead"))
+        words.update({word: None for word, field in switches if getattr(options, field)})
         if options.size is not None:
             words[f"max{options.size.max_size}{'noptx' if options.size.drops_ptx else ''}"] = None
         if options.use is not None:
@@ -125,9 +123,10 @@ class SlimOptions(Record):
     ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
     ``use`` names the kernels that ran, by profiles: containers without any of them lose images. ``size`` is the size to
     reach, and ``removed`` are the keys of images that go for it, with which no device loses its code.
-    ``lossless`` keeps every image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is told how
-    many images of how many are compressed. ``exceptions`` are options for some libraries, ``plan`` takes down what
-    becomes of each library, or compares it with what was planned.
+    ``drop_dead`` removes what no device would take of its container (:mod:`fatpack.tabular.dead`).
+    ``lossless`` keeps every other image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is
+    told how many images of how many are compressed. ``exceptions`` are options for some libraries, ``plan`` takes down
+    what becomes of each library, or compares it with what was planned.
     """
 
     devices: tuple[Device, ...] = ()
@@ -142,6 +141,7 @@ class SlimOptions(Record):
     mode: SlimMode = "auto"
     drop_signature: bool = False
     lossless: bool = False
+    drop_dead: bool = False
     use: UseRequest | None = None
     size: SizeRequest | None = None
     removed: frozenset[object] = frozenset()
@@ -175,7 +175,7 @@ class SlimOptions(Record):
     def drops(self) -> bool:
         """True if images may be dropped."""
         named = self.devices or self.keep or self.drop or self.selector or self.goes or self.use or self.size
-        return bool(named or self.keep_ptx not in (None, "all"))
+        return bool(named or self.drop_dead or self.keep_ptx not in (None, "all"))
 
     @property
     def ptx(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack import binary
 from fatpack.commands.slim.choose import choose_images, refuse_losses
-from fatpack.commands.slim.keep_for_device import arch_label, is_host, matches_pattern
+from fatpack.commands.slim.keep_for_device import arch_label, dead_keys, is_host, matches_pattern
 from fatpack.edit.selection import all_items, is_linked_program, rewrite, scan_tree, select_for_edit
 from fatpack.edit.verify import content_findings
 from fatpack.errors import FatpackError, FormatError, HostError, cli_or_api, pluralize
@@ -401,6 +401,8 @@ def _linked(view: View, options: SlimOptions, library: NameBasedLibrary | None) 
 def _by_use_and_size(
     view: View, selection: ImageSelection, options: SlimOptions, file: LinkedProgramFile | None = None
 ) -> tuple[ImageSelection, UseReport | None]:
+    if options.drop_dead:
+        selection = selection.without(dead_keys(view, selection.kept, file))
     if options.removed:
         selection = selection.without(options.removed)
     if options.use is None:

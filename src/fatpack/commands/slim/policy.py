@@ -49,6 +49,7 @@ KEYS = {
     "mode": str,
     "drop-signature": bool,
     "lossless": bool,
+    "drop-dead": bool,
     "driver": str,
     "recompress": str,
     "level": int,
@@ -59,7 +60,7 @@ KEYS = {
 EXCEPTION_KEYS = {key: KEYS[key] for key in tuple(KEYS)[:7]} | {"stays": bool}
 
 #: settings that say what stays and goes: one of them on the command line replaces all of them
-RULES = ("devices", "keep", "drop", "keep-ptx", "lossless", "driver", "recompress", "level")
+RULES = ("devices", "keep", "drop", "keep-ptx", "lossless", "drop-dead", "driver", "recompress", "level")
 
 _KINDS = {list: "a text or a list of texts", str: "a text", bool: "true or false", int: "a whole number"}
 

@@ -101,6 +101,7 @@ def slim(
     recompress: Recompression | None = None,
     level: int | None = None,
     lossless: bool = False,
+    drop_dead: bool = False,
     driver: str | float | None = None,
     mode: SlimMode = "auto",
     drop_signature: bool = False,
@@ -127,9 +128,11 @@ def slim(
     stays what their runtimes would take. ``keep`` and ``drop`` are patterns of architectures (``sm_9*``, ``compute_80``
     for PTX). ``keep_ptx`` is what becomes of other PTX: by default the newest stays where devices or ``keep`` are
     given, else all. In linked files what code can reach keeps its address; ``mode`` says how they lose bytes.
-    ``lossless`` removes nothing, and compresses images as well as a ``driver`` (``"525"``) inflates them: with zstd for
-    CUDA 12.4 and newer and where none is given, else with LZ4. ``recompress`` compresses images anew, at a
-    ``level``. ``drop_signature`` takes the signature out of a signed PE image, which else is refused.
+    ``drop_dead`` removes the images that can never run, because every device takes another image of their container:
+    docs/dead-code.md says what that assumes. ``lossless`` removes nothing else, and compresses images as well as a
+    ``driver`` (``"525"``) inflates them: with zstd for CUDA 12.4 and newer and where none is given, else with LZ4.
+    ``recompress`` compresses images anew, at a ``level``. ``drop_signature`` takes the signature out of a signed PE
+    image, which else is refused.
 
     ``used`` are profiles of recorded runs (Nsight Systems' SQLite, traces of torch.profiler, rocprofv3, Negativa-ML,
     or names). Containers of which no kernel ran keep PTX alone where it serves their devices, else everything, or
@@ -161,6 +164,7 @@ def slim(
         allow_empty=allow_empty,
         drop_signature=drop_signature,
         lossless=lossless,
+        drop_dead=drop_dead,
         strict=strict,
         drop_unused=drop_unused,
     )
@@ -173,6 +177,7 @@ def slim(
         "recompress": recompress,
         "level": None if level is None else check_type("level", level, int, "a whole number"),
         "lossless": lossless,
+        "drop_dead": drop_dead,
         "driver": "" if driver is None else str(driver),
         "mode": mode,
         "drop_signature": drop_signature,
@@ -337,6 +342,7 @@ def make_slim_options(
     recompress: Recompression | None = None,
     level: int | None = None,
     lossless: bool = False,
+    drop_dead: bool = False,
     driver: str = "",
     mode: SlimMode = "auto",
     drop_signature: bool = False,
@@ -383,6 +389,7 @@ def make_slim_options(
         mode=mode,
         drop_signature=drop_signature,
         lossless=lossless,
+        drop_dead=drop_dead,
         **_use_and_size(
             _use_request(used, drop_unused, by_use_also, accept_missing, widen),
             max_size,
@@ -393,7 +400,8 @@ def make_slim_options(
     )
     if not options.drops and recompress is None:
         hint = cli_or_api(
-            "--for DEVICE, --drop PATTERN, --keep PATTERN, or --lossless", "give devices, keep, drop or lossless"
+            "--for DEVICE, --drop PATTERN, --keep PATTERN, --drop-dead or --lossless",
+            "give devices, keep, drop, drop_dead or lossless",
         )
         raise UsageError("no rule says which images to remove", hint=hint)
     if level is not None and recompress is None:
@@ -655,7 +663,7 @@ def parse_slim_options(options: Mapping[str, Any], policy: SlimPolicy | None = N
         if keep_ptx not in (None, "none"):
             raise UsageError("--drop-ptx and --keep-ptx exclude each other", hint="leave one out")
         keep_ptx = "none"
-    shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "mode")
+    shared = ("keep", "drop", "allow_empty", "drop_signature", "recompress", "level", "lossless", "drop_dead", "mode")
     by_use = ("used", "widen", "drop_unused", "by_use_also", "accept_missing", "max_size", "priority")
     given = {
         "devices": options["for_"],
@@ -689,7 +697,7 @@ def find_rules(options: Mapping[str, Any]) -> tuple[SlimPolicy | None, PlanReade
     if options["plan"] is None:
         return find_policy(options["config"], reads=not options["no_config"]), None
     names = ("for_", "keep", "drop", "keep_ptx", "drop_ptx", "allow_empty", "drop_signature", "recompress", "lossless")
-    for name in (*names, "driver", "level", "used", "max_size", "config", "save_plan"):
+    for name in (*names, "drop_dead", "driver", "level", "used", "max_size", "config", "save_plan"):
         if options[name]:
             option = f"--{name.removeprefix('as_').rstrip('_').replace('_', '-')}"
             raise UsageError(

@@ -93,7 +93,9 @@ def command(
     from fatpack.limits import current_budget
     from fatpack.tabular.columns import RowOptions
 
-    options = TaskOptions(RowOptions(of=rows_of, **reading), format, current_budget().inflated, current_limits())
+    options = TaskOptions(
+        RowOptions(of=rows_of, dead=True, **reading), format, current_budget().inflated, current_limits()
+    )
     if format == "parquet":
         import fatpack.tabular.parquet  # noqa: F401  (says what to install before anything starts)
     meter = _Meter(quiet=quiet)

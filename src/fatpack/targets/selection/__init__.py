@@ -9,6 +9,7 @@
 ``runtime_settings``  versions and environment variables that a runtime reads
 ``rules``             the rules with their sources, and the errors of runtimes
 ``drivers``           branches of NVIDIA's drivers, and their CUDA versions
+``dead``              the images of a container that no device with any driver takes
 ====================  =====================================================================================
 
 Each answer has the name of its rule, ``C2`` or ``H3``. Without a document or an observation, the answer is not certain.
