@@ -24,6 +24,7 @@ sets ``_generate_after`` so high that errors keep naming its fields.
 from __future__ import annotations
 
 import gc
+from _operator import attrgetter  # operator, which is the public name, is a module more to read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class RecordType(type):
     _names: frozenset[str]
     _setters: tuple[Callable[[object, object], None], ...]
     _getters: tuple[Callable[[object], object], ...]
+    _all: Callable[[object], tuple[object, ...]]
     _padded: tuple[Any, ...]
     _required: int
 
@@ -95,8 +97,14 @@ class RecordType(type):
             cls._required = len(cls._fields) - len(cls._defaults)
             slots = [getattr(cls, field) for field in cls._fields]
             cls._getters = tuple(slot.__get__ for slot in slots) if cls._is_late else ()
+            # A getter of one name returns its value alone.
+            cls._all = attrgetter(*cls._fields) if len(slots) > 1 else _one_by_one
             cls._setters = tuple(slot.__set__ for slot in slots)
         return cls._setters
+
+
+def _one_by_one(record: object) -> tuple[object, ...]:
+    return tuple(getattr(record, field) for field in type(record)._fields)  # type: ignore[attr-defined]
 
 
 class Record(metaclass=RecordType):
@@ -124,7 +132,10 @@ class Record(metaclass=RecordType):
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, field) for field in type(self)._fields)
+        cls = type(self)
+        if not cls._setters:
+            cls.setters()
+        return cls._all(self)
 
     def __eq__(self, other: object) -> bool:
         return self._values() == other._values() if type(other) is type(self) else NotImplemented
@@ -146,7 +157,8 @@ class Record(metaclass=RecordType):
         if not changes.keys() <= cls._names:
             raise TypeError(_mistake(cls, 0, changes))
         values = dict(zip(cls._fields, self._values(), strict=True))
-        return cls(**{**values, **changes})
+        values.update(changes)
+        return cls(*values.values())
 
 
 def _in_order(cls: RecordType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -191,14 +191,19 @@ _VALUE = "="
 #: directives about the whole text: version and target
 _MODULE = re.compile(rb"(?m)^[ \t]*\.(?:version|target|address_size)[ \t]+[^\n]*")
 
-_BRACES, _ENDS = re.compile(rb"[{}]"), re.compile(rb"[{};]")
-
 #: directives about source lines, which end with the line
 _LINES = re.compile(rb"(?m)^[ \t]*\.(?:loc|file)\b[^\n]*")
 
 #: labels that mark lines, and numbers of functions in names
 _MARKS = re.compile(rb"\$L__(?:tmp|func_begin|func_end|info_string)\d+:?")
-_NUMBERED = re.compile(rb"(\$L__BB|\bL?BB|\b__local_depot)\d+")
+
+#: Each expression starts with the text that is common to its names, which is searched for at once; what must be before
+#: it is looked for behind it. The others are used on texts that have the words at their side.
+_LABELS = re.compile(rb"BB(?:(?<=\$L__BB)|(?<=\bBB)|(?<=\bLBB))\d+")
+_DEPOTS = re.compile(rb"__local_depot(?<=\b__local_depot)\d+")
+
+#: what ``bytes.split()`` divides at, as blanks
+_AS_BLANKS = bytes.maketrans(b"\t\n\v\f\r", b"     ")
 
 #: in text with single blanks
 _CALL = re.compile(rb"\bcall(?:\.uni)? ?(?:\([^()]*\) ?, ?)?([A-Za-z_$%][\w$]*)", re.ASCII)
@@ -233,15 +238,27 @@ class _FunctionDigests:
 
     def take(self, part: bytes) -> None:
         """Parse the next part of the text."""
-        at = 0
-        while (mark := (_BRACES if self._depth else _ENDS).search(part, at)) is not None:
-            self._keep(part[at : mark.end()])
-            at = mark.end()
-            if mark[0] == b"{":
+        at, size = 0, len(part)
+        # Where the next of each is, as far as it was looked for: so the time is linear, and values of variables, which
+        # are most of the text of some libraries, are searched as fast as memory is read.
+        opening = closing = ending = -1
+        while True:
+            if opening < at:
+                opening = _find(part, b"{", at)
+            if closing < at:
+                closing = _find(part, b"}", at)
+            if not self._depth and ending < at:
+                ending = _find(part, b";", at)
+            mark = min(opening, closing) if self._depth else min(opening, closing, ending)
+            if mark == size:
+                break
+            self._keep(part[at : mark + 1])
+            at = mark + 1
+            if mark == opening:
                 if not self._depth:
                     self._begin()
                 self._depth += 1
-            elif mark[0] == b"}":
+            elif mark == closing:
                 self._depth = max(self._depth - 1, 0)
                 if not self._depth:
                     self._end()
@@ -296,10 +313,10 @@ class _FunctionDigests:
         if self._name == _VALUE:
             self.variables.append(_plain(b"".join(self._kept)))
         elif self._name and self._name not in self.own:
-            body = _MARKS.sub(b"", _LINES.sub(b"", b"".join(self._kept)))
-            words = b" ".join(_NUMBERED.sub(rb"\1", body).split())
+            words = _single_blanks(_without_numbers(b"".join(self._kept)))
             self.own[self._name] = digest_parts((strip_unit_suffix(words.decode("ascii", "replace")).encode(),))
-            self.calls[self._name] = [name.decode("ascii") for name in dict.fromkeys(_CALL.findall(words))]
+            called = _CALL.findall(words) if b"call" in words else ()
+            self.calls[self._name] = [name.decode("ascii") for name in dict.fromkeys(called)]
         self._forget()
 
     def _forget(self) -> None:
@@ -307,9 +324,35 @@ class _FunctionDigests:
         self._size, self._name = 0, ""
 
 
+def _find(text: bytes, mark: bytes, at: int) -> int:
+    """Return where a mark is next, the size of the text if it is not there."""
+    found = text.find(mark, at)
+    return len(text) if found < 0 else found
+
+
+def _without_numbers(body: bytes) -> bytes:
+    """Return the text of a function without directives and marks of lines, and numbers of functions in names."""
+    if b".loc" in body or b".file" in body:
+        body = _LINES.sub(b"", body)
+    if b"$L__" in body:
+        body = _MARKS.sub(b"", body)
+    if b"__local_depot" in body:
+        body = _DEPOTS.sub(b"__local_depot", body)
+    return _LABELS.sub(b"BB", body)
+
+
+def _single_blanks(text: bytes) -> bytes:
+    """Return a text with single blanks between words: ``b" ".join(text.split())``, without an object for each word."""
+    text = text.translate(_AS_BLANKS).strip(b" ")
+    for blanks in (b" " * 16, b" " * 4, b"  "):
+        while blanks in text:
+            text = text.replace(blanks, b" ")
+    return text
+
+
 def _plain(statement: bytes) -> bytes:
     """Return the statement of a variable with single blanks, and without compiler-made parts of its unit's name."""
-    return strip_unit_suffix(b" ".join(statement.split()).decode("ascii", "replace")).encode()
+    return strip_unit_suffix(_single_blanks(statement).decode("ascii", "replace")).encode()
 
 
 def _variable(header: bytes) -> bytes:

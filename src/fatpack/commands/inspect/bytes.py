@@ -60,7 +60,9 @@ def _merge(outer: Iterable[Label], found: Sequence[FoundContainer], *, view: Vie
                 yield _rest(label, view, start, inner.view.start)
             prefix = f"{label.name}/" if is_hosted else ""
             for part in formats.get_format(inner.container.format).labels(inner.view, inner.container):
-                yield part.replace(name=f"{prefix}container[{number}].{part.name}")
+                # A file has millions of labels: making one takes a third of the time of ``replace``.
+                name = f"{prefix}container[{number}].{part.name}"
+                yield Label(part.span, name, part.value, part.doc, part.kind)
             start = reached = inner.view.end
             number += 1
         if start < end:

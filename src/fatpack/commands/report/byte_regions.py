@@ -65,27 +65,29 @@ def file_regions(view: View, images: Mapping[int, tuple[str, str]]) -> FileRegio
 
     Raises what reading the file raises.
     """
-    levels = [_Level(depth, most) for most in (MAX_REGIONS, _MOST_CELLS) for depth in range(len(_LEVELS))]
+    levels = [_Level(depth) for depth in range(len(_LEVELS))]
+    growing = levels
     count = 0
     for label in file_labels(view):
         count += 1
         if count > _MOST_LABELS:
             break
-        for level in levels:
-            if not level.is_full:
-                level.add(label, images)
-    rows, cells = (_finest(levels[at : at + len(_LEVELS)]) for at in (0, len(_LEVELS)))
+        for level in growing:
+            if not level.add(label, images):  # it is full: the next coarser one is shown
+                growing = [other for other in growing if other is not level]
+    rows, cells = _finest(levels, MAX_REGIONS), _finest(levels, _MOST_CELLS)
     path = view.chain[0] if view.chain else ""
-    return FileRegions(path, len(view), _LEVELS[rows.depth], _whole(rows, view), count, _whole(cells, view))
+    listed, drawn = _whole(rows, view, MAX_REGIONS), _whole(cells, view, _MOST_CELLS)
+    return FileRegions(path, len(view), _LEVELS[rows.depth], listed, count, drawn)
 
 
-def _finest(levels: list[_Level]) -> _Level:
-    return next((level for level in levels if not level.is_full), levels[-1])
+def _finest(levels: list[_Level], most: int) -> _Level:
+    return next((level for level in levels if len(level.runs) <= most), levels[-1])
 
 
-def _whole(level: _Level, view: View) -> tuple[ByteRegion, ...]:
-    """Return the regions of a level, and one for what it has no room for."""
-    regions = [run.region() for run in level.runs]
+def _whole(level: _Level, view: View, most: int) -> tuple[ByteRegion, ...]:
+    """Return the regions of a level, up to ``most``, and one for what it has no room for."""
+    regions = [run.region() for run in level.runs[:most]]
     reached = regions[-1].start + regions[-1].size if regions else view.start
     if reached < view.end:
         left = f"{view.end - reached:,} bytes"
@@ -113,21 +115,21 @@ def _key(name: str, kind: str, depth: int) -> str:
 
 
 class _Level:
-    def __init__(self, depth: int, most: int) -> None:
-        self.depth, self._most = depth, most
-        self.runs: list[_Run] = []
-        self.is_full = False
+    """Runs of labels that have in common what is left of their names at a depth; one more than is ever shown."""
 
-    def add(self, label: Label, images: Mapping[int, tuple[str, str]]) -> None:
-        if self.is_full:
-            return
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.runs: list[_Run] = []
+
+    def add(self, label: Label, images: Mapping[int, tuple[str, str]]) -> bool:
+        """Take the next label; return whether there was room for it."""
         key = _key(label.name, label.kind, self.depth)
-        if self.runs and self.runs[-1].key == key and self.depth:
-            self.runs[-1].add(label, images)
-        elif len(self.runs) >= self._most:
-            self.is_full = True
-        else:
-            self.runs.append(_Run(key, label, images))
+        runs = self.runs
+        if runs and runs[-1].key == key and self.depth:
+            runs[-1].add(label, images)
+            return True
+        runs.append(_Run(key, label, images))
+        return len(runs) <= _MOST_CELLS
 
 
 class _Run:
