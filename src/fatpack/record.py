@@ -24,7 +24,6 @@ sets ``_generate_after`` so high that errors keep naming its fields.
 from __future__ import annotations
 
 import gc
-from _operator import attrgetter  # operator, which is the public name, is a module more to read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ class RecordType(type):
             cls._required = len(cls._fields) - len(cls._defaults)
             slots = [getattr(cls, field) for field in cls._fields]
             cls._getters = tuple(slot.__get__ for slot in slots) if cls._is_late else ()
-            # A getter of one name returns its value alone.
-            cls._all = attrgetter(*cls._fields) if len(slots) > 1 else _one_by_one
+            cls._all = _one_by_one
             cls._setters = tuple(slot.__set__ for slot in slots)
         return cls._setters
 
@@ -196,6 +194,10 @@ def _generated(cls: RecordType) -> Callable[..., None]:
     made = names["__init__"]
     made.__defaults__ = tuple(cls._defaults[field] for field in cls._fields if field in cls._defaults)
     made.__qualname__ = f"{cls.__qualname__}.__init__"  # for Python's own TypeErrors
+    if len(cls._fields) > 1:  # a getter of one name returns its value alone
+        from _operator import attrgetter  # operator, which is the public name, is a module more to read
+
+        cls._all = attrgetter(*cls._fields)
     return made  # type: ignore[no-any-return]
 
 

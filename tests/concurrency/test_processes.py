@@ -169,16 +169,28 @@ def library(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [["--kernels"], ["--kernels", "-v"], ["--kernels", "--json"], ["--by", "kernel"], ["--by", "kernel", "--json"]],
-    ids=" ".join,
+    "command",
+    [
+        "inspect --kernels",
+        "inspect --kernels -v",
+        "inspect --kernels --json",
+        "inspect --by kernel",
+        "inspect --by kernel --json",
+        "inspect --rows csv --digests",
+        "inspect --rows jsonl --rows-of kernels --digests",
+        "report --markdown",
+        "report --svg treemap -o -",
+        "report -o -",
+        "doctor",
+        "doctor --json",
+    ],
 )
-def test_several_processes_say_what_one_says(options: list[str], tmp_path: Path) -> None:
+def test_several_processes_say_what_one_says(command: str, tmp_path: Path) -> None:
     path = library(tmp_path)
     runs = []
     for program in (LIBRARY, LIBRARY.replace("lambda: 2", "lambda: 1")):
         done = subprocess.run(
-            [sys.executable, "-c", program, "-", "inspect", *options, str(path)],
+            [sys.executable, "-c", program, "-", *command.split(), str(path)],
             env=ENVIRONMENT,
             capture_output=True,
             text=True,

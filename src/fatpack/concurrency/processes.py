@@ -84,6 +84,11 @@ def map_in_processes(
     yield from _forked(held, work, cost, least)
 
 
+def is_worker() -> bool:
+    """Return whether this process is a worker, whose results are sent to another one."""
+    return _is_worker
+
+
 def _can_fork() -> bool:
     """Return whether a fork is useful and safe: a lock held by another thread would never be released in the fork."""
     import _thread

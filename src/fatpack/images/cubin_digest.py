@@ -11,6 +11,7 @@ Sources: ``cuobjdump -elf`` shows the tables and names the attributes, for cubin
 
 from __future__ import annotations
 
+from binascii import hexlify
 from struct import Struct
 
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
@@ -23,6 +24,8 @@ from fatpack.images.kernel import digest_parts, digest_with_calls, header_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.io.source import View
 
 #: sh_type of ``.nv.callgraph``: SHT_LOPROC + 1
@@ -37,6 +40,9 @@ _RESERVED_SHARED, _UNSET = b".nv.shared.reserved.", b".nv.global"
 #: raise and no launch needs
 _PARAM_CBANK, _EXTERNS, _API_VERSION = 0x0A, 0x0F, 0x37
 _COVERED = frozenset(range(256)) - {_API_VERSION}
+
+#: how an attribute of one function is covered: its number, no name, and its value after this in hexadecimal
+_ATTRIBUTES = [b"%d  " % number for number in range(256)]
 
 #: st_info of the symbols of variables, and of sections, which have no names
 _OBJECT, _SECTION = 1, 3
@@ -60,6 +66,7 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
 class _CubinDigests:
     def __init__(self, view: View) -> None:
         self._sections = DeviceElfSections(view)
+        self._sections.hold()  # nearly all of it is read
         self._relocations = SectionRelocations(self._sections)
         symbols = ElfSymbolTable(view, (SYMTAB,))
         self._symbols = list(symbols)
@@ -94,14 +101,16 @@ class _CubinDigests:
 
     def _take(self, index: int, owner: int) -> None:
         """Store the attributes in a section, each with its function."""
+        if owner:
+            self._attributes.setdefault(owner, []).extend(self._own_attributes(index))
+            return
         for attribute, value in read_attributes(self._sections, index, _COVERED):
-            of, about, covered = owner, "", value
+            of, about, covered = 0, "", value
             if attribute == _EXTERNS:
-                words = [number for (number,) in self._words.iter_unpack(value[: len(value) & ~3])]
-                covered = " ".join(sorted(map(self._referent, words))).encode()
+                covered = self._externs(value)
             elif attribute == _PARAM_CBANK:
                 covered = value[4:]
-            elif not owner and 8 <= len(value) < 12:
+            elif 8 <= len(value) < 12:
                 # The value starts with the function's symbol number, which is not covered itself.
                 (symbol,) = self._words.unpack_from(value)
                 about, covered = self._referent(symbol), value[4:]
@@ -110,6 +119,19 @@ class _CubinDigests:
                 if of and self._functions[of] == symbol:
                     about = ""
             self._attributes.setdefault(of, []).append(f"{attribute} {about} {covered.hex()}".encode())
+
+    def _own_attributes(self, index: int) -> Iterator[bytes]:
+        """Yield the attributes in a section of one function as they are covered; a library has millions."""
+        for attribute, value in read_attributes(self._sections, index, _COVERED):
+            if attribute == _EXTERNS:
+                yield _ATTRIBUTES[attribute] + hexlify(self._externs(value))
+            else:
+                yield _ATTRIBUTES[attribute] + hexlify(value[4:] if attribute == _PARAM_CBANK else value)
+
+    def _externs(self, value: bytes) -> bytes:
+        """Return the names of the symbols whose numbers an attribute has."""
+        words = [number for (number,) in self._words.iter_unpack(value[: len(value) & ~3])]
+        return " ".join(sorted(map(self._referent, words))).encode()
 
     def codes(self) -> dict[str, bytes]:
         """Return the digest of each kernel's code."""

@@ -161,9 +161,31 @@ _STEPS = 16
 #: larger parts are not copied before they are hashed
 _SMALL = 4096
 
+#: LIMIT: names whose stripped form is kept, and characters of one: containers hold a unit's code for each architecture
+_MOST_STRIPPED, _LONG = 4096, 2048
+_stripped: dict[str, str] = {}
+
+#: size of a small part → how it is stated before the part
+_stated: dict[int, bytes] = {}
+
+#: LIMIT: texts of properties that are kept; kernels of one unit mostly need the same
+_MOST_NEEDS = 4096
+_needs_texts: dict[tuple[object, ...], list[bytes]] = {}
+
 
 def strip_unit_suffix(name: str) -> str:
     """Return a mangled name without the part that a compiler derived from the path or contents of its unit."""
+    if len(name) > _LONG:
+        return _strip(name)
+    found = _stripped.get(name)
+    if found is None:
+        if len(_stripped) >= _MOST_STRIPPED:
+            _stripped.clear()
+        found = _stripped[name] = _strip(name)
+    return found
+
+
+def _strip(name: str) -> str:
     if "_GLOBAL__N_" in name or "_INTERNAL" in name or "__nv_static_" in name:
         if "__nv_static_" in name:
             name = _substitute(_NVCC_STATIC, r"__nv_static_\1", name)
@@ -194,12 +216,20 @@ def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
 
     made = sha256()
     small: list[bytes | memoryview] = []  # an image has a thousand relocations, of which each is a part
+    add, stated = small.append, _stated
     for part in parts:
-        small += b"%d:" % len(part), part
-        if len(part) > _SMALL:
-            made.update(b"".join(small[:-1]))
+        size = len(part)
+        if size > _SMALL:
+            add(b"%d:" % size)
+            made.update(b"".join(small))
             made.update(part)
-            small = []
+            small.clear()
+            continue
+        head = stated.get(size)
+        if head is None:
+            head = stated[size] = b"%d:" % size
+        add(head)
+        add(part)
     made.update(b"".join(small))
     return made.digest()
 
@@ -240,5 +270,11 @@ def digest_with_calls(
 
 def digest_with_needs(code: bytes, kernel: KernelNeeds) -> str:
     """Return the digest of a kernel, in hexadecimal, from the digest of its code and its properties."""
-    needs = [f"{name}={value}" for name in _NEEDS if (value := getattr(kernel, name)) is not None]
-    return digest_parts((code, *(text.encode() for text in needs))).hex()
+    values = tuple([getattr(kernel, name) for name in _NEEDS])
+    texts = _needs_texts.get(values)
+    if texts is None:
+        if len(_needs_texts) >= _MOST_NEEDS:
+            _needs_texts.clear()
+        pairs = zip(_NEEDS, values, strict=True)
+        texts = _needs_texts[values] = [f"{name}={value}".encode() for name, value in pairs if value is not None]
+    return digest_parts((code, *texts)).hex()

@@ -239,8 +239,8 @@ class _FunctionDigests:
     def take(self, part: bytes) -> None:
         """Parse the next part of the text."""
         at, size = 0, len(part)
-        # Where the next of each is, as far as it was looked for: so the time is linear, and values of variables, which
-        # are most of the text of some libraries, are searched as fast as memory is read.
+        # The next place of each is kept until it is passed: so the time is linear, and values of variables, most of the
+        # text of some libraries, are searched as fast as memory is read.
         opening = closing = ending = -1
         while True:
             if opening < at:

@@ -8,6 +8,7 @@ metadata. Digests, kernels and ``inflate`` read the images.
 from __future__ import annotations
 
 from fatpack import images, limits
+from fatpack.concurrency.processes import map_in_processes
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.exit_codes import error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import code_for_error as code_for
@@ -15,7 +16,8 @@ from fatpack.findings import finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Target, arch_name
-from fatpack.scanner import FoundImage, LazyImages, detect_host, inflate_image, scan
+from fatpack.record import Record
+from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import checked_against_container
 from fatpack.tabular.columns import (
     KERNEL_COLUMNS,
@@ -50,9 +52,37 @@ if TYPE_CHECKING:
     #: columns that need the bytes of an image, and its kernels
     ImageBytes: TypeAlias = tuple[dict[str, Any], _Kernels]
 
+    #: a row, or those of the kernels of an image
+    _Made: TypeAlias = "AnyRow | _KernelRows"
+
 
 #: the columns of an image that is not read
 NO_CONTENT: ImageBytes = {}, ((), {})
+
+
+#: LIMIT: things noted of one container that another process sends; one with more is read by this process.
+_MOST_NOTED = 1000
+
+
+class _KernelRows(Record):
+    """The rows of the kernels of an image: the columns that they share, and those of each.
+
+    A library has 150,000 kernels: what they share is made, and sent from one process to another, once for an image.
+    """
+
+    shared: tuple[Any, ...]
+    own: list[tuple[Any, ...]]
+
+
+class _ReadContainer(Record):
+    """The rows of a container that another process read, and what reading took: inflated bytes, room for images."""
+
+    made: list[_Made]
+    noted: list[Finding | FindingSummary]
+    exit_code: int
+    count: int
+    drawn: int
+    room: int
 
 
 class ImageReader:
@@ -64,6 +94,15 @@ class ImageReader:
         #: bytes of images that are still read: entries may share their bytes, and small streams may have large content
         self._room = room
         self._read_of: dict[tuple[Source, int, int], ImageBytes] = {}
+
+    @property
+    def room(self) -> int:
+        """The bytes of images that are still read; negative after the first image that is not read."""
+        return self._room
+
+    def take_room(self, size: int) -> None:
+        """Take the room of images that another process has read."""
+        self._room -= size
 
     def forget(self) -> None:
         """Forget the images of the last container: only images of one container share bytes."""
@@ -195,25 +234,45 @@ class _RowReader:
         #: positions of the images that get rows, and of the images around them
         self._around = None if options.positions is None else _around(options.positions)
         self._noted = FindingSummary(self._file["path"])
+        #: in another process: what was noted of a container, in order
+        self._told: list[Finding | FindingSummary] | None = None
         self._exit_code = 0
         self._contents = ImageReader(options, view.source.budget.inflatable, self._note)
         self._dead: DeadFinder | None = None
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
+        for made in self._all():
+            if isinstance(made, _KernelRows):
+                shared = made.shared
+                for own in made.own:
+                    yield KernelRow(*shared, *own)
+            else:
+                yield made
+
+    def _all(self) -> Iterator[_Made]:
         try:
             if self._options.digests:
                 self._view.source.check()
             found = scan(self._view, deep=self._options.deep, is_thorough=self._options.thorough)
             members: set[tuple[int, ...]] = set()
             number = 0
-            for item in found:
-                if isinstance(item, Finding):
-                    self._note(item)
-                    continue
-                yield from self._container(item, number, "")
-                members.add(item.member_numbers)
-                number += 1
+            cost = self._cost if self._options.reads_images else _no_cost
+            made_ahead = map_in_processes(_numbered(found), self._elsewhere, cost)
+            try:
+                for (_, item), there in made_ahead:
+                    if isinstance(item, Finding):
+                        self._note(item)
+                        continue
+                    read: _ReadContainer | None = None if there is None else there.value
+                    if read is not None and self._take(item, read):
+                        yield from read.made
+                    else:
+                        yield from self._container(item, number, "")
+                    members.add(item.member_numbers)
+                    number += 1
+            finally:
+                made_ahead.close()
             if not number:
                 yield from self._alone()
             if self._file["host"] == "archive":
@@ -224,6 +283,40 @@ class _RowReader:
             yield self.last()
         except (FatpackError, OSError) as error:
             yield self.last(error)
+
+    def _cost(self, item: tuple[int, FoundContainer | Finding]) -> int:
+        return bytes_to_inflate(item[1])
+
+    def _elsewhere(self, item: tuple[int, FoundContainer | Finding]) -> _ReadContainer | None:
+        """Return what is read of a container in another process; None if this process has to read it."""
+        number, found = item
+        if isinstance(found, Finding):
+            return None
+        budget = self._view.source.budget
+        before, room = budget.drawn, self._view.source.budget.inflatable
+        self._contents = ImageReader(self._options, room, self._note)
+        self._told, self._exit_code, self._count = [], 0, 0
+        made = list(self._container(found, number, ""))
+        if self._contents.room < 0 or len(self._told) > _MOST_NOTED:
+            return None
+        drawn, room = budget.drawn - before, room - self._contents.room
+        return _ReadContainer(made, self._told, self._exit_code, self._count, drawn, room)
+
+    def _take(self, found: FoundContainer, read: _ReadContainer) -> bool:
+        """Take into account what another process has read of a container; False if the limits do not allow it."""
+        if read.room > self._contents.room or not self._view.source.budget.inflate(read.drawn):
+            return False
+        self._contents.take_room(read.room)
+        self._contents.forget()
+        self._has_cuda |= found.container.format == "cuda-fatbin"
+        for item in read.noted:
+            if isinstance(item, Finding):
+                self._noted.add(item)
+            else:
+                self._noted.update(item)
+        self._exit_code = worst_exit_code((self._exit_code, read.exit_code))
+        self._count += read.count
+        return True
 
     def last(self, error: FatpackError | OSError | None = None) -> AnyRow:
         """Return the row of the file itself."""
@@ -245,10 +338,13 @@ class _RowReader:
 
     def _note(self, item: Finding) -> None:
         """Add a finding to the row of the file."""
-        self._noted.add(item)
+        if self._told is None:
+            self._noted.add(item)
+        else:
+            self._told.append(item)
         self._exit_code = worst_exit_code((self._exit_code, exit_code_for_findings([(item.severity, item.code)])))
 
-    def _container(self, found: FoundContainer, number: int, prefix: str) -> Iterator[AnyRow]:
+    def _container(self, found: FoundContainer, number: int, prefix: str) -> Iterator[_Made]:
         container = found.container
         self._has_cuda |= container.format == "cuda-fatbin"
         if not prefix:
@@ -297,7 +393,7 @@ class _RowReader:
         for code, at, text in launch_problems({"stored": described, "images": numbered}):
             self._note(finding(code, container.images[at].span, text))
 
-    def _image(self, found: FoundImage, holder: Source, place: dict[str, Any]) -> Iterator[AnyRow]:
+    def _image(self, found: FoundImage, holder: Source, place: dict[str, Any]) -> Iterator[_Made]:
         image, span = found.as_stored, found.as_stored.span
         inside = found.items
         facts = {
@@ -318,7 +414,7 @@ class _RowReader:
             read = self._contents.read(image.data, found.info.form, image.record, findings)
         yield from self._rows(facts, image.target, found.form, read, findings)
 
-    def _alone(self) -> Iterator[AnyRow]:
+    def _alone(self) -> Iterator[_Made]:
         """Yield the row of a file that is a device image itself."""
         from fatpack.scanner.standalone_images import sidecar_record, standalone_image
 
@@ -326,7 +422,7 @@ class _RowReader:
         if recognised is not None:
             yield from self._bare(self._view, recognised, {}, sidecar_record(self._view, recognised)[1])
 
-    def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
+    def _members(self, searched: set[tuple[int, ...]]) -> Iterator[_Made]:
         """Yield the rows of archive members that are device images themselves."""
         from fatpack.scanner.standalone_images import member_images
 
@@ -338,7 +434,7 @@ class _RowReader:
 
     def _bare(
         self, view: View, recognised: ImageInfo, place: dict[str, Any], findings: Sequence[Finding] = ()
-    ) -> Iterator[AnyRow]:
+    ) -> Iterator[_Made]:
         if not self._is_wanted(""):
             return
         facts = {
@@ -356,7 +452,7 @@ class _RowReader:
 
     def _rows(
         self, facts: dict[str, Any], target: Target, form: str, read: ImageBytes, findings: list[Finding]
-    ) -> Iterator[AnyRow]:
+    ) -> Iterator[_Made]:
         """Yield the row of an image, or the rows of its kernels, or both."""
         content, (kernels, codes) = read
         noted = FindingSummary(self._file["path"], findings)
@@ -379,19 +475,36 @@ class _RowReader:
             if not self._options.each_kernel:
                 return
         elif not kernels:
-            self._noted.update(noted)
+            if self._told is None:
+                self._noted.update(noted)
+            else:
+                self._told.append(noted)
         if not kernels:
             return
         here = {name: facts[name] for name in facts if name in KernelRow._fields}
         first = KernelRow(row=TABLES["kernels"][1], **self._file, **here, **common).values()[: len(Row._fields)]
+        self._count += len(kernels) if self._kind is KernelRow else 0
+        rows = []
         for index, kernel in enumerate(kernels):
-            self._count += self._kind is KernelRow
             own = {**kernel_columns(kernel), "kernel_index": index, "code_sha256": codes.get(kernel.name)}
-            # A library has 150,000 kernels: the columns that they share are computed once.
-            yield KernelRow(*first, *map(own.get, KERNEL_COLUMNS))
+            rows.append(tuple(map(own.get, KERNEL_COLUMNS)))
+        yield _KernelRows(first, rows)
 
     def _is_wanted(self, position: str) -> bool:
         return self._options.positions is None or position in self._options.positions
+
+
+def _numbered(found: Iterable[FoundContainer | Finding]) -> Iterator[tuple[int, FoundContainer | Finding]]:
+    """Yield what was found with the number of each container; a finding has that of the next."""
+    number = 0
+    for item in found:
+        yield number, item
+        number += not isinstance(item, Finding)
+
+
+def _no_cost(_item: object) -> int:
+    """Return that this process reads all containers: nothing of their images is read."""
+    return 0
 
 
 def _around(positions: frozenset[str]) -> frozenset[str]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from fatpack.concurrency.processes import is_worker
 from fatpack.exit_codes import error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.inputs.files import Filter, SkipCounts, walk_input, walk_open_file
 from fatpack.inputs.map_files import map_files, map_paths
@@ -73,10 +74,12 @@ def read_open_file_rows(view: View, path: str, options: RowOptions) -> Iterator[
 class FileRows(Record):
     """The rows of a file, its row ``file`` last; for a package, that row alone (``is_file`` is false).
 
+    They are taken before the next file is asked for, and may be taken once.
+
     ``size`` is the number of bytes, 0 for a file that could not be opened.
     """
 
-    rows: list[AnyRow]
+    rows: Iterable[AnyRow]
     is_file: bool
     size: int
 
@@ -87,7 +90,9 @@ class _RowMaker(Record):
     options: RowOptions
 
     def __call__(self, leaf: InputFile) -> FileRows:
-        return FileRows(list(read_file_rows(leaf, self.options)), not leaf.package, leaf.size or 0)
+        """Return the rows; in this process they are read when they are taken, while the file is open."""
+        rows = read_file_rows(leaf, self.options)
+        return FileRows(list(rows) if is_worker() else rows, not leaf.package, leaf.size or 0)
 
 
 def read_paths(

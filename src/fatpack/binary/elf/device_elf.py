@@ -66,7 +66,8 @@ class DeviceElfSections:
         self._rows: tuple[DeviceElfSection, ...] | None = None
         self._unread = len(view)
         #: bytes that were read ahead, and their position
-        self._block, self._block_at = b"", 0
+        self._block: bytes | memoryview = b""
+        self._block_at = 0
 
     @property
     def rows(self) -> tuple[DeviceElfSection, ...]:
@@ -119,6 +120,11 @@ class DeviceElfSections:
         if end - start <= _AHEAD + 2 * sum(place[1] - place[0] for place in places):
             self._block, self._block_at = self.view.read(start, end - start), start
 
+    def hold(self) -> None:
+        """Hold the bytes of the image for later calls of :meth:`bytes_of`, if they are in memory already."""
+        if self.view.source.is_at_hand and len(self.view) <= limits.INFLATED_KEPT:
+            self._block, self._block_at = self.view.tobuffer(), 0
+
     def bytes_of(self, index: int) -> bytes:
         """Return the result of :meth:`read` for a section number, from the bytes read ahead if they contain it."""
         _, kind, _, _, offset, size, _, _ = self.headers[index]
@@ -130,7 +136,7 @@ class DeviceElfSections:
             raise self._overlaps(self.row(index))
         if start < 0 or start + size > len(self._block):
             return self.view.read(offset, size)
-        return self._block[start : start + size]
+        return bytes(self._block[start : start + size])
 
     def _spend(self, section: DeviceElfSection, size: int) -> None:
         self._unread -= size

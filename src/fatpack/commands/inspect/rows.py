@@ -237,14 +237,14 @@ def read_tree_rows(
     rules, meter = Filter(exclude, options.deep), FilesProgress()
     try:
         for item in read_rows_below(path, view, options, rules, summary.counts, summary.unmatched):
-            count = sum(row.row != "file" for row in item.rows)
-            has_error = item.rows[-1].error is not None
-            if item.is_file:
-                summary.add(count or None, item.size, is_read=not has_error)
-            meter(bool(count))
-            if has_error:
-                meter.finish()
-            yield from item.rows
+            for count, row in enumerate(item.rows):
+                if row.row == "file":  # the last one
+                    if item.is_file:
+                        summary.add(count or None, item.size, is_read=row.error is None)
+                    meter(bool(count))
+                    if row.error is not None:
+                        meter.finish()
+                yield row
     finally:
         meter.finish()
     report_unmatched(summary)
