@@ -21,9 +21,10 @@ from fatpack import magic_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, Protocol
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.layout import FormatInfo, Layout
     from fatpack.model import Container, Finding, Label
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         def parse(self, view: View, at: int = 0) -> Container: ...  # noqa: D102
         def write(self, container: Container, options: Any = None) -> Iterator[Piece]: ...  # noqa: D102
         def labels(self, view: View, container: Container) -> Iterator[Label]: ...  # noqa: D102
-        def describe(self, container: Container) -> Mapping[str, object]: ...  # noqa: D102
+        def describe(self, container: Container) -> StoredFacts: ...  # noqa: D102
 
 
 #: JSON name of the format → module

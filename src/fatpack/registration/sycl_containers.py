@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.binary.pointers import Pointer, PointerReader
+    from fatpack.formats.described import EntryFacts, PlainPropertySets, PropertyValue
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.registration.sycl_images import ImageRecord, ImageTableRow
@@ -68,7 +69,7 @@ class PropertySets(Record):
     data: View
     start: int
 
-    def __call__(self) -> dict[int, dict[str, object]]:
+    def __call__(self) -> dict[int, EntryFacts]:
         """Return the sets of each image by its offset in the container: ``properties``, name → property → plain value.
 
         ``properties_unread`` has the reason if some are missing. Raises ``OSError`` when reading fails.
@@ -97,10 +98,10 @@ class _PropertySetReader:
         self._rows = limits.IMAGES
         self._bytes = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(reader.view))
 
-    def sets(self, bounds: Sequence[Pointer]) -> list[dict[str, object]]:
+    def sets(self, bounds: Sequence[Pointer]) -> list[EntryFacts]:
         """Return the sets of each image; ``bounds`` are the pointers to begin and end of each table, in pairs."""
         wrong: list[set[str]] = [set() for _ in bounds[::2]]
-        made: list[dict[str, dict[str, object]]] = [{} for _ in bounds[::2]]
+        made: list[PlainPropertySets] = [{} for _ in bounds[::2]]
         heads = [
             (number, row)
             for number, pair in enumerate(zip(bounds[::2], bounds[1::2], strict=True))
@@ -122,10 +123,7 @@ class _PropertySetReader:
                 value = self._value(row, pointers[2 * at + 1], wrong[number])
                 if value is not None:
                     content[name] = value
-        return [
-            {**({"properties": sets} if sets else {}), **({"properties_unread": "; ".join(sorted(why))} if why else {})}
-            for sets, why in zip(made, wrong, strict=True)
-        ]
+        return [_facts(sets, why) for sets, why in zip(made, wrong, strict=True)]
 
     def _table(self, begin: Pointer, end: Pointer, size: int, wrong: set[str]) -> Iterator[int]:
         """Yield the addresses of the records in a table."""
@@ -161,7 +159,7 @@ class _PropertySetReader:
         self._bytes -= size
         return True
 
-    def _value(self, row: int, pointer: Pointer, wrong: set[str]) -> object:
+    def _value(self, row: int, pointer: Pointer, wrong: set[str]) -> PropertyValue | None:
         """Return the value of a property as plain data; None if it cannot be read."""
         view = self._reader.view
         record = view.read(self._reader.at(row).position, _PROPERTY_SIZE)
@@ -314,3 +312,12 @@ def _narrowed(
     end = max(min(extent.at + (extent.size or 0), len(data)) for extent in extents)
     inside = data.slice(start, max(end - start, 0))
     return inside, [extent.replace(at=extent.at - start) for extent in extents]
+
+
+def _facts(sets: PlainPropertySets, wrong: Collection[str]) -> EntryFacts:
+    facts: EntryFacts = {}
+    if sets:
+        facts["properties"] = sets
+    if wrong:
+        facts["properties_unread"] = "; ".join(sorted(wrong))
+    return facts

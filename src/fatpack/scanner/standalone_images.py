@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any, NotRequired, TypedDict
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.images import ImageInfo
     from fatpack.images.sidecar import SidecarClaims
     from fatpack.io.source import View
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
         triple: str
         arch: str
-        stored: dict[str, Any]
+        stored: StoredFacts
 
 
 #: Prefixes of the triple of device bitcode. Other bitcode is of the host, compiled with -flto.
@@ -138,7 +139,7 @@ def plain_cir_modules(view: View) -> CirModules:
     from fatpack.formats import cir
 
     try:
-        stored: dict[str, Any] = dict(cir.describe_plain_modules(view))
+        stored = cir.describe_plain_modules(view)
     except FormatError:  # the scan has the finding
         return {}
     first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)

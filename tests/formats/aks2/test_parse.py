@@ -29,7 +29,7 @@ def test_entries_without_code_are_counted_and_are_no_images() -> None:
     assert dict(image.attrs) == {"key": KEY.decode(), "shared_memory": "4096", "threads": "256"}
     assert image.data.tobytes() == A
     assert (found.findings, found.span.size) == ((), len(GOOD))
-    assert dict(room.describe(found)) == {"entries": 2, "without_code": 1, "total_size": 4322, "directory_size": 170}
+    assert dict(room.describe(found)) == {"entry_count": 2, "without_code": 1, "total_size": 4322, "directory_size": 170}
 
 
 def test_a_truncated_stream_is_damage_though_the_runtime_takes_it() -> None:
@@ -122,7 +122,7 @@ def test_a_rewrite_leaves_out_an_image_and_keeps_entries_without_code() -> None:
     found = room.parse(make_view(aks2([(b"none", b""), (b"x", A), (b"y", B), (b"z", b"")])))
     again = room.parse(make_view(join_pieces(room.write(found.replace(images=found.images[1:])))))
     assert [image.data.tobytes() for image in again.images] == [B]
-    assert (dict(room.describe(again))["entries"], again.findings) == (3, ())
+    assert (dict(room.describe(again))["entry_count"], again.findings) == (3, ())
 
 
 def test_archives_in_a_zip_are_checked_and_extracted(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ there is nothing to say. Only annotations use this module: no command loads it.
 
 from __future__ import annotations
 
-from typing import Any, Generic, NotRequired, TypeAlias, TypedDict, TypeVar
+from typing import Generic, NotRequired, TypeAlias, TypedDict, TypeVar
 
 from fatpack.commands.check_kpack.text import LookupRecord, MarkerNames
 from fatpack.commands.inspect.text import KernelTable, ListingRows
+from fatpack.formats.described import StoredFacts
 from fatpack.scanner.standalone_images import ImageClaims, SidecarFacts
 from fatpack.text.findings import FindingRecord, UnlistedRecord
 
@@ -101,7 +102,7 @@ class ContainerRecord(MemberNumbers, InflatedFlag):
     offset: int | None
     size: int
     attrs: dict[str, str]
-    stored: dict[str, Any]
+    stored: StoredFacts
     images: list[ImageRecord]
 
 
@@ -109,7 +110,7 @@ class StandaloneImageRecord(ImageClaims, KernelNames):
     """A file that is a device image itself."""
 
     metadata: NotRequired[SidecarFacts]
-    stored: NotRequired[dict[str, Any]]
+    stored: NotRequired[StoredFacts]
 
 
 class MemberImageRecord(ImageClaims, KernelNames):

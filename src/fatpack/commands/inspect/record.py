@@ -604,7 +604,7 @@ class FileInspection:
             "offset": self._offset(container.span, found.view),
             "size": container.span.size,
             "attrs": {**container.attrs, **dict(found.host_attrs)},
-            "stored": dict(formats.get_format(container.format).describe(container)),
+            "stored": {**formats.get_format(container.format).describe(container)},
             **flag,
             "images": [self._image(index, image) for index, image in chosen],
         }

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         RegistrationCountsRecord,
         StandaloneImageRecord,
     )
+    from fatpack.formats.described import EntryFacts, PlainPropertySets, StoredFacts
     from fatpack.registration.analysis.counts import RegistrationCounts
     from fatpack.text.findings import FindingRecord, UnlistedRecord
 
@@ -180,7 +181,7 @@ class NestedRows:
     def __init__(self) -> None:
         #: the record, its position, and whether it is in a fat object; what the container has said of the image
         self.image: tuple[ImageRecord, str, bool] | None = None
-        self.said: dict[str, Any] = {}
+        self.said: EntryFacts = {}
         self.places: ListingRows | None = None
 
 
@@ -613,13 +614,14 @@ def add_container_record(
 METAL = "metal-library"
 
 
-def metal_words(attrs: Mapping[str, str], stored: Mapping[str, Any]) -> str:
+def metal_words(attrs: Mapping[str, str], stored: StoredFacts) -> str:
     """Return what a Metal library says of itself: its system, its functions, their versions, its names."""
     needs = f", needs {attrs['platform']} {attrs['needs']}" if "needs" in attrs else ""
     kind = "Metal library" if attrs["kind"] == "executable" else f"Metal {attrs['kind']}"
     counts = [pluralize(count, kind) for kind, count in stored["types"].items()]
     functions = f"{', '.join(counts)}" if counts else "no function"
-    versions = [_versions(name, stored[key]) for name, key in (("AIR", "air"), ("Metal", "metal")) if stored[key]]
+    counted = (("AIR", stored["air"]), ("Metal", stored["metal"]))
+    versions = [_versions(name, versions) for name, versions in counted if versions]
     names = [
         f"{word} {attrs[key]}" for word, key in (("UUID", "uuid"), ("install name", "install_name")) if key in attrs
     ]
@@ -699,7 +701,7 @@ def _property_lines(containers: Sequence[ContainerRecord], indent: str) -> Itera
             yield from _set_lines(sets, indent + where)
 
 
-def _set_lines(sets: dict[str, dict[str, Any]], indent: str) -> Iterator[str]:
+def _set_lines(sets: PlainPropertySets, indent: str) -> Iterator[str]:
     """Yield a line for each property of some sets."""
     for name, properties in sets.items():
         for key, value in properties.items():
@@ -707,7 +709,7 @@ def _set_lines(sets: dict[str, dict[str, Any]], indent: str) -> Iterator[str]:
             yield printable(f"{indent}[{name}] {key} = {shown}")
 
 
-def _linked_lines(said: dict[str, Any], indent: str) -> Iterator[str]:
+def _linked_lines(said: EntryFacts, indent: str) -> Iterator[str]:
     """Yield what the records of a program say of an image: its property sets."""
     yield from _set_lines(said.get("properties", {}), indent)
     if "properties_unread" in said:

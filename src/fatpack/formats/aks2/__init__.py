@@ -28,8 +28,9 @@ from fatpack.model import Label, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container
 
@@ -151,11 +152,11 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 _STREAM = "one XZ stream with the directory and the images"
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: how many entries there are, and how many of them have no code."""
     record = _parsed(container)
     return {
-        "entries": len(record.entries),
+        "entry_count": len(record.entries),
         "without_code": sum(not entry.size for entry in record.entries),
         "total_size": record.total_size,
         "directory_size": record.directory_size,

@@ -34,9 +34,10 @@ from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from fatpack.formats.cir.combine.combination import Combination
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Image, Label
     from fatpack.writer_options import CirOptions
@@ -138,7 +139,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     return byte_labels.label_container(container)
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return the contents of the modules: names, roles, operations, kernels, and the functions that launch them.
 
     Raises UsageError for a container that was not read from a file.
@@ -148,7 +149,7 @@ def describe(container: Container) -> Mapping[str, object]:
     return describe_container(container)
 
 
-def describe_plain_modules(view: View) -> Mapping[str, object]:
+def describe_plain_modules(view: View) -> StoredFacts:
     """Return the same for the modules of a file that is not a container. Raises FormatError for damaged bytecode."""
     from fatpack.formats.cir.byte_labels import describe_modules
 

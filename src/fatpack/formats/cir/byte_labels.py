@@ -18,9 +18,10 @@ from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from fatpack.formats.cir.modules.model import TextModule
+    from fatpack.formats.described import ModuleFacts, StoredFacts
     from fatpack.io.source import View
     from fatpack.model import Container, Image
 
@@ -39,23 +40,24 @@ _SHOWN = (
 _LONGEST = 1000
 
 
-def describe_container(container: Container) -> Mapping[str, object]:
+def describe_container(container: Container) -> StoredFacts:
     """Return the facts of a container. Raises UsageError for one that was not read from a file."""
     if not isinstance(container.record, (TextContainer, BytecodeContainer)):
         raise not_parsed_error("container")
-    found: dict[str, object] = {"modules": [_module(image.record) for image in container.images]}
+    found: StoredFacts = {"modules": [_module(image.record) for image in container.images]}
     if isinstance(container.record, TextContainer):
         found["definition_runs"] = len(container.record.outline.definitions)
     return found
 
 
-def describe_modules(view: View) -> Mapping[str, object]:
+def describe_modules(view: View) -> StoredFacts:
     """Return the facts of the modules at file level, each with its bundle ID and its target."""
-    modules = []
+    modules: list[ModuleFacts] = []
     for record, stated in plain_modules(view):
         target = module_target(stated)
-        claims = {"id": stated.id, "offload": target.offload, "triple": target.triple, "arch": target.arch}
-        modules.append({**_module(record), **claims})
+        module = _module(record)
+        module |= {"id": stated.id, "offload": target.offload, "triple": target.triple, "arch": target.arch}
+        modules.append(module)
     return {"modules": modules}
 
 
@@ -68,7 +70,7 @@ def read_kernel_names(view: View, record: object) -> tuple[str, ...]:
     return tuple(name for module, _ in plain_modules(view) for name in module_kernels(module) or ())
 
 
-def _module(record: object) -> dict[str, object]:
+def _module(record: object) -> ModuleFacts:
     if isinstance(record, TextModuleRecord):
         return _text_module(record)
     if isinstance(record, BytecodeModuleRecord):
@@ -78,7 +80,7 @@ def _module(record: object) -> dict[str, object]:
     raise not_parsed_error("module")
 
 
-def _text_module(record: TextModuleRecord) -> dict[str, object]:
+def _text_module(record: TextModuleRecord) -> ModuleFacts:
     contents = record.module.contents
     return {
         "name": _name(record.module.name),
@@ -90,7 +92,7 @@ def _text_module(record: TextModuleRecord) -> dict[str, object]:
     }
 
 
-def _bytecode_module(record: BytecodeModuleRecord) -> dict[str, object]:
+def _bytecode_module(record: BytecodeModuleRecord) -> ModuleFacts:
     from fatpack.formats.cir.bytecode.operations import read_functions
 
     read = read_functions(record.file, record.node)

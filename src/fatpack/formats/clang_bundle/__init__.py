@@ -25,9 +25,10 @@ from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from fatpack.formats.clang_bundle.fat_object import FatObject, LinkedImages
+    from fatpack.formats.described import EntryFacts, StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.writer_options import BundleOptions
@@ -107,7 +108,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     return byte_labels.label_bundle(record)
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: how the bundle was stored, and the positions of its entries."""
     from fatpack.formats.clang_bundle import layout
     from fatpack.formats.clang_bundle.fat_object import FatObject, FatObjectEntry, LinkedEntry, LinkedImages
@@ -116,21 +117,23 @@ def describe(container: Container) -> Mapping[str, object]:
     entries = [image.record for image in container.images]
     if isinstance(record, FatObject):
         sections = [entry for entry in entries if isinstance(entry, FatObjectEntry)]
-        numbers = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
+        numbers: list[EntryFacts] = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
         return {"entries": numbers, **_symbols(record)}
     if isinstance(record, LinkedImages):
         found = [entry for entry in entries if isinstance(entry, LinkedEntry)]
         said = record.properties() if record.properties else {}
-        rows = [{"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found]
+        rows: list[EntryFacts] = [
+            {"offset": entry.offset, "table_size": entry.size, **said.get(entry.offset, {})} for entry in found
+        ]
         return {"entries": rows, **_symbols(record)}
     if not isinstance(record, (layout.BinaryBundle, layout.TextBundle, layout.CompressedBundle)):
         from fatpack.formats.diagnostics import not_parsed_error
 
         raise not_parsed_error("container")
-    plain = [
+    plain: list[EntryFacts] = [
         {"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, layout.BundleEntry)
     ]
-    facts: dict[str, object] = {"entries": plain}
+    facts: StoredFacts = {"entries": plain}
     if isinstance(record, layout.CompressedBundle):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
     inside = record.inside if isinstance(record, layout.CompressedBundle) else record
@@ -139,7 +142,7 @@ def describe(container: Container) -> Mapping[str, object]:
     return facts
 
 
-def _symbols(record: FatObject | LinkedImages) -> dict[str, object]:
+def _symbols(record: FatObject | LinkedImages) -> StoredFacts:
     """Return the symbols that device code defines, as the bundler recorded them; empty if it did not."""
     symbols = record.symbols.by_target()
     return {"symbols": symbols} if symbols else {}

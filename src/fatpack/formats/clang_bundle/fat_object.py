@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from fatpack.formats.described import EntryFacts
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
     from fatpack.model import Finding
@@ -240,4 +241,4 @@ class LinkedImages(Record):
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
     symbols: TargetSymbols = TargetSymbols()
-    properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None
+    properties: Callable[[], Mapping[int, EntryFacts]] | None = None

@@ -24,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from fatpack.formats.described import EntryFacts
     from fatpack.io.source import View
 
 #: Alignment of images by wrappers; fewer bytes than this between two images are padding.
@@ -107,7 +108,7 @@ def linked_container(
     data: View,
     extents: Sequence[LinkedImageRange],
     symbols: TargetSymbols | None = None,
-    properties: Callable[[], Mapping[int, Mapping[str, object]]] | None = None,
+    properties: Callable[[], Mapping[int, EntryFacts]] | None = None,
 ) -> Container:
     """Return the container for a section of linked images, which are in the order of their bytes.
 

@@ -39,8 +39,9 @@ from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import EntryFacts, StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.writer_options import FatbinOptions
@@ -115,20 +116,20 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     return byte_labels.label_fatbin(_read(container))
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: the stored numbers of every entry, and the groups.
 
     Raises UsageError for a container that was not read from bytes.
     """
     _read(container)
     groups: dict[int, int] = {}
-    entries = []
+    entries: list[EntryFacts] = []
     for image in container.images:
         entry = image.record
         if not isinstance(entry, CudaEntry):
             continue
         head = entry.head
-        facts: dict[str, object] = {"kind": head.kind, "flags": head.flags}
+        facts: EntryFacts = {"kind": head.kind, "flags": head.flags}
         facts["code_version"] = f"{head.code_major}.{head.code_minor}"
         if entry.area.compat:
             facts["compat"] = entry.area.compat.hex()

@@ -27,8 +27,9 @@ from fatpack.model import Label, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Finding
 
@@ -166,7 +167,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     return fill_gaps(body, (*HEADER.labels(body, 0, "header"), *rows, *pages))
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: the store and its table, and the compute units in the file's name."""
     _require_parsed(container)
     store = container.attrs.get("store", "")

@@ -28,8 +28,9 @@ from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.writer_options import KpackOptions
@@ -87,7 +88,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     return reader.label_kpack(body, _header(container), container)
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: group, family, the listed architectures, the blob of each image."""
     header = _header(container)
     return {

@@ -28,8 +28,9 @@ from fatpack.model import Label, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container
 
@@ -112,7 +113,7 @@ def _raw_labels(body: View, header: MetalHeader, container: Container) -> Iterat
             yield Label(body.span(named[f"{name}_offset"], size), f"{name} metadata", words, doc, "data")
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: counts of functions by type and version, and the linked libraries."""
     header = _header(container)
     types: dict[str, int] = {}
@@ -125,7 +126,8 @@ def describe(container: Container) -> Mapping[str, object]:
             counts[version] = counts.get(version, 0) + 1
     return {
         "types": types,
-        **versions,
+        "air": versions["air"],
+        "metal": versions["metal"],
         "install_name": header.install_name,
         "linked": list(header.linked),
         "tags": [name for name, _, _ in header.tags],

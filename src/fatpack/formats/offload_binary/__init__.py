@@ -38,8 +38,9 @@ from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Finding
     from fatpack.writer_options import OffloadBinaryOptions
@@ -141,7 +142,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     )
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: byte order, compression, the stored numbers of every entry."""
     header = stored_header(container)
     return {

@@ -44,8 +44,9 @@ from fatpack.layout import FormatInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from fatpack.formats.described import PlainPropertySets, StoredFacts
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
     from fatpack.writer_options import SyclbinOptions
@@ -64,7 +65,7 @@ DOC = FormatInfo(
         "intel/llvm llvm/include/llvm/Object/SYCLBIN.h and llvm/lib/Object/SYCLBIN.cpp, revision 003d792a (versions 1 "
         "and 2)",
         "intel/llvm sycl/source/detail/syclbin.cpp, of 2026 (version 1 as the runtime writes it)",
-        "intel/llvm sycl/doc/design/SYCLBINDesign.md and PropertySets.md",
+        "intel/llvm sycl/doc/design/SYCLBINDesign.md and PlainPropertySets.md",
         "intel/llvm llvm/lib/Support/PropertySetIO.cpp and Base64.cpp",
     ),
     reads="version 1, alone or in an offload binary, and version 2",
@@ -99,7 +100,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     return reader.label_syclbin(view, _header(container), container)
 
 
-def describe(container: Container) -> Mapping[str, object]:
+def describe(container: Container) -> StoredFacts:
     """Return facts beyond the common model: the property sets of the file, its modules and its images.
 
     Values are numbers, texts, or ``{"hex": …}`` for bytes that are not text.
@@ -118,10 +119,10 @@ def describe(container: Container) -> Mapping[str, object]:
     }
 
 
-def _sets(text: View) -> dict[str, dict[str, object]]:
+def _sets(text: View) -> PlainPropertySets:
     from fatpack.formats.syclbin.properties import read_properties, to_plain_value
 
-    sets: dict[str, dict[str, object]] = {}
+    sets: PlainPropertySets = {}
     for item in read_properties(text.tobytes()):
         sets.setdefault(item.set, {})[item.name] = to_plain_value(item.value)
     return sets

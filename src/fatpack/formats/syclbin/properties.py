@@ -27,6 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from fatpack.formats.described import PropertyValue
+
 NUMBER, BYTES = 1, 2
 
 #: Numbers have 32 bits.
@@ -168,7 +170,7 @@ def value_text(value: int | bytes) -> str:
     return "" if isinstance(value, int) else _decoded(value)
 
 
-def to_plain_value(value: int | bytes) -> int | str | dict[str, str]:
+def to_plain_value(value: int | bytes) -> PropertyValue:
     """Return a value as plain data: numbers, text as such, and other bytes as ``{"hex": …}``."""
     if isinstance(value, int):
         return value
