@@ -115,7 +115,7 @@ class HostMemory:
 
     @property
     def symbols(self) -> Sequence[MemorySymbol]:
-        """All symbols, or only the ones that the caller needs."""
+        """All symbols, or only the symbols that the caller needs."""
         return self._own_symbols
 
     def set_functions(self, symbols: Iterable[MemorySymbol]) -> None:

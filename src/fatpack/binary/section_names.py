@@ -1,4 +1,4 @@
-"""Names of the sections with device code and of those that describe it, as compilers write them into any kind of host.
+"""Names of the sections that contain or describe device code, as compilers write them into any kind of host.
 
 Each kind of host decides with them where its device code may be (``locate``, ``elf/device_sections``). Names of
 sections without device code are in :mod:`fatpack.binary.host_sections`. ``proof`` has lists of its own, because it
@@ -10,7 +10,7 @@ llvm/lib/Object/OffloadBinary.cpp. Bundles and their sizes: clang/lib/Driver/Off
 
 from __future__ import annotations
 
-#: CUDA's fat binaries that a program loads, and those that a device link takes.
+#: Sections of CUDA fat binaries: loaded by a program; input of a device link.
 CUDA_FATBIN, CUDA_RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
 
 #: Records that point to CUDA's fat binaries.
@@ -23,7 +23,7 @@ CUDA_MODULE_IDS = "__nv_module_id"
 #: HIP's bundles, the records that point to them, and the archives to which TheRock moves them.
 HIP_FATBIN, HIP_RECORDS, KPACK_REFERENCE = ".hip_fatbin", ".hipFatBinSegment", ".rocm_kpack_ref"
 
-#: The same of CUDA and HIP in Mach-O, where a segment and a comma precede the name.
+#: The sections of CUDA and HIP in Mach-O, where a segment and a comma precede the name.
 MACHO_CUDA_FATBIN, MACHO_HIP_FATBIN = "__nv_fatbin", "__hip_fatbin"
 
 #: LLVM's offload binaries, and their name after ``clang -r --offload-link``.
@@ -36,7 +36,7 @@ BUNDLE_PREFIX, SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDL
 #: All images of a program of newer DPC++, and the tables of images and of their symbols.
 SYCL_IMAGES, SYCL_IMAGE_TABLE, SYCL_SYMBOLS = "OFFLOAD_DEVICE_CODE", ".tgtimg", ".tgtsym"
 
-#: Sections of fat binaries and bundles; of all containers; and of what describes them, in ELF, COFF and PE alike.
+#: Sections of fat binaries and bundles; of all containers; of the records about them. ELF, COFF and PE use the same.
 FATBINS = (HIP_FATBIN, CUDA_FATBIN, CUDA_RELOCATABLE)
 CONTAINERS = (OFFLOADING, *FATBINS)
 TABLES = (HIP_RECORDS, CUDA_RECORDS, CUDA_TILE_RECORDS, CUDA_MODULE_IDS, SYCL_IMAGE_TABLE, SYCL_SYMBOLS)
@@ -46,5 +46,5 @@ _KEPT = 8
 
 
 def with_cut(*names: str) -> tuple[str, ...]:
-    """Return names, each followed by what linkers of PE images keep of it: ``.nv_fatb`` for ``.nv_fatbin``."""
+    """Return names, each followed by its first 8 bytes, as PE linkers cut it: ``.nv_fatb`` for ``.nv_fatbin``."""
     return tuple(dict.fromkeys(one for name in names for one in (name, name[:_KEPT])))

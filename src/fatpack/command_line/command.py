@@ -187,7 +187,7 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             known = {spelling for option in self.options for spelling in option.opts}
-            # An option of another command of ours is told as one of another tool: --arch is --for elsewhere.
+            # Advice for an option of another fatpack command, as for options of other tools: --arch is --for elsewhere.
             names = ELSEWHERE.get(error.option_name) or (_DEVICES if error.option_name in _DEVICES else ())
             nearest = next((each for each in names if each in known), None)
             if not nearest:

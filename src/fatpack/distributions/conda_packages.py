@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: the files that describe a package
 INDEX, PATHS = "info/index.json", "info/paths.json"
 
-# The JSON files of a conda package: what is changed in them, in the form that they have.
+# The JSON files of a conda package, rewritten with the indentation that they have.
 
 #: LIMIT: bytes of a document, which is read whole. The paths of 100,000 files take 30 MB.
 MAX_DOCUMENT_SIZE = 256 << 20
@@ -47,7 +47,7 @@ _FORMS: tuple[dict[str, Any], ...] = (
 
 
 class JsonDocument:
-    """A JSON object of a package, ``title`` is its path. Raises BadValue for what is none."""
+    """A JSON object of a package, ``title`` is its path. Raises BadValue for data that is no JSON object."""
 
     def __init__(self, data: bytes, title: str, chain: Sequence[str]) -> None:
         self._data = data
@@ -94,7 +94,7 @@ def parse_paths_json(document: JsonDocument) -> dict[str, dict[str, Any]]:
     return {str(entry["_path"]): entry for entry in paths}
 
 
-# A tar archive in a package, inflated while it is worked on, and what becomes of its files.
+# A tar archive in a package, inflated while it is open, and changes of its files.
 
 
 class OpenTar:
@@ -127,7 +127,7 @@ class OpenTar:
         return self.plain.read(file.at, file.size)
 
     def close(self) -> None:
-        """Let go what was inflated."""
+        """Release the inflated data."""
         if self._source is not None:
             self._source.close()
 
@@ -157,7 +157,7 @@ class TarEdit:
         return bool(self._contents)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the archive as it is then, compressed as it was."""
+        """Yield the changed archive, compressed by the method of the original."""
         new = exchange_files(self.tar.plain, self._contents)
         yield from compress_stream(new, self.tar.method, sum(map(len, new)))
 
@@ -184,12 +184,12 @@ def read_document(info: TarEdit, name: str) -> JsonDocument:
     return JsonDocument(info.tar.read(name), name, view.chain)
 
 
-#: how packages end
+#: extensions of conda packages
 SUFFIXES = (".conda", ".tar.bz2")
 
 
 class CondaContents:
-    """A conda package: ``files`` are those that it installs, ``info`` describe it; one archive may have both.
+    """A conda package: ``files`` is the archive of the installed files, ``info`` the one of its metadata.
 
     What was inflated stays until ``stack`` closes it. Raises FormatError, HostError and Unsupported.
     """
@@ -224,7 +224,7 @@ class CondaContents:
         self.files, self.info = tars["pkg"], tars["info"]
 
     def edits(self) -> tuple[TarEdit, TarEdit]:
-        """Return edits of the installed files and of those that describe the package; they may be one."""
+        """Return an edit of the installed files, and one of the descriptions; they are the same for one archive."""
         files = TarEdit(self.files)
         return files, files if self.info is self.files else TarEdit(self.info)
 
@@ -274,7 +274,7 @@ class WrittenConda(Record):
 
 
 def check_paths(files: OpenTar, info: TarEdit, names: Iterable[str]) -> dict[str, str]:
-    """Return the digests of some files, by name. Raises BadValue for one that is another than ``paths.json`` says."""
+    """Return the digests of some files, by name. Raises BadValue if ``paths.json`` states another digest."""
     paths = read_document(info, PATHS)
     entries = parse_paths_json(paths)
     return {name: _checked(paths, entries.get(name, {}), files, name) for name in names}

@@ -1,4 +1,4 @@
-"""Descriptions of variants in wheels and in the index file of their release: what installers refuse of them.
+"""Descriptions of variants in wheels and in the index file of their release, and why installers refuse them.
 
 ==============================================  ===================================================================
 ``NAME-…-LABEL.whl!*.dist-info/variant.json``   has the variant of the file name, in a form that installers accept
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: LIMIT: bytes of a description, and of RECORD
 MAX_SIZE = 4 << 20
 
-#: names that a message has
+#: most names that one message lists
 _NAMED = 12
 
 _INFO = ".dist-info"
@@ -84,7 +84,7 @@ def releases(wheels: Sequence[VariantWheel]) -> list[list[VariantWheel]]:
 
 
 def description_problems(wheels: Sequence[VariantWheel]) -> Iterator[DescriptionProblem]:
-    """Yield what installers refuse of the descriptions of wheels and of their index files, and notes about them."""
+    """Yield reasons for which installers refuse the descriptions of wheels and index files, and notes about them."""
     for release in releases(wheels) if has_variants(wheels) else ():
         for wheel in filter(is_no_json, release):
             text = f"its declaration cannot be read: {wheel.problem}"
@@ -93,7 +93,7 @@ def description_problems(wheels: Sequence[VariantWheel]) -> Iterator[Description
 
 
 def release_problems(release: Sequence[VariantWheel]) -> Generator[DescriptionProblem, None, VariantDocument | None]:
-    """Yield what is wrong with the descriptions of one release, but for those that are no JSON; return the index."""
+    """Yield problems of the descriptions of one release, except descriptions that are no JSON; return the index."""
     for wheel in (wheel for wheel in release if not is_no_json(wheel)):
         yield from _described(wheel)
     index = yield from _compared_with_index(release)
@@ -117,7 +117,7 @@ def read_wheel(path: str, name: WheelName, budget: Budget, libraries: tuple[File
 
 
 def read_description(path: str, budget: Budget) -> tuple[VariantDocument | None, str, bool]:
-    """Return what ``variant.json`` of a wheel says, the reason if installers refuse it, and whether RECORD lists it."""
+    """Return ``variant.json`` of a wheel, the reason if installers refuse it, and whether RECORD lists it."""
     data, record, problem = _read_info(path, budget)
     document = None
     if data is not None and not problem:
@@ -168,11 +168,11 @@ def index_path(path: str, release: tuple[str, str]) -> str | None:
     return next((os.path.join(folder, name) for name in same), None)
 
 
-# One wheel: its label, its description, and what providers list.
+# One wheel: its label, its description, and the values that providers list.
 
 
 def read_index(path: str) -> VariantDocument:
-    """Return what an index file says. Raises InvalidVariants, ``OSError``, and UsageError for no regular file."""
+    """Return the content of an index file. Raises InvalidVariants, ``OSError``, and UsageError for no regular file."""
     # AT_ONCE: opening a pipe must not wait for a writer.
     fd = system.open_to_read(path, system.AT_ONCE)
     try:
@@ -231,13 +231,13 @@ def _listed(wheel: VariantWheel, document: VariantDocument) -> Iterator[Descript
             yield DescriptionProblem("FP3334", wheel.path, namespace, text)
 
 
-# The wheels of one release: what they and the index say of a label must be the same.
+# The wheels of one release: each wheel and the index must describe a label alike.
 
 
 def _compared_with_index(
     release: Sequence[VariantWheel],
 ) -> Generator[DescriptionProblem, None, VariantDocument | None]:
-    """Yield where the index file beside wheels says something else than they do; return what it says, if any."""
+    """Yield the differences between wheels and the index file beside them; return the index file, if there is one."""
     path = index_path(release[0].path, release[0].name.release)
     labels = [wheel for wheel in release if wheel.name.label]
     if path is None and labels and not isinstance(labels[0].path, MemberPath):

@@ -80,7 +80,7 @@ class RecordLine(Record):
 
 
 def parse_record(data: bytes, chain: Sequence[str] = ()) -> list[RecordLine]:
-    """Return the lines of a RECORD. Raises BadValue, with the offset in it, for what is none."""
+    """Return the lines of a RECORD. Raises BadValue with the offset for a line that is none."""
     lines, at = [], 0
     for raw in data.splitlines(keepends=True):
         lines.append(_line(raw, at, chain))
@@ -143,7 +143,7 @@ def encode_digest(digest: bytes) -> str:
 
 
 def decode_digest(text: str) -> bytes:
-    """Return a digest that RECORD has; no bytes for what is none."""
+    """Return a digest that RECORD has; no bytes for text that is no digest."""
     try:
         return base64.urlsafe_b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))
     except ValueError:
@@ -174,7 +174,7 @@ def _name_problem(name: WheelName | None) -> str:
 
 
 def is_same_version(one: str, other: str) -> bool:
-    """Return whether two spellings mean one version; what is no version is the same as its own spelling alone."""
+    """Return whether two spellings mean one version; text that is no version equals only itself."""
     versions = load_packaging("version")
     try:
         return bool(versions.Version(one) == versions.Version(other))

@@ -17,5 +17,5 @@ relocations where a linker has not filled them in.
 
 from __future__ import annotations
 
-#: key of the containers without device images, beside the names of formats, among those that records are compared with
+#: key of the containers without device images, beside the names of formats, in the containers compared with records
 EMPTY = ""

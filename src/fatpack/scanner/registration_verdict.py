@@ -59,7 +59,7 @@ class RegisteringFile(Record):
     ``way``: the source of the evidence, or the reason that there is none.
     ``evidence``: None if it was not read.
     ``kernels``: the names in its images, None if they were not read.
-    ``findings``: those that the scan has not reported already.
+    ``findings``: findings that the scan has not reported.
     ``why_not``: the reason in words if no agreement can be stated.
     ``unchecked``: a part of the registrations, in words, that no file shows.
     ``is_judged``: true if there was anything to judge.
@@ -242,7 +242,7 @@ def _is_in_data(found: FoundContainer) -> bool:
 def _kernels(evidence: RegistrationEvidence, found: Sequence[FoundContainer]) -> tuple[KernelsByArch | None, str]:
     """Return the kernels of all images, None if they are unknown, and the reason that an image does not show them.
 
-    Without containers in the scan, the images are those that descriptors point to.
+    Without containers in the scan, the images are the ones to which descriptors point.
     """
     if found:
         return read_kernel_names(found, IMAGES)

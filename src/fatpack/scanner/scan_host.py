@@ -261,7 +261,7 @@ class _FileScan:
         self._module_ids: ModuleIds | None = None
         self._are_tables_read = False
         self._is_object = False
-        #: containers of an object, whose names are compared with those that it registers
+        #: containers of an object, whose kernel names are compared with the names that it registers
         self._found: list[FoundContainer] = []
         self._is_damaged = False
         #: true if a record that registers containers is wrong

@@ -9,8 +9,8 @@
 ``text``         a name or a pattern (``*``, ``?``) on each line; ``#`` begins a comment
 ===============  =======================================================================================================
 
-A profile is told by its content. It may be hostile: reads are bounded, and databases are opened read-only, without
-views, virtual tables and functions of the schema, and within a budget of steps.
+The kind of a profile is detected from its content. A profile may be hostile: reads are bounded, and databases are
+opened read-only, without views, virtual tables and functions of the schema, and within a budget of steps.
 
 Sources: tables of Nsight Systems, "Exporter SQLite schema" of its user guide; rocprofv3's output formats in
 rocprofiler-sdk; Kineto's ``output_json.cpp``; negativa-ai/negativa-ml, ``detector``.

@@ -165,7 +165,7 @@ class Selector(Record):
         return self.kernel is None or self._has_kernel(found)
 
     def has_arch(self, triple: str, arch: str, form: str) -> bool:
-        """Return whether an architecture is one of those that the patterns of ``arch`` name."""
+        """Return whether an architecture matches a pattern of ``arch``."""
         from fatpack.targets.triple import as_llvm22
 
         processor = as_llvm22(triple, arch)[1]

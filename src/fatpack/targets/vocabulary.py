@@ -106,7 +106,7 @@ class AmdName(Record):
     """A line of ``amd.toml``; ``kind`` is processor, generic, portable or removed.
 
     ``triple`` is the text after ``amdgpu`` in a triple, ``family`` the same for the family, ``covers`` the processors
-    of a generic one, ``covers_main`` those that LLVM main adds.
+    of a generic one, ``covers_main`` the processors that LLVM main adds.
     """
 
     name: str

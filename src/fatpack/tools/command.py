@@ -165,7 +165,7 @@ def _versions() -> Iterable[str]:
 
 
 def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    """Return the names that may follow the options: the installed ones to remove, or those that follow a version."""
+    """Return the names that may follow the options: installed stand-ins, or stand-ins that follow a version."""
     if "uninstall" in given:
         from fatpack.tools.install.links import list_placed
 

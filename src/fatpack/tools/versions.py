@@ -35,7 +35,7 @@ CUDA = ToolVersions("CUDA", "FATPACK_CUDA", ("13.0", "13.5"), has_mixture=True)
 #: Two tools of one name. Without being told, a command line with -kind is one of DPC++'s, which has to have it.
 OFFLOAD_WRAPPER = ToolVersions("clang-offload-wrapper", "FATPACK_OFFLOAD_WRAPPER", ("15", "dpcpp"), has_mixture=True)
 
-#: name of a stand-in → the versions that it can follow; those that are not here follow one version only
+#: name of a stand-in → the versions that it can follow; all other stand-ins follow one version only
 FOLLOWED = {
     "clang-offload-bundler": LLVM,
     "llvm-offload-binary": LLVM,

@@ -29,7 +29,8 @@ def test_entries_without_code_are_counted_and_are_no_images() -> None:
     assert dict(image.attrs) == {"key": KEY.decode(), "shared_memory": "4096", "threads": "256"}
     assert image.data.tobytes() == A
     assert (found.findings, found.span.size) == ((), len(GOOD))
-    assert dict(room.describe(found)) == {"entry_count": 2, "without_code": 1, "total_size": 4322, "directory_size": 170}
+    facts = {"entry_count": 2, "without_code": 1, "total_size": 4322, "directory_size": 170}
+    assert dict(room.describe(found)) == facts
 
 
 def test_a_truncated_stream_is_damage_though_the_runtime_takes_it() -> None:

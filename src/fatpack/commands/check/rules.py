@@ -824,7 +824,7 @@ _IMAGES = ("images", "content of", "modules of CIR")
 
 def checksum_violations(context: RuleContext, labelled: Collection[str], opener: Opener | None) -> Iterator[Violation]:
     """Yield damaged and suspect files, and a note for each unverified item. Files that were reported are left out,
-    except those that are damaged, and were reported as not supported.
+    except damaged files, which were reported as not supported.
 
     Of files in ``labelled`` it was said that their labels are wrong.
     """

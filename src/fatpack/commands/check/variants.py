@@ -100,7 +100,7 @@ def variant_violations(context: RuleContext, wheels: Sequence[VariantWheel]) -> 
 def _described(release: Sequence[VariantWheel]) -> Generator[Violation, None, VariantDocument | None]:
     """Yield what is wrong with the descriptions of a release; return what its index file says.
 
-    Of those that are no JSON it is said elsewhere that their declarations cannot be read.
+    Declarations that are no JSON are reported as unreadable elsewhere.
     """
     problems = release_problems(release)
     while True:
@@ -194,9 +194,9 @@ class _Release:
                 if (is_left_over and outcome.answer in ("in part", "fails", "") and not better) or (
                     not outcome.answer and not is_left_over
                 ):
-                    continue  # nothing of the release serves it; or the metadata declares code, which is told elsewhere
+                    continue  # nothing of the release serves it; or another rule reports the declared code
                 if wheel is not None and outcome.is_whole and _declares(wheel.properties, device):
-                    continue  # the declaration itself is wrong, which is told as such
+                    continue  # the declaration itself is wrong, which another rule reports
                 is_about_driver = len(taken) > 1 or outcome.rule in _DRIVER_RULES
                 about = f" with a driver of CUDA {driver[0]}.{driver[1]}" if is_about_driver else ""
                 key = label, outcome.answer, outcome.rule, outcome.library, better

@@ -202,8 +202,8 @@ class WrongCodeObject(Record):
 class LookupResult(Record):
     """Code objects that a program gets on a device.
 
-    ``resolved`` is how many of its markers lead to a code object, ``missing`` are the others. ``older`` are those that
-    only the newer loader resolves, with the position on their shelf of the archive that decides for the older one.
+    ``resolved`` is how many of its markers lead to a code object, ``missing`` are the others. ``older`` are markers
+    that only the newer loader resolves, with the position of the archive that decides for the older loader.
     ``used`` are the archives that code objects come from, ``wrong`` the code objects that the device cannot run.
     """
 

@@ -152,7 +152,7 @@ def convert(
     ``format`` and ``options`` are those of :func:`pack`; one is needed. Entries of fat binaries are copied into others
     as they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises
     UsageError with the list of it, and damage FormatError, unless ``lossy``: then what is intact is converted, and what
-    is not is told in Python warnings. ``overwrite`` and ``max_output`` are those of :func:`fatpack.extract`; what
+    is not is reported in Python warnings. ``overwrite`` and ``max_output`` are those of :func:`fatpack.extract`; what
     :func:`open` may inflate of a file holds for its images. Raises HostError, ``OSError``.
     """
     from fatpack.commands.pack.request import options_for

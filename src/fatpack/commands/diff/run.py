@@ -55,7 +55,7 @@ def match_libraries(
 ) -> list[tuple[LibraryFacts | None, LibraryFacts | None]]:
     """Return pairs of libraries, with None for what one side lacks, in the order of their names.
 
-    Of several libraries with one key the most alike are taken; those of which two are as much alike match none.
+    Of several libraries with one key, the most similar pair is taken; equally similar libraries match none.
     """
     if len(old) == len(new) == 1 and len(old[0].parts) == len(new[0].parts) == 1:
         return [(old[0], new[0])]

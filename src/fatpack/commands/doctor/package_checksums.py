@@ -57,7 +57,7 @@ def check_zip(
 ) -> None:
     """Note what is wrong with the files of a zip archive.
 
-    ``contents`` are those that were read already, or why they could not be, ``record`` is RECORD if it is a wheel. The
+    ``contents`` are the files that were read, or why they could not be, ``record`` is RECORD if it is a wheel. The
     others are read here, if the archive is a file of its own; what they inflate to is drawn from the budget.
     """
     notes.count("checksums", sum(isinstance(item, StatedFile) for item in contents.values()))

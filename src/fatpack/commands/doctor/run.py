@@ -172,9 +172,9 @@ def diagnose(
 
     ``devices`` are the names of the GPUs of a machine, for environments among the folders; none means this machine's.
     ``exclude`` are patterns of files to be left out, ``deep`` searches everything for containers, ``unmatched`` gets
-    the patterns in ``paths`` that no file has, and ``on_file`` is told of each file if it has images. ``opener`` opens
-    addresses, such as ``libx.a(m.o)``, which otherwise are names of files. Raises UsageError for devices without an
-    environment, TargetError for unknown ones.
+    the patterns in ``paths`` that no file has, and ``on_file`` is called for each file, with True if it has images.
+    ``opener`` opens addresses, such as ``libx.a(m.o)``, which otherwise are names of files. Raises UsageError for
+    devices without an environment, TargetError for unknown devices.
     """
     budget = current_budget() if budget is None else budget
     tensile = TensileFinder(budget, deep=deep, is_filtered=bool(exclude))

@@ -1,4 +1,4 @@
-"""The builds of a release that an installer takes for a machine with some GPUs: uv, pip, conda, Hugging Face's loader.
+"""Choose the build of a release as an installer does for the GPUs of a machine: uv, pip, conda, Hugging Face's loader.
 
 ===============  =====================================================================================================
 ``uv``           wheels of one release: the best variant, then ``null``, then the wheel without a label
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fatpack.targets.installers.variant_documents import VariantDocument, VariantProperties
     from fatpack.targets.installers.variant_providers import Properties
 
-#: values of a feature that a reason names
+#: most values of a feature that a reason lists
 _NAMED = 6
 
 #: LIMIT: bytes of metadata.json; it has a digest for each file
@@ -54,7 +54,7 @@ _LARGEST = 4 << 20
 def choose_builds(
     paths: Sequence[str], installer: str, question: ExplainQuery, budget: Budget
 ) -> tuple[InstallerChoice, ...]:
-    """Return what an installer takes of builds, one answer for each release and platform.
+    """Return the build that an installer takes, one answer for each release and platform.
 
     ``paths`` are files, folders with them, or index files. Raises UsageError for an unknown installer, and where there
     is no build; FatpackError and ``OSError`` for files that cannot be read.
@@ -77,7 +77,7 @@ def choose_builds(
 
 
 def with_choices(explained: ExplainResult, choices: tuple[InstallerChoice, ...]) -> ExplainResult:
-    """Return the answer for what was taken, with the choices; where nothing is taken for a release, something fails."""
+    """Return the answer for the taken builds, with the choices; a release without a taken build counts as failed."""
     explained = explained.replace(installed=choices)
     missing = [each for each in choices if not each.path]
     if not missing:
@@ -290,7 +290,7 @@ def _refused(kind: str, declared: Sequence[str], machine: _Machine) -> str:
 
 
 def _build_folders(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the folders with metadata.json: those that are named, in them, and in ``build`` of them."""
+    """Yield the folders with metadata.json: named folders, folders in them, and folders in their ``build``."""
     for path in paths:
         if os.path.isfile(os.path.join(path, "metadata.json")):
             yield path
@@ -302,7 +302,7 @@ def _build_folders(paths: Sequence[str]) -> Iterator[str]:
 
 
 def _files(paths: Sequence[str], ends: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files with an end: those that are named, in named folders, and beside named index files."""
+    """Yield the files with one of some extensions: named files, files in named folders and beside named index files."""
     found: dict[str, None] = {}
     for path in paths:
         release = indexed_release(path)

@@ -275,7 +275,7 @@ def _kind(image: Image) -> int:
 def uneven_architectures(stored: Sequence[Image]) -> Iterator[Finding]:
     """Yield a finding for every source file (identifier) that has other architectures than the first.
 
-    A program whose parts are built for different GPUs fails on those that not all parts are for: kernels are missing,
+    A program whose parts are built for different GPUs fails on a GPU that some part lacks: kernels are missing,
     or the link of relocatable code does.
     """
     parts: dict[str, list[str]] = {}

@@ -302,7 +302,7 @@ def _add_module_triple(option: ImageOption, data: View) -> tuple[ImageOption, st
 
     try:
         triple = only_triple(data)
-    except FatpackError:  # the module is damaged, which is told when it is combined
+    except FatpackError:  # the module is damaged; combining it raises the error
         return option, ""
     if not triple:
         return option, ""

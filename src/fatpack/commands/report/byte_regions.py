@@ -49,7 +49,7 @@ class ByteRegion(Record):
 class FileRegions(Record):
     """The regions of a file, which cover each byte once, and what they are: ``fields``, ``records``, ….
 
-    ``cells`` are regions too, more and smaller ones: a picture shows the ones that it has room for.
+    ``cells`` are more and smaller regions: a picture shows as many of them as it has room for.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Slimming to a size: steps that cost users less come first, and the first that fits is the last.
+"""Slimming to a size: steps that cost users least come first, until the result fits.
 
 ====  =============================================================  =================================================
 step  goes                                                           noticed by users
@@ -18,7 +18,7 @@ in objects and libraries that ask for kernels by architecture stay as they are i
 together lose the same architectures.
 
 Sizes in packages are not additive. How much a part of a step saves is estimated to choose how many parts are taken at
-once; the result is written and measured, and only measured sizes are told.
+once; the result is written and measured, and only measured sizes are printed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SAMPLE = 1 << 18
 #: LIMIT: times that a result is written and measured for one step
 _ROUNDS = 4
 
-#: the step by which PTX for later devices goes
+#: the step that removes PTX for later devices
 _PTX_STEP = 5
 
 #: steps in words
@@ -77,7 +77,7 @@ _STEPS = {
 
 
 class SizeRequest(Record):
-    """The size to reach, in bytes, and what may go for it.
+    """The size to reach, in bytes, and the steps that are allowed.
 
     ``priority`` are devices, the most important first, of which the last go; ``use`` names the kernels that ran.
     ``has_zstd`` is true if the oldest driver in use inflates zstd, ``drops_ptx`` if PTX for later devices may go.
@@ -91,7 +91,7 @@ class SizeRequest(Record):
 
 
 class SizeStep(Record):
-    """A step that was taken, what went by it, and the sizes before and after, both measured."""
+    """A step that was taken, the images that it removed, and the measured sizes before and after."""
 
     step: int
     what: str
@@ -123,7 +123,7 @@ class SizePlan(Record):
         return self.size <= self.request.max_size
 
     def lines(self, style: Style = PLAIN) -> Iterator[str]:
-        """Yield a table of what each architecture costs, and one of the steps."""
+        """Yield a table of the cost of each architecture, and a table of the steps."""
         if self.costs:
             total = sum(one.stored for one in self.costs)
             rows = [["architecture", "images", "stored", "share"]]
@@ -156,7 +156,7 @@ class SizePlan(Record):
 
 
 class SizeNotReached(FatpackError):
-    """No step that may be taken makes a file small enough; ``plan`` has what each step saves."""
+    """No allowed step makes a file small enough; ``plan`` has the bytes that each step saves."""
 
     exit_code = FINDINGS
 
@@ -179,7 +179,7 @@ class SizeNotReached(FatpackError):
         self.plan = plan
 
 
-# The images of a file, and what may become of each.
+# The images of a file, and the steps that may remove each.
 
 
 class _Candidate(Record):
@@ -276,7 +276,7 @@ class _Survey:
         )
 
     def _deflated(self, row: SlimImage, stored: int) -> int:
-        """Return what an image takes in a package, by a sample of it."""
+        """Return the estimated size of an image in a package, from a compressed sample."""
         if row.image.compression is not None or not stored:
             return stored
         import zlib
@@ -289,7 +289,7 @@ class _Survey:
 
 
 def _linked_and_untouched(view: View, rows: Sequence[SlimImage]) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the ``id()`` of containers that are linked together, and of those that lie where they are not edited."""
+    """Return the ``id()`` of containers that are linked together, and of containers that cannot be edited."""
     if not is_linked_program(view) or not rows:
         return frozenset(), frozenset()
     from fatpack.commands.slim import linked
@@ -317,7 +317,7 @@ def _moves(
     *,
     by_name: bool,
 ) -> Iterator[_Move]:
-    """Yield what may go of a container in steps 2 to 5; ``dead`` are the keys of what can never run."""
+    """Yield the images of a container that steps 2 to 5 may remove; ``dead`` are the keys of images that never run."""
     plain = [one for one in found if one.form in ("cubin", "ptx") and one.arch is not None]
     useless = [one for one in found if one.key in dead]
     for one in useless:
@@ -419,7 +419,7 @@ class _Search:
         self._moves: Sequence[_Move] = ()
 
     def measure(self, options: SlimOptions, survey: _Survey | None = None) -> int:
-        """Return the size of the result, written in full. Raises what slimming raises."""
+        """Return the size of the result, written in full. Raises the errors of slimming."""
         from fatpack.commands.slim.plan import plan_slim
         from fatpack.commands.slim.result import SlimmedFile
 
@@ -519,7 +519,7 @@ class _Search:
         return self._taken(_PTX_STEP, _titles(by_label.values()), _without(options, by_label.values()), size)
 
     def _staged(self, step: int, words: str, options: SlimOptions, before: int) -> tuple[SlimOptions, int]:
-        """Take devices away, and then as many of the steps before as are needed with those that are left."""
+        """Remove devices, and then take as many of the earlier steps as the other devices need."""
         options, size = self._taken(step, words, options, before)
         return (options, size) if size <= self._request.max_size else self.reach(options)
 

@@ -1,4 +1,4 @@
-"""The door: a conda package in, one out whose libraries are slimmed, with paths, build string and name in step."""
+"""Slim a conda package: its libraries, and the paths.json, build string and file name that follow from them."""
 
 from __future__ import annotations
 

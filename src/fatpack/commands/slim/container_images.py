@@ -1,4 +1,4 @@
-"""The door: a container image in, an image of the same kind out, with libraries slimmed in every layer that has some.
+"""Slim a container image: return an image of the same kind with slimmed libraries in every layer.
 
 ::
 
@@ -81,7 +81,7 @@ _COSIGN = re.compile(r"sha256-([0-9a-f]{64})\.(sig|att|sbom)")
 
 
 class ImageOptions(Record):
-    """Options for images: the command as history tells it, the number of lowest layers that stay."""
+    """Options for images: the command for the history, and the number of lowest layers that stay."""
 
     command: str = "fatpack slim"
     keep_layers: int = 0
@@ -89,7 +89,7 @@ class ImageOptions(Record):
 
 
 def history_command(options: SlimOptions) -> str:
-    """Return the command that makes an image, as its history tells it: options that say what stays and goes."""
+    """Return the command that makes an image, for its history: the options that choose images."""
     words = ["fatpack slim"]
     if options.devices:
         words.append(f"--for {','.join(device.arch for device in options.devices)}")
@@ -138,7 +138,7 @@ class SlimmedImage(Record):
 
 
 class _Layer:
-    """A layer in the store: its file, and what becomes of it."""
+    """A layer in the store: its file, and the changed layer."""
 
     def __init__(self, name: str, view: View, diff_id: str, *, is_fixed: bool) -> None:
         self.name = name
@@ -261,7 +261,7 @@ class _ImageWork:
                 self._read_manifest(blob, document, self._title(entry, blob))
 
     def _checked(self, blob: str, descriptor: Document, name: str) -> Document:
-        """Return a document whose size and digest are those that its descriptor states."""
+        """Return a document after comparing its size and digest with its descriptor."""
         import hashlib
 
         view = self._image.view(blob)
@@ -525,7 +525,7 @@ class _ImageWork:
         document = self._documents[name]
         entries = document.get("manifests", [])
         is_changed = False
-        # Manifests first: what vouches for them may come before them.
+        # Manifests first: attestations and signatures of them may come before them in the index.
         for entry in entries:
             blob = self._blob(entry, name)
             child = self._documents.get(blob)
@@ -548,7 +548,7 @@ class _ImageWork:
             self._put(name, document)
 
     def _is_dropped(self, entry: Document, blob: str) -> bool:
-        """Return whether an entry of an index vouches for a manifest that changed. Raises HostError for a signature."""
+        """Return whether an entry of an index attests a changed manifest. Raises HostError for a signature."""
         annotations = entry.get("annotations")
         annotations = annotations if isinstance(annotations, dict) else {}
         child = self._documents.get(blob)
@@ -590,7 +590,7 @@ class _ImageWork:
         return value
 
     def _drop_orphans(self) -> None:
-        """Find the files that only entries named that are dropped."""
+        """Find the files that only dropped entries name."""
         old = self._image.document(INDEX) if self._image.has(INDEX) else {}
         before, after = self._reach(old), self._reach(self._documents[INDEX], is_new=True)
         self._dropped = before - after
@@ -688,7 +688,7 @@ class _ImageWork:
 
 
 def render_layers(made: SlimmedImage) -> Iterator[str]:
-    """Yield a line for each layer, the bytes saved, and what became of the image ID."""
+    """Yield a line for each layer, the bytes saved, and the old and new image ID."""
     from fatpack.printable import format_size, printable
 
     for row in made.layers:
@@ -700,7 +700,7 @@ def render_layers(made: SlimmedImage) -> Iterator[str]:
     if made.shadowed:
         yield (
             f"saved {format_size(made.effective)} in libraries that the image shows, and {format_size(made.shadowed)} "
-            "in those that later layers replace or remove"
+            "in libraries that later layers replace or remove"
         )
     for old, new in made.ids:
         if old != new:

@@ -90,7 +90,7 @@ def dump_document(value: Any) -> bytes:
     return _dumped(value).encode("utf-8", "surrogatepass")
 
 
-#: characters that Go's encoder escapes besides those that JSON requires
+#: characters that Go's encoder escapes although JSON does not require it
 _ESCAPED = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 
 

@@ -372,8 +372,8 @@ class ImageSelection(Record):
     """The images of a file that are kept and dropped. ``notes`` are remarks for the user.
 
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
-    would not be then, and ``useless`` those that would be left with code that no device loads. ``vendors`` are those
-    for whose devices the file has code, and ``unserved`` the devices of these vendors that nothing in the file is for.
+    would not be then, and ``useless`` containers whose remaining code no device would load. ``vendors`` are the
+    vendors whose code the file has, and ``unserved`` their devices for which nothing in the file is.
     ``vacated`` are the numbers of the containers that lose all code, none of which was for a device before. ``needed``
     are the ``id()`` of the images that a device of the list takes.
     """

@@ -123,10 +123,10 @@ class SlimOptions(Record):
     ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
     ``use`` names the kernels that ran, by profiles: containers without any of them lose images. ``size`` is the size to
     reach, and ``removed`` are the keys of images that go for it, with which no device loses its code.
-    ``drop_dead`` removes what no device would take of its container (:mod:`fatpack.tabular.dead`).
-    ``lossless`` keeps every other image, and stores those anew that ``recompress`` makes smaller; ``compressed`` is
-    told how many images of how many are compressed. ``exceptions`` are options for some libraries, ``plan`` takes down
-    what becomes of each library, or compares it with what was planned.
+    ``drop_dead`` removes images that no device would take of their container (:mod:`fatpack.tabular.dead`).
+    ``lossless`` keeps every other image, and stores images anew that ``recompress`` makes smaller; ``compressed`` gets
+    the number of images that are compressed, and of all. ``exceptions`` are options for some libraries, ``plan``
+    records the result of each library, or compares it with the planned one.
     """
 
     devices: tuple[Device, ...] = ()

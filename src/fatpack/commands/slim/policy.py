@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fatpack.distributions.installed import FileDigests
     from fatpack.io.source import View
 
-#: setting → whether it is a list of texts, a text, a switch or a number
+#: setting → its type: a list of texts, a text, a switch or a number
 KEYS = {
     "devices": list,
     "keep": list,
@@ -185,7 +185,7 @@ def _argument(name: str) -> str:
 
 
 def _changes(made: SlimPlan | FatpackError) -> dict[str, Any]:
-    """Return what becomes of a library."""
+    """Return the plan's record of a library: its changes, or the reason why it stays."""
     if isinstance(made, FatpackError):
         return {"kept": {}, "dropped": {}, "error": made.problem}
     return {"kept": count_by_arch(made.kept), "dropped": count_by_arch(made.dropped), "error": None}
@@ -199,7 +199,7 @@ def _digests(view: View) -> FileDigests:
 
 
 class PlanWriter:
-    """Takes down the files and libraries of a run for a plan; ``table`` is the policy of the run."""
+    """Records the files and libraries of a run for a plan; ``table`` is the policy of the run."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
@@ -207,7 +207,7 @@ class PlanWriter:
         self._libraries: dict[str, dict[str, Any]] = {}
 
     def take_file(self, view: View) -> None:
-        """Take down a named file."""
+        """Record a named file."""
         found = _digests(view)
         name = os.path.basename(view.chain[0] if view.chain else view.source.name)
         self._files[found.sha256] = {"name": name, "size": found.size, "sha256": found.sha256}
@@ -217,7 +217,7 @@ class PlanWriter:
         return options
 
     def review(self, view: View, made: SlimPlan | FatpackError) -> None:
-        """Take down what becomes of a library with device code, or why it stays."""
+        """Record the changes of a library with device code, or why it stays."""
         if not isinstance(made, FatpackError) and not (made.kept or made.dropped):
             return
         found = _digests(view)
@@ -244,7 +244,7 @@ class PlanWriter:
 
 
 class PlanReader:
-    """A plan that is applied: ``policy`` says what stays and goes, and the plan what becomes of each library.
+    """A plan that is applied: ``policy`` chooses images, and the plan has the expected result of each library.
 
     Raises UsageError for a file that is no plan, and ``OSError``.
     """
@@ -291,7 +291,7 @@ class PlanReader:
             raise UsageError(f"{name} {words}: {self._path} has no file with its SHA-256", hint=_AGAIN)
 
     def choose(self, view: View, options: SlimOptions) -> SlimOptions:
-        """Return the options for a library: those that change nothing where the plan says that it stays."""
+        """Return the options for a library: options that change nothing if the plan says that it stays."""
         if len(view) in self._staying:
             item = self._libraries.get(_digests(view).sha256)
             if item is not None and item["do"] == "stay":

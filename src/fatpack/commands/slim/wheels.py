@@ -1,4 +1,4 @@
-"""The door: a wheel in, a wheel out whose libraries are slimmed and whose RECORD and names are right."""
+"""Slim a wheel: its libraries, and the RECORD and file name that follow from them."""
 
 from __future__ import annotations
 

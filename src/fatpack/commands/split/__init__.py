@@ -16,7 +16,7 @@
 ``variants``      ``variant.json`` and the index file: schema versions, documents made and read
 ``plan``          the interface of a kind of package; libraries planned for all labels, in parallel processes
 ``wheels``        variant wheels
-``conda``         conda packages, and those that were written
+``conda``         conda packages, fat and written
 ``conda_ranges``  labels of conda packages: ranges of compute capabilities
 ``kinds``         the kind of package for a file
 ``run``           the packages of a request, proved together, and written or only planned

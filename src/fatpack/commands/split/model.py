@@ -88,7 +88,7 @@ class PackageFacts(Record):
 
 
 class ReleaseFacts(Record):
-    """A release: the labels that all its packages share, those that were refused, and the file that lists them.
+    """A release: the labels that all its packages share, the refused labels, and the index file that lists the labels.
 
     ``kind`` is that of its packages, ``wheel`` or ``conda``; of conda's no file lists the labels.
     """

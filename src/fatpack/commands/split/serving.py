@@ -77,7 +77,7 @@ def _without_place(unit: ImageSet) -> ImageSet:
 
 
 class Served(Record):
-    """The number of units of a library that run on a device, of those that may (that is not known), and of others."""
+    """The number of units of a library that run on a device, that may run (it is not known), and that do not."""
 
     runs: int = 0
     unknown: int = 0

@@ -95,7 +95,7 @@ def _device_row(together: Sequence[DeviceFacts], package: PackageFacts) -> list[
     label = first.label or _NO_LABEL
     sizes = f"{format_size(package.size)} → {format_size(first.download)}"
     if first.vendor == "amd" and first.label not in ("", NULL_LABEL):
-        # uv has no provider for AMD, and other installers have: both are told.
+        # uv has no provider for AMD, and other installers have one: the text names both.
         others = {one.label: one.size for one in package.variants}
         without = NULL_LABEL if NULL_LABEL in others else _NO_LABEL
         label += f" (uv: {without})"

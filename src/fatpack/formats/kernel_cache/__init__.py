@@ -95,7 +95,7 @@ _MOST = 1 << 30
 
 
 def write(container: Container, options: None = None) -> Iterator[Piece]:
-    """Yield the pieces of a database; one whose kernels are those that were read keeps its bytes.
+    """Yield the pieces of a database; a database whose kernels were not changed keeps its bytes.
 
     Raises UsageError for kernels without the columns of the store, and for more than 1 GiB.
     """

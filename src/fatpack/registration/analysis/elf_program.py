@@ -215,7 +215,7 @@ def _offset_after(body: bytes, at: int) -> int:
     return at + 1
 
 
-#: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; PLT slots
+#: machine → relocation types: RELATIVE; types that store the address of a symbol in a word; PLT slots
 _TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
 
 _TABLES = (RELA, ANDROID_RELA)

@@ -61,7 +61,7 @@ def parse_capability(text: str) -> DeclaredCapability | None:
 def is_taken_for_cuda(archs: Iterable[str], capability: tuple[int, int]) -> bool:
     """Return whether the loader takes a build for a device of NVIDIA; one without any text that it understands, always.
 
-    ``archs`` are those that metadata.json declares.
+    ``archs`` are the architectures that metadata.json declares.
     """
     known = [found for found in map(parse_capability, archs) if found is not None]
     return not known or any(found.is_taken_for(capability) for found in known)

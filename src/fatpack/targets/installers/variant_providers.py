@@ -147,7 +147,7 @@ def intel_features(device_ips: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def fits(properties: Properties, features: Properties) -> bool:
     """Return whether a variant fits a machine: of each of its features the machine lists one value or more.
 
-    ``features`` are those that the providers list, by namespace. A variant without properties fits every machine.
+    ``features`` are what the providers list, by namespace. A variant without properties fits every machine.
     """
     return all(
         not set(values).isdisjoint(features.get(namespace, {}).get(feature, ()))
@@ -161,7 +161,7 @@ def fitting_labels(
 ) -> tuple[str, ...]:
     """Return the labels that fit a machine, the best first and ``null`` last.
 
-    ``priorities`` are namespaces, the most important first; those that it lacks come last. Two variants are compared
+    ``priorities`` are namespaces, the most important first; all other namespaces come last. Two variants are compared
     by the first feature in which they differ: of the most important namespace, in the provider's order of features.
     The one whose best value comes earlier in the provider's list is better, and one that does not ask for the feature
     is worse than one that does. Equal ones go by their labels.

@@ -217,7 +217,7 @@ def place_stand_ins(folder: str, names: Iterable[str], target: str) -> list[Plac
 
 
 def remove_stand_ins(folder: str, names: Iterable[str]) -> list[PlacedStandIn]:
-    """Remove stand-ins from a folder: those that are named, else all that are there. Nothing else is touched.
+    """Remove the named stand-ins from a folder, or all without names. Other files stay.
 
     All of them go, or none. Raises UsageError if some that are named are not there, or are not ours; ``OSError``.
     """

@@ -96,7 +96,7 @@ class InputModule:
         return sorted([*modules, *self.outline.others])
 
     def take(self, table: AliasTable, needed: ModuleNeeds) -> None:
-        """Record the file's definitions and the ones that the module needs."""
+        """Record the file's definitions, and the definitions that the module needs."""
         self.table, self.needs = table, needed
         self.alias_names = list(table.numbers)
 
