@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.commands.report.model import is_compiled_later, kernel_namespace
 from fatpack.commands.report.pictures import base_name, common_directory, format_count, format_runs_on
+from fatpack.commands.report.worth import worth_tables
 from fatpack.printable import format_size, printable
 
 TYPE_CHECKING = False
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.commands.report.model import FileOverview, KernelCoverage, ReportResult
+    from fatpack.commands.report.worth import WorthTable
 
 #: LIMIT: rows of each table: a comment on GitHub may have 65,536 characters.
 _MOST_ROWS = 24
@@ -90,6 +92,8 @@ def _parts(overview: ReportResult, paths: Sequence[str]) -> Iterator[str]:
         yield from _findings(overview)
         return
     yield _totals(overview)
+    tables = {table.name: table for table in worth_tables(overview)}
+    yield _worth(tables.pop("dead"))
     yield _libraries(overview)
     yield from _devices(overview)
     yield from _holes(overview)
@@ -99,6 +103,8 @@ def _parts(overview: ReportResult, paths: Sequence[str]) -> Iterator[str]:
         for arch in overview.archs
     ]
     yield _folded("Bytes by architecture", _table("architecture,>images,>stored,>inflated", archs, len(archs)))
+    for table in tables.values():
+        yield _folded(table.title, _worth(table))
     yield from _duplicates(overview)
     if overview.notes:
         yield "".join(f"- {note}\n" for note in overview.notes)
@@ -116,6 +122,19 @@ def _table(heads: str, rows: Sequence[Sequence[str]], most: int = _MOST_ROWS) ->
 
 def _folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n</details>\n"
+
+
+def _worth(table: WorthTable) -> str:
+    lines = [f"**{table.title}.** {escape_markdown(table.lead, _LISTED)}\n"]
+    lines += [f"- {escape_markdown(sentence, _LISTED)}\n" for sentence in table.advice]
+    if table.rows:
+        rows = [
+            [markdown_code(cells[0]), *(escape_markdown(cell, _LISTED) for cell in cells[1:])] for cells in table.rows
+        ]
+        lines.append(f"\n{_table(','.join(table.heads), rows)}")
+    if table.command:
+        lines.append(f"\n`{table.command}` takes them out, and proves it.\n")
+    return "".join(lines)
 
 
 def _size(size: int | None) -> str:

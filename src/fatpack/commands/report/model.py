@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fatpack.tabular.arch_costs import ArchCost
+
 
 #: The version of the record as plain data.
 SCHEMA = "fatpack.report/1"
@@ -187,6 +189,43 @@ class ImageLine(Record):
     bundle: int | None = None
 
 
+class DeadBytes(Record):
+    """Images of one architecture that can never run, and why: a key of ``fatpack.targets.selection.dead.REASONS``."""
+
+    reason: str
+    label: str
+    images: int
+    stored: int
+    inflated: int
+
+
+class HollowCount(Record):
+    """A kernel that does nothing for ``label``: ``verdict`` says how sure that is, ``other`` where it does more."""
+
+    path: str
+    kernel: str
+    label: str
+    verdict: str
+    other: str
+
+
+class Worth(Record):
+    """What code is worth: ``dead`` can never run, ``costs`` are those of each architecture, first of all files.
+
+    ``hollow`` are the first kernels that do nothing on one architecture, ``certain`` and ``likely`` count all of them;
+    ``not_compared`` are kernels beyond the limit. ``doubled`` are the bytes of images that other files have too, all
+    copies but one: stored ones, inflated where that is not known.
+    """
+
+    dead: tuple[DeadBytes, ...] = ()
+    costs: tuple[ArchCost, ...] = ()
+    hollow: tuple[HollowCount, ...] = ()
+    certain: int = 0
+    likely: int = 0
+    not_compared: int = 0
+    doubled: int = 0
+
+
 class ReportResult(Result):
     """All of it. ``image_count`` and ``kernel_count`` are of everything, also of what is not listed.
 
@@ -211,6 +250,7 @@ class ReportResult(Result):
     notes: tuple[str, ...]
     exit_code: int
     problems: tuple[str, ...] = ()
+    worth: Worth = Worth()
 
     @property
     def links(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from fatpack.commands.report.model import (
     arch_label,
 )
 from fatpack.commands.report.sizes import DuplicateFinder, FileBytes, merge_architectures, total_bytes
+from fatpack.commands.report.worth import WorthBuilder
 from fatpack.demangling import demangle
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
@@ -89,6 +90,7 @@ class _OverviewBuilder:
         self._more: dict[str, int] = {}
         self._libraries: list[str] = []
         self._outcomes = DeviceOutcomes()
+        self._worth = WorthBuilder()
         self._start()
 
     def _start(self) -> None:
@@ -104,6 +106,7 @@ class _OverviewBuilder:
             self._bytes.kernel(row)
             self._cover.kernel(row)
             self._twice.kernel(row)
+            self._worth.kernel(row)
         elif isinstance(row, ImageRow):
             self._image(row)
 
@@ -112,6 +115,7 @@ class _OverviewBuilder:
         self._bytes.image(row)
         self._cover.image(row)
         self._twice.image(row)
+        self._worth.image(row, arch_label(row.arch, row.form, row.triple, row.offload))
         self._note(row)
         weight = row.stored_size if row.stored_size is not None else row.size or 0
         item = (weight, -self._images, _line(row))
@@ -130,6 +134,7 @@ class _OverviewBuilder:
 
     def _file(self, row: AnyRow) -> None:
         self._note(row)
+        self._worth.file(row)
         # The row of a package, after the files in it, says of nothing where it was searched.
         self._read += row.searched is not None or row.error is not None
         code = row.exit_code or 0
@@ -196,6 +201,7 @@ class _OverviewBuilder:
             compares_code=self._twice.compares_code,
             notes=tuple(self._notes(len(lines))),
             exit_code=worst_exit_code((self._exit_code, FINE if self._images else FINDINGS)),
+            worth=self._worth.worth(self._twice.in_other_files),
         )
 
     def _findings(self) -> tuple[FindingCount, ...]:

@@ -23,6 +23,7 @@ from fatpack.commands.report.pictures import (
     shorten_name,
 )
 from fatpack.commands.report.treemap import draw_treemap
+from fatpack.commands.report.worth import worth_tables
 from fatpack.printable import format_size
 from fatpack.text.markup import Markup, element, escape_markup, join_markup
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         KernelCoverage,
         ReportResult,
     )
+    from fatpack.commands.report.worth import WorthTable
 
 
 # Parts of the page: a section, a table, a chip in the colour of an architecture, a bar.
@@ -298,6 +300,29 @@ def _bar(file: FileOverview) -> Markup | str:
         x += width
     words = ", ".join(arch.label for arch in file.archs)
     return element("svg", *drawn, viewBox="0 0 160 12", class_="pic small", role="img", aria_label=words)
+
+
+# What can never run, what an architecture costs, what does nothing.
+
+
+def worth_section(table: WorthTable) -> Markup:
+    """Return the section of a table: its sentences, the command that acts on it, and all rows behind a filter."""
+    content = [element("ul", *(element("li", sentence) for sentence in table.advice))] if table.advice else []
+    if table.command:
+        content.append(element("p", element("code", table.command), " takes them out, and proves it."))
+    if table.rows:
+        numbers = [head.startswith(">") for head in table.heads]
+        heads = [(head.lstrip(">"), is_number) for head, is_number in zip(table.heads, numbers, strict=True)]
+        rows = (_worth_row(cells, numbers) for cells in table.rows)
+        content.append(table_element(f"t-{table.name}", heads, rows))
+    return page_section(table.name, table.title, table.lead, *content)
+
+
+def _worth_row(cells: Sequence[str], numbers: Sequence[bool]) -> Markup:
+    first, *rest = cells
+    made = [element("td", name_element(first, 90))]
+    made += [element("td", cell, class_="n" if is_n else None) for cell, is_n in zip(rest, numbers[1:], strict=True)]
+    return element("tr", *made)
 
 
 # Findings, by code.
@@ -642,8 +667,11 @@ def render_page(overview: ReportResult, paths: Sequence[str], map: FileRegions |
     sheet, script = f"{colour_style(FAMILIES)}{PICTURE_STYLE}{_asset('page.css')}", _asset("page.js")
     yield "<!DOCTYPE html>\n"
     yield f'<html lang="en">\n<head>\n{_meta(sheet, script, page_title(paths))}\n</head>\n<body>\n'
+    worth = list(worth_tables(overview))
     made = [
+        *(worth_section(table) for table in worth if table.name == "dead"),
         treemap_section(overview),
+        *(worth_section(table) for table in worth if table.name != "dead"),
         coverage_section(overview),
         findings_section(overview),
         duplicates_section(overview),

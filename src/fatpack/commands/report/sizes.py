@@ -327,6 +327,12 @@ class DuplicateFinder:
         copies.add(row.path, f"{row.path} {row.position or ''}".rstrip(), stored, self._label)
         return copies
 
+    @property
+    def in_other_files(self) -> int:
+        """The bytes of images that several files have, all copies but those of one file."""
+        several = (one for one in self._images.values() if one.files > 1)
+        return sum(one.stored - round(one.stored / one.files) for one in several)
+
     def records(self, most: int) -> tuple[tuple[Duplicate, ...], int, int]:
         """Return the dearest duplicates, how many there are, and the bytes that those of images cost together."""
         images = [_record("image", digest, copies) for digest, copies in self._images.items() if copies.count > 1]

@@ -26,17 +26,28 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from fatpack.commands.slim import SlimRefused
-from fatpack.commands.slim.keep_for_device import LINKED, arch_label, image_key, images_for_device, is_host
+from fatpack.commands.slim.keep_for_device import (
+    LINKED,
+    arch_label,
+    group_into_image_sets,
+    image_form,
+    image_key,
+    images_for_device,
+    is_host,
+    target_vendor,
+)
 from fatpack.edit.selection import is_linked_program
 from fatpack.errors import FatpackError, FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS
 from fatpack.printable import format_size, format_size_and_limit
 from fatpack.record import Record
+from fatpack.tabular.arch_costs import ArchCosts
 from fatpack.tabular.dead import DeadFinder
 from fatpack.targets.devices import Device
 from fatpack.targets.name_based_libraries import find_name_based_library
 from fatpack.targets.nvidia import TEGRA_ARCHS, parse_nvidia
 from fatpack.targets.selection.model import CandidateImage
+from fatpack.targets.selection.select_image import CandidateSet
 from fatpack.targets.vocabulary import load_vocabulary
 from fatpack.text.style import PLAIN, table_lines
 
@@ -50,6 +61,7 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.plan import SlimPlan
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.source import View
+    from fatpack.tabular.arch_costs import ArchCost
     from fatpack.targets.nvidia import NvidiaArch
     from fatpack.text.style import Style
 
@@ -99,14 +111,6 @@ class SizeStep(Record):
     after: int
 
 
-class ArchCost(Record):
-    """The images of an architecture, or its PTX, and the bytes that they take in the files."""
-
-    arch: str
-    images: int
-    stored: int
-
-
 class SizePlan(Record):
     """The options that reach a size, or come closest; the steps, the cost of each architecture, and the size."""
 
@@ -125,11 +129,12 @@ class SizePlan(Record):
     def lines(self, style: Style = PLAIN) -> Iterator[str]:
         """Yield a table of the cost of each architecture, and a table of the steps."""
         if self.costs:
-            total = sum(one.stored for one in self.costs)
-            rows = [["architecture", "images", "stored", "share"]]
+            total = sum(one.stored or 0 for one in self.costs)
+            rows = [["architecture", "images", "stored", "share", "without it, its devices would"]]
             for one in self.costs:
-                share = f"{100 * one.stored / total:.0f} %" if total else "-"
-                rows.append([one.arch, str(one.images), format_size(one.stored), share])
+                share = f"{100 * (one.stored or 0) / total:.0f} %" if total else "-"
+                instead = "; ".join(dict.fromkeys(each.words for each in one.instead)) or "-"
+                rows.append([one.label, str(one.images), format_size(one.stored or 0), share, instead])
             yield from table_lines(rows, style, right=(1, 2, 3), role=lambda row, _: "" if row else "heading")
         if self.steps:
             rows = [["step", "what goes", "before", "after", "saved"]]
@@ -151,7 +156,7 @@ class SizePlan(Record):
             "steps": [
                 {"step": one.step, "what": one.what, "before": one.before, "after": one.after} for one in self.steps
             ],
-            "archs": [{"arch": one.arch, "images": one.images, "stored": one.stored} for one in self.costs],
+            "archs": [{"arch": one.label, "images": one.images, "stored": one.stored or 0} for one in self.costs],
         }
 
 
@@ -167,7 +172,7 @@ class SizeNotReached(FatpackError):
             more.append(cli_or_api("--priority DEVICE,… says which devices may go", "priority= says which may go"))
         if not plan.request.has_zstd:
             more.append(cli_or_api("--driver 550 allows zstd", "driver='550' allows zstd"))
-        if not plan.request.drops_ptx and any(one.arch.startswith("compute_") for one in plan.costs):
+        if not plan.request.drops_ptx and any(one.label.startswith("compute_") for one in plan.costs):
             more.append(cli_or_api("--drop-ptx gives PTX for later devices up", "keep_ptx='none' gives PTX up"))
         if plan.request.use is None:
             more.append(cli_or_api("--used PROFILE --drop-unused removes unused kernels", "used= removes kernels"))
@@ -215,18 +220,16 @@ class _Survey:
         self._devices = devices
         self._is_deflated = is_deflated
         self.moves: list[_Move] = []
-        self._costs: dict[str, tuple[int, int, tuple[int, str]]] = {}
+        self._costs = ArchCosts()
 
     def costs(self) -> tuple[ArchCost, ...]:
         """Return the cost of each architecture, oldest first."""
-        rows = sorted(self._costs.items(), key=lambda item: item[1][2])
-        return tuple(ArchCost(arch, count, stored) for arch, (count, stored, _) in rows)
+        return self._costs.records()
 
     def take(self, view: View, plan: SlimPlan) -> None:
         """Add a library. Reads names of kernels, and for packages a sample of each image."""
         rows = [row for row in plan.kept if not is_host(row.image)]
-        for row in rows:
-            self._count(row)
+        self._count(rows)
         linked_ids, untouched = _linked_and_untouched(view, rows)
         by_name = find_name_based_library(view.chain[-1] if view.chain else "") is not None
         finder = DeadFinder(view)
@@ -247,12 +250,14 @@ class _Survey:
                 self.moves += moves
         self.moves += _moves_alike(together)
 
-    def _count(self, row: SlimImage) -> None:
-        label = arch_label(row.image)
-        arch = parse_nvidia(row.image.target.arch)
-        count, stored, _ = self._costs.get(label, (0, 0, (0, "")))
-        order = (arch.number if arch else 0, label)
-        self._costs[label] = count + 1, stored + (row.image.stored_size or 0), order
+    def _count(self, rows: Sequence[SlimImage]) -> None:
+        for row in rows:
+            self._costs.count(arch_label(row.image), row.image.stored_size or 0, row.image.size)
+        for inside in group_into_image_sets(rows):
+            target, format = inside[0].image.target, inside[0].found.format
+            runtime = {"cuda-fatbin": "cuda", "rocm-kpack": "kpack"}.get(format, target.offload)
+            images = CandidateSet(tuple(_as_candidate(row) for row in inside), runtime, is_kpack=format == "rocm-kpack")
+            self._costs.choose(images, [arch_label(row.image) for row in inside], target_vendor(target))
 
     def _candidate(self, row: SlimImage, *, needs_kernels: bool) -> _Candidate:
         image = row.image
@@ -286,6 +291,10 @@ class _Survey:
         except (FormatError, Unsupported):
             return stored
         return stored * len(zlib.compress(sample, 6)) // max(len(sample), 1)
+
+
+def _as_candidate(row: SlimImage) -> CandidateImage:
+    return CandidateImage(image_form(row.image), row.image.target.arch, row.image.target.triple)
 
 
 def _linked_and_untouched(view: View, rows: Sequence[SlimImage]) -> tuple[frozenset[int], frozenset[int]]:
