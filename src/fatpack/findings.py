@@ -456,6 +456,11 @@ CODES: dict[str, tuple[str, str]] = {
         "note",
         "A compiler reads the file, and no driver: a library of device functions, such as libdevice.10.bc.",
     ),
+    "FP3340": (
+        "error",
+        "A file is of a kind that carries device code, or any files, and is not read; `--allow-unread` accepts it.",
+    ),
+    "FP3341": ("note", "A file of a kind that is not read was left out of a check, as `--allow-unread` asks."),
     "FP3330": (
         "error",
         "Installers refuse a wheel for the description of its variant, or take it for another variant.",

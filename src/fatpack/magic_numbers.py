@@ -56,6 +56,9 @@ ARCHIVES = (ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE)
 #: a database; SQLite's "Database File Format", 1.3
 SQLITE = b"SQLite format 3\0"
 
+#: serialized engines of TensorRT, and xclbins: programs of AMD's FPGAs and NPUs
+TENSORRT, XCLBIN = b"ftrt", b"xclbin2\0"
+
 # Compressed and packed files
 #: a frame; RFC 8878, 3.1.1
 ZSTD = b"\x28\xb5\x2f\xfd"

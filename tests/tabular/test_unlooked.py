@@ -61,7 +61,7 @@ def test_what_must_not_be_read_and_what_vanished_are_rows_too(folder: Path, monk
 
 def test_all_is_reported_with_its_reason() -> None:
     full = Skipped(**dict.fromkeys(REASONS, 2))
-    assert set(REASONS) == set(Skipped._fields)
+    assert {*REASONS, "not_read"} == set(Skipped._fields)
     assert len(list(full.reasons())) == len(REASONS)
     assert all(
         word in full.sentence() for word in ("2 links", "without permission", "gone", "by name (no device code)")
@@ -110,7 +110,7 @@ def test_a_report_and_an_explanation_say_it(folder: Path, capsys: pytest.Capture
     main(["explain", str(folder), "--device", "gfx90a"])
     assert "skipped: 1 link, 1 no plain file, 1 by name (no device code)" in capsys.readouterr().err
     main(["explain", str(folder), "--device", "gfx90a", "--exclude", "left.o", "--json"])
-    counts = {"links": 1, "special": 1, "excluded": 1, "passed": 1, "denied": 0, "vanished": 0}
+    counts = {"links": 1, "special": 1, "excluded": 1, "passed": 1, "denied": 0, "vanished": 0, "not_read": []}
     assert json.loads(capsys.readouterr().out)["unlooked"] == counts
     explained = fatpack.explain(folder, "gfx90a")
     assert explained.unlooked == Skipped(links=1, special=1, passed=1)

@@ -9,6 +9,7 @@ from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
+from fatpack.tabular.skipped import unread_files, unread_sentence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class TreeSummary:
 
     def record(self) -> dict[str, Any]:
         """Return the counts as plain data."""
+        from fatpack.result import to_plain_data
+
         return {
             "path": self.path,
             "kind": self.kind,
@@ -59,6 +62,7 @@ class TreeSummary:
             "excluded": self.counts.excluded,
             "links": self.counts.links,
             "special": self.counts.special,
+            "not_read": to_plain_data(unread_files(self.counts.not_read)),
         }
 
 
@@ -84,6 +88,7 @@ def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: 
         f"{pluralize(counts.special, 'pipe, socket or device')} not read" if counts.special else "",
     ]
     words += [", ".join(filter(None, left_out))] if any(left_out) else []
+    words += filter(None, [unread_sentence(unread_files(counts.not_read))])
     if not deep and (files > with_code or counts.passed):
         words.append("--deep searches everything")
     return "; ".join(words)

@@ -132,14 +132,31 @@ class SkipCounts:
     ``passed``: files skipped by name. ``excluded``: excluded files and folders. ``links``, ``special``: links, pipes,
     sockets and devices in folders. ``denied``: files without read permission. ``vanished``: files deleted during the
     walk. These two are input files with an error. ``packages``: packages that were read. ``used``: the patterns of
-    ``exclude`` that matched.
+    ``exclude`` that matched. ``not_read``: files of kinds that are not read, and their bytes, by the name of the kind
+    (:mod:`fatpack.scanner.unread_kinds`).
     """
 
-    __slots__ = ("denied", "excluded", "links", "packages", "passed", "special", "used", "vanished")
+    __slots__ = ("denied", "excluded", "links", "not_read", "packages", "passed", "special", "used", "vanished")
 
     def __init__(self) -> None:
         self.passed = self.excluded = self.links = self.special = self.packages = self.denied = self.vanished = 0
         self.used: set[str] = set()
+        self.not_read: dict[str, tuple[int, int]] = {}
+
+    def see(self, view: View, *, is_deep: bool) -> None:
+        """Count a file if it is of a kind that is not read. What cannot be read is an error of who reads it next."""
+        from fatpack.scanner.unread_kinds import unread_kind
+
+        try:
+            kind = unread_kind(view, is_deep=is_deep)
+        except (FatpackError, OSError):
+            return
+        if kind is not None:
+            self._count(kind.name, 1, len(view))
+
+    def _count(self, kind: str, files: int, size: int) -> None:
+        before = self.not_read.get(kind, (0, 0))
+        self.not_read[kind] = before[0] + files, before[1] + size
 
     def fail(self, error: FailureCallback | None) -> None:
         """Count a file that cannot be opened if the reason is a missing permission, or that it was deleted."""
@@ -151,6 +168,8 @@ class SkipCounts:
         self.used |= other.used
         for name in ("denied", "excluded", "links", "packages", "passed", "special", "vanished"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        for kind, (files, size) in other.not_read.items():
+            self._count(kind, files, size)
 
 
 class PackageFindings:
@@ -240,6 +259,7 @@ def _of(view: View, node: PendingFile, rules: Filter, counts: SkipCounts) -> Ite
         yield InputFile(node.path, node.parts, error=error)
         return
     if not kind:
+        counts.see(view, is_deep=rules.deep)
         yield InputFile(node.path, node.parts, view, size=len(view))
         return
     for member in walk_package(view, kind, node, rules, counts):
@@ -335,6 +355,7 @@ def walk_open_file(view: View, path: str, rules: Filter, counts: SkipCounts) -> 
         yield [PendingFile(path, (), None, leaf=InputFile(path, (), error=error))]
         return
     if not kind:
+        counts.see(view, is_deep=rules.deep)
         yield [PendingFile(path, (), None, leaf=InputFile(path, split_name(path)[-1:], view, size=len(view)))]
         return
     package = PendingFile(path, (), None)

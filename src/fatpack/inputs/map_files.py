@@ -198,6 +198,7 @@ class _Inputs:
         if kind:
             yield walk_open_file(view, title, self._rules, self._counts), view.source.fileno() is not None
         else:
+            self._counts.see(view, is_deep=self._rules.deep)
             yield InputFile(str(title), name, view, size=len(view))
 
     def _plain_files(self) -> Iterator[Group]:

@@ -7,7 +7,7 @@ Compilers write device code into text as well, as strings or numbers: LLVM IR (`
 file with which nvcc embeds a fat binary (``.fatbin.c``). What :mod:`fatpack.scanner.compiler_text` does not decode is
 reported.
 
-How we know: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
+The kinds themselves stand in :mod:`fatpack.scanner.unread_kinds`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fatpack import magic_numbers
 from fatpack.errors import cli_or_api
 from fatpack.findings import finding
 from fatpack.scanner.context import detect_package
+from fatpack.scanner.unread_kinds import COMPRESSED, SQLITE, TAR, unread_format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,48 +25,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-#: first bytes of compressed files → the format, and the program that unpacks it
-_COMPRESSED = {
-    magic_numbers.ZIP: ("a zip archive, as wheels are", "unzip it"),
-    magic_numbers.ZSTD: ("compressed with zstd", "zstd -d unpacks it"),
-    magic_numbers.GZIP: ("compressed with gzip", "gzip -d unpacks it"),
-    magic_numbers.XZ: ("compressed with xz", "xz -d unpacks it"),
-    magic_numbers.BZIP2: ("compressed with bzip2", "bzip2 -d unpacks it"),
-    magic_numbers.LZ4: ("compressed with lz4", "lz4 -d unpacks it"),
-    magic_numbers.SEVEN_ZIP: ("a 7z archive", "7z x unpacks it"),
-    magic_numbers.RPM: ("an RPM package", "rpm2cpio and cpio -id unpack it"),
-    magic_numbers.SQUASHFS: ("a SquashFS image", "unsquashfs unpacks it"),
-}
-
-_TAR = "a tar archive"
-
-#: offset of a magic number, the magic number, the format, and the advice
-_OTHERS = (
-    (magic_numbers.TAR_AT, magic_numbers.TAR, _TAR, "tar -xf unpacks it"),
-    (0, magic_numbers.CPIO, "a cpio archive", "cpio -id unpacks it"),
-    (0, magic_numbers.WASM, "a WebAssembly module", ""),
-    (0, magic_numbers.GOFF, "a GOFF object", ""),
-    (0, magic_numbers.DXIL, "a DXContainer", ""),
-    (0x8001, b"CD001", "an ISO 9660 disk image", "mount it, or bsdtar -xf unpacks it"),
-    (0x200, b"EFI PART", "a disk image with a GPT", "mount its file systems"),
-    (0, b"QFI\xfb", "a qcow2 disk image", "mount its file systems"),
-    (0, b"KDMV", "a VMDK disk image", "mount its file systems"),
-    (0, b"vhdxfile", "a VHDX disk image", "mount its file systems"),
-)
-
-#: the trailer of a disk image of macOS: its magic, and its bytes
-_DMG, _DMG_SIZE = b"koly", 512
-
-#: ext2 to ext4: offset of the magic number in the superblock; the state follows it (clean, or with errors)
-_EXT_AT, _EXT = 0x438, (b"\x53\xef\x01\0", b"\x53\xef\x02\0")
-
 #: The file from which rocBLAS and hipBLASLt select kernels: a MessagePack map of two or three, "solutions" and
 #: "library" first (``MasterSolutionLibrary.state`` in Tensile/SolutionLibrary.py). It contains no device code.
 _TENSILE = "a table of Tensile, which names kernels of code objects beside it"
 _TENSILE_STARTS = tuple(bytes((0x80 + count,)) + key for count in (2, 3) for key in (b"\xa9solutions", b"\xa7library"))
-
-#: f_opthdr of XCOFF: the known sizes of the auxiliary header
-_XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
 
 _HEAD_SIZE = 512
 
@@ -171,9 +134,10 @@ def unsupported_kind(view: View) -> str:
 
     Some of these formats accompany device code and contain none.
     """
-    return (
-        _kind(view)[0] or _database(view) or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
-    )
+    kind = unread_format(view)
+    if kind is not None:
+        return kind.one
+    return _TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else ""
 
 
 def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
@@ -181,26 +145,27 @@ def unsupported_finding(view: View, is_searched: bool) -> Finding | None:
 
     ``is_searched`` is true if all of its bytes were searched for containers.
     """
-    kind, remedy = _kind(view)
-    if not kind:
-        kind = _database(view)
-        return finding("FP2801", view.span(), f"{kind}: not read") if kind else _spelled(view)
-    if detect_package(view):
-        text = f"{kind}: the files in it are not listed where it is read as one file"
-        return finding(
-            "FP1006", view.span(), text, cli_or_api("name it alone, or a folder around it", "fatpack.files opens them")
-        )
-    if kind == _TAR:  # one that adds up is a package
+    known = unread_format(view)
+    if known is None:
+        return _spelled(view)
+    kind, remedy = known.one, known.remedy
+    if known is SQLITE:
+        return finding("FP2801", view.span(), f"{kind}: not read")
+    if known is TAR and not detect_package(view):  # one that adds up is a package
         text = f"{kind}, whose first header does not add up to its checksum: the files in it are not listed"
         return finding("FP1701", view.span(), text, "get the file again", field="header")
-    if is_compressed(view):
-        return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
-    if is_searched:
-        return finding("FP1006", view.span(), f"{kind}: not read, only searched for containers", remedy)
-    search = f"{cli_or_api('--deep', 'deep=True')} searches it for containers"
-    return finding(
-        "FP1006", view.span(), f"{kind}: this version does not read these", f"{remedy}; {search}".lstrip("; ")
-    )
+    if detect_package(view):
+        text = f"{kind}: the files in it are not listed where it is read as one file"
+        remedy = cli_or_api("name it alone, or a folder around it", "fatpack.files opens them")
+    elif is_compressed(view):
+        text = f"{kind}: this version does not look inside"
+    elif is_searched:
+        text = f"{kind}: not read, only searched for containers"
+    else:
+        text = f"{kind}: this version does not read these"
+        search = f"{cli_or_api('--deep', 'deep=True')} searches it for containers"
+        remedy = f"{remedy}; {search}".lstrip("; ")
+    return finding("FP1006", view.span(), text, remedy)
 
 
 def _spelled(view: View) -> Finding | None:
@@ -252,34 +217,4 @@ def _place(view: View, expression: bytes) -> tuple[int, int] | None:
 
 def is_compressed(view: View) -> bool:
     """Return whether a file is compressed, so that its contents cannot be searched."""
-    return view.head(0, _HEAD_SIZE).startswith(tuple(_COMPRESSED))
-
-
-def _kind(view: View) -> tuple[str, str]:
-    """Return the format of a file that fatpack does not read, and advice; "" and "" for any other file."""
-    head = view.head(0, _HEAD_SIZE)
-    for magic, found in _COMPRESSED.items():
-        if head.startswith(magic):
-            return found
-    for at, magic, kind, remedy in _OTHERS:
-        if head.startswith(magic, at) if at < len(head) else view.head(at, len(magic)) == magic:
-            return kind, remedy
-    return _disk(view) or (_xcoff(head), "")
-
-
-def _database(view: View) -> str:
-    """Return that a file is a database of SQLite, which programs keep anything in; "" for any other file."""
-    return "a database of SQLite" if view.head(0, len(magic_numbers.SQLITE)) == magic_numbers.SQLITE else ""
-
-
-def _disk(view: View) -> tuple[str, str] | None:
-    if view.head(_EXT_AT, 4) in _EXT:
-        return "an image of an ext file system", "mount it"
-    if view.head(len(view) - _DMG_SIZE, len(_DMG)) == _DMG:
-        return "a disk image of macOS", "mount it, or 7z x unpacks it"
-    return None
-
-
-def _xcoff(head: bytes) -> str:
-    is_xcoff = head.startswith((magic_numbers.XCOFF_32, magic_numbers.XCOFF_64)) and len(head) >= 20
-    return "an XCOFF file of AIX" if is_xcoff and int.from_bytes(head[16:18], "big") in _XCOFF_OPTIONAL else ""
+    return view.head(0, _HEAD_SIZE).startswith(tuple(COMPRESSED))

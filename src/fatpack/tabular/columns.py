@@ -88,6 +88,7 @@ class ImageRow(Row):
     cuda_runtime: int | None = None
     module: str | None = None
     dead: str | None = None
+    unread_kind: str | None = None
 
 
 class KernelRow(Row):
@@ -179,6 +180,7 @@ MEANING = {
     "dead": "why it can never run: `beaten` (each device takes another image of its container), `covered` (PTX that no "
     "driver compiles), `no-device`, `linker` (for linkers, in a linked file); nothing for all others "
     "([dead code](dead-code.md))",
+    "unread_kind": "of a file in a format that is known and not read: its kind, a name of `check --allow-unread`",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",

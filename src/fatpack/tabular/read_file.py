@@ -19,6 +19,7 @@ from fatpack.model import Finding, Target, arch_name
 from fatpack.record import Record
 from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
 from fatpack.scanner.results import checked_against_container
+from fatpack.scanner.unread_kinds import unread_kind
 from fatpack.tabular.columns import (
     KERNEL_COLUMNS,
     TABLES,
@@ -323,6 +324,9 @@ class _RowReader:
         facts: dict[str, Any] = {}
         if self._has_cuda and error is None and self._file["host"] == "elf" and self._kind is not KernelRow:
             facts["cuda_runtime"] = cuda_runtime(self._view)
+        if self._file["host"] == "raw" and not self._count and error is None and self._kind is not KernelRow:
+            kind = unread_kind(self._view, is_deep=self._options.deep)
+            facts["unread_kind"] = None if kind is None else kind.name
         return self._kind(
             row="file",
             **self._file,

@@ -8,11 +8,12 @@ from __future__ import annotations
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, MALFORMED
 from fatpack.findings import CODES
+from fatpack.printable import format_size
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.inputs.files import SkipCounts
     from fatpack.tabular.columns import AnyRow
@@ -48,12 +49,51 @@ _SHORT = {
 }
 
 
+class UnreadFiles(Record):
+    """The number and the bytes of files of one kind that are not read, a name of ``check --allow-unread``.
+
+    ``carries`` is ``device code`` if such files are known to have some, ``files`` if they are archives or disk images
+    of any files, and empty if no device code is known in them.
+    """
+
+    kind: str
+    files: int
+    size: int
+    carries: str = ""
+
+
+def unread_files(counts: Mapping[str, tuple[int, int]]) -> tuple[UnreadFiles, ...]:
+    """Return the counts of files that are not read by kind, those that may have device code first."""
+    if not counts:
+        return ()
+    from fatpack.scanner.unread_kinds import KINDS
+
+    found = [UnreadFiles(name, files, size, KINDS[name].carries) for name, (files, size) in sorted(counts.items())]
+    return tuple(sorted(found, key=lambda item: (item.carries != "device code", not item.carries)))
+
+
+def unread_sentence(items: Sequence[UnreadFiles]) -> str:
+    """Return counts and bytes in words: ``not read: 3 databases of SQLite (12 MB)``; "" if there are none."""
+    return f"not read: {', '.join(map(unread_words, items))}" if items else ""
+
+
+def unread_words(item: UnreadFiles) -> str:
+    """Return the count and bytes of one kind in words: ``3 databases of SQLite (12 MB)``."""
+    from fatpack.scanner.unread_kinds import KINDS
+
+    kind = KINDS[item.kind]
+    has = ", device code" if item.carries == "device code" else ""
+    one = kind.one if kind.one.startswith(("a ", "an ")) else f"a file {kind.one}"
+    noun = one if item.files == 1 else f"{item.files:,} {kind.many}"
+    return f"{noun} ({format_size(item.size)}{has})"
+
+
 class Skipped(Record):
     """Counts of skipped inputs by reason; false if there were none.
 
     ``links``, ``special``: links, pipes, sockets and devices in folders. ``excluded``: files and folders that match
     ``--exclude``. ``passed``: files skipped by name. ``denied``: files without read permission. ``vanished``: files
-    deleted during the walk. These two have rows with an error, too.
+    deleted during the walk. These two have rows with an error, too. ``not_read``: files of kinds that are not read.
     """
 
     links: int = 0
@@ -62,6 +102,7 @@ class Skipped(Record):
     passed: int = 0
     denied: int = 0
     vanished: int = 0
+    not_read: tuple[UnreadFiles, ...] = ()
 
     def __bool__(self) -> bool:
         return any(self._values())
@@ -69,7 +110,7 @@ class Skipped(Record):
     @property
     def is_asked(self) -> bool:
         """True if inputs were skipped by name only: excluded, or of a type without device code."""
-        return not (self.links or self.special or self.denied or self.vanished)
+        return not (self.links or self.special or self.denied or self.vanished or self.not_read)
 
     def reasons(self) -> Iterator[tuple[int, str, str]]:
         """Yield the count, the noun, and the reason of each kind of skipped inputs."""
@@ -77,17 +118,26 @@ class Skipped(Record):
             count: int = getattr(self, name)
             if count:
                 yield count, one if count == 1 else many, why
+        for item in self.not_read:
+            from fatpack.scanner.unread_kinds import KINDS
+
+            kind = KINDS[item.kind]
+            has = "; files of this kind carry device code" if item.carries == "device code" else ""
+            why = f"this version does not read them ({format_size(item.size)}{has})"
+            yield item.files, "file" if item.files == 1 else "files", f"{kind.many}: {why}"
 
     def sentence(self) -> str:
         """Return all counts in a line, ``skipped: 2 links, 14 by name (no device code)``; "" if there are none."""
         parts = [pluralize(self.links, "link")] if self.links else []
         parts += [f"{count:,} {words}" for name, words in _SHORT.items() if (count := getattr(self, name))]
-        return f"skipped: {', '.join(parts)}" if parts else ""
+        skipped = f"skipped: {', '.join(parts)}" if parts else ""
+        return "; ".join(filter(None, (skipped, unread_sentence(self.not_read))))
 
 
 def make_skipped(counts: SkipCounts) -> Skipped:
     """Return the skipped inputs of a walk."""
-    return Skipped(**{name: getattr(counts, name) for name in Skipped._fields})
+    names = (name for name in Skipped._fields if name != "not_read")
+    return Skipped(**{name: getattr(counts, name) for name in names}, not_read=unread_files(counts.not_read))
 
 
 class Incomplete(Record):

@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from fatpack.commands.check.policy import Policy
 
 
+def failing_kinds() -> list[str]:
+    """Return the kinds of files that are not read and fail a check: the values of ``--allow-unread``."""
+    from fatpack.scanner.unread_kinds import KINDS
+
+    return [kind.name for kind in KINDS.values() if kind.fails]
+
+
 # The options of ``fatpack check`` that say a policy: the same names as in a file of configuration.
 
 
@@ -82,6 +89,13 @@ policy_options = option_group(
         metavar="REGEX",
         help="With --no-hollow: kernels with such names may. Repeatable.",
     ),
+    click.option(
+        "--allow-unread",
+        multiple=True,
+        type=ChoiceType(failing_kinds),
+        metavar="KIND",
+        help="Files of this kind, as tensorrt or 7z, may have device code that is not read. Repeatable.",
+    ),
     click.option("--registered", is_flag=True, help="Kernels that libraries launch must be registered, with images."),
     click.option(
         "--strict",
@@ -115,8 +129,8 @@ policy_options = option_group(
 
 #: Settings of a policy by their options; all have the same names in ``[tool.fatpack.check]``.
 _SETTINGS = tuple(
-    "require forbid max-size max-growth against uniform no-hollow allow-hollow registered strict metadata verify per "
-    "exclude".split()
+    "require forbid max-size max-growth against uniform no-hollow allow-hollow allow-unread registered strict "
+    "metadata verify per exclude".split()
 )
 
 

@@ -73,7 +73,9 @@ class Violation(Record):
     @property
     def is_unread(self) -> bool:
         """True if a file could not be read, so that it is unknown if it complies with the policy."""
-        return self.code == "FP3301" or (not self.code.startswith("FP33") and CODES[self.code][0] == "error")
+        return self.code in ("FP3301", "FP3340") or (
+            not self.code.startswith("FP33") and CODES[self.code][0] == "error"
+        )
 
 
 class CheckedLibrary(Record):

@@ -61,6 +61,7 @@ KEYS = {
     "uniform": bool,
     "no-hollow": bool,
     "allow-hollow": list,
+    "allow-unread": list,
     "registered": bool,
     "strict": bool,
     "metadata": bool,
@@ -417,7 +418,7 @@ class Policy(Record):
     ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
     kernels of large libraries too, to name the incomplete ones. ``verify`` reads every file to its last byte.
     ``strict`` fails what ``registered`` could not judge. ``allow_hollow`` are regular expressions for the names of
-    kernels that ``no_hollow`` accepts.
+    kernels that ``no_hollow`` accepts. ``allow_unread`` are kinds of files that are not read and may hold device code.
     """
 
     require: tuple[Requirement, ...] = ()
@@ -428,6 +429,7 @@ class Policy(Record):
     uniform: bool = False
     no_hollow: bool = False
     allow_hollow: tuple[str, ...] = ()
+    allow_unread: tuple[str, ...] = ()
     registered: bool = False
     strict: bool = False
     metadata: bool = False
@@ -491,6 +493,18 @@ def _expressions(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def _unread_kinds(names: Iterable[str]) -> tuple[str, ...]:
+    """Return kinds of files that are not read and fail a check otherwise. Raises UsageError for other names."""
+    from fatpack.scanner.unread_kinds import KINDS
+
+    for name in names:
+        if name not in KINDS or not KINDS[name].fails:
+            kinds = ", ".join(kind.name for kind in KINDS.values() if kind.fails)
+            problem = "fails no check" if name in KINDS else "is no kind of files that is not read"
+            raise UsageError(f"{name[:80]!r} {problem}", hint=f"one of {kinds}")
+    return tuple(dict.fromkeys(names))
+
+
 def make_policy(
     given: Mapping[str, Any],
     config: PolicyConfig | None,
@@ -538,6 +552,7 @@ def make_policy(
         uniform=bool(values.get("uniform")),
         no_hollow=bool(values.get("no-hollow")),
         allow_hollow=_expressions(values.get("allow-hollow", ())),
+        allow_unread=_unread_kinds(values.get("allow-unread", ())),
         registered=bool(values.get("registered")),
         strict=bool(values.get("strict")),
         metadata=bool(values.get("metadata")),

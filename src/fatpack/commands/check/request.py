@@ -108,6 +108,7 @@ def check(
     uniform: bool = False,
     no_hollow: bool = False,
     allow_hollow: str | Sequence[str] = (),
+    allow_unread: str | Sequence[str] = (),
     registered: bool = False,
     strict: bool = False,
     metadata: bool = False,
@@ -126,7 +127,8 @@ def check(
     several; ``forbid`` are patterns of architectures. ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a
     TOML file whose settings hold where no argument says else; no pyproject.toml is looked for. ``verify`` reads all
     there is to its last byte, ``names_kernels`` the kernels of large libraries
-    too, ``strict`` fails what ``registered`` could not judge.
+    too, ``strict`` fails what ``registered`` could not judge. ``allow_unread`` are kinds of files that are not read
+    and fail the check otherwise, because they may hold device code: ``tensorrt``, ``7z``.
 
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
     for a policy without rules, or with contradictory ones, and TargetError for an unknown device.
@@ -153,6 +155,7 @@ def check(
         "uniform": uniform,
         "no-hollow": no_hollow,
         "allow-hollow": as_strings("allow_hollow", allow_hollow),
+        "allow-unread": as_strings("allow_unread", allow_unread),
         "registered": registered,
         "strict": strict,
         "metadata": metadata,

@@ -22,6 +22,7 @@ from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.commands.doctor.run import diagnose
 from fatpack.errors import FatpackError, TargetError, cli_or_api, pluralize
 from fatpack.exit_codes import (
+    FINDINGS,
     FINE,
     INPUT_OUTPUT,
     MALFORMED,
@@ -39,11 +40,14 @@ from fatpack.printable import format_size_and_limit, format_size_exactly
 from fatpack.record import Record
 from fatpack.scanner.registration_verdict import CODES as REGISTRATION_CODES
 from fatpack.scanner.registration_verdict import NO_VERDICT, NOT_JUDGED, judge_file
+from fatpack.scanner.unread_kinds import DEVICE_CODE, KINDS
 from fatpack.tabular import image_kernels
+from fatpack.tabular.columns import ImageRow
 from fatpack.tabular.file_image_sets import row_arch_label, row_vendor, selection_key
 from fatpack.tabular.hollow import find_hollow
 from fatpack.tabular.image_kernels import ImageKernels
 from fatpack.tabular.image_sets import CACHED, COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
+from fatpack.tabular.skipped import NOT_READ
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
 
@@ -58,7 +62,8 @@ if TYPE_CHECKING:
     from fatpack.inputs.map_files import Opener
     from fatpack.io.source import View
     from fatpack.model import Finding
-    from fatpack.tabular.columns import AnyRow, ImageRow
+    from fatpack.scanner.unread_kinds import UnreadKind
+    from fatpack.tabular.columns import AnyRow
     from fatpack.tabular.file_image_sets import FileImageSets, ImageSetRows
     from fatpack.tabular.hollow import HollowKernel
 
@@ -311,12 +316,31 @@ def unread_violations(context: RuleContext, unmatched: Sequence[str]) -> Iterato
         missed = context.missed.get(last.path)
         if missed is None:
             continue
+        kind = _unread_kind(last)
+        if kind is not None and kind.name in context.policy.allow_unread:
+            text = f"not read, as allowed: {kind.one}"
+            yield Violation("FP3341", "note", last.path, last.path, text, "")
+            continue
         context.reported.add(last.path)
-        if last.error is None:
+        if kind is not None:
+            has = "files of this kind carry device code" if kind.carries == DEVICE_CODE else "it may hold device code"
+            allow = cli_or_api(f"--allow-unread {kind.name}", f"allow_unread={kind.name!r}")
+            hint = f"{kind.remedy}; {allow} accepts such files".lstrip("; ")
+            text = f"not read: {kind.one}; {has}"
+            yield make_violation("FP3340", last.path, last.path, text, hint, unread=missed.exit_code)
+        elif last.error is None:
             hint = f"run fatpack inspect {last.path} for details"
             yield make_violation("FP3301", last.path, last.path, missed.problem, hint, unread=missed.exit_code)
         elif not _is_gone(last.path, unmatched):
             yield make_violation("FP3301", last.path, last.path, missed.problem, unread=missed.exit_code)
+
+
+def _unread_kind(last: AnyRow) -> UnreadKind | None:
+    """Return the kind of a file that is not read for its kind alone, and may hold device code; else None."""
+    kind = KINDS.get(last.unread_kind or "") if isinstance(last, ImageRow) and last.error is None else None
+    if kind is None or not kind.fails or last.exit_code not in (FINE, FINDINGS, UNSUPPORTED):
+        return None
+    return kind if {code for code in last.findings if code in NOT_READ} <= {"FP1006"} else None
 
 
 def no_device_code(context: RuleContext) -> Iterator[Violation]:
@@ -359,7 +383,8 @@ def skipped(context: RuleContext) -> Iterator[Violation]:
             hint = "a library compiles the kernels that its cache lacks"
             yield Violation("FP2807", "note", last.path, "cache", text, hint)
         kind = _FORMATS.get(last.path.rpartition(".")[2].lower(), "")
-        if kind and not item.units and last.host == "raw" and last.path not in context.reported:
+        is_named = kind and not item.units and last.host == "raw" and not _unread_kind(last)
+        if is_named and last.path not in context.reported:
             yield make_violation("FP3317", last.path, last.path, f"not read: {kind}")
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FIRST = 3
 
 #: what is about files that were named, or packages, and not about libraries with device code
-_OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313", "FP3315")
+_OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313", "FP3315", "FP3340")
 
 #: kernels of a unit that are named without -v, if they take no more than as many characters
 _NAMED = 3
@@ -126,6 +126,7 @@ def _subject(item: Violation) -> str:
         "FP3313": "declares nothing",
         "FP3314": "labels are wrong",
         "FP3315": "RECORD and files differ",
+        "FP3340": "not read",
     }.get(item.code, item.subject if item.code.startswith("FP33") else _finding_word(item))
 
 

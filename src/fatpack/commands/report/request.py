@@ -112,7 +112,8 @@ def report_files(
     )
     overview = build_overview(rows, TensileFinder(budget, deep=deep, is_filtered=bool(exclude)))
     if rows.unlooked:
-        overview = overview.replace(notes=(*overview.notes, f"{rows.unlooked.sentence().capitalize()}."))
+        left_out = rows.unlooked.sentence()
+        overview = overview.replace(notes=(*overview.notes, f"{left_out[0].upper()}{left_out[1:]}."))
     if demangle:
         from fatpack.commands.report.overview import with_demangled_names
 
