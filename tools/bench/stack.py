@@ -93,7 +93,16 @@ def slimmed(wheel: Path, options: tuple[str, ...], folder: Path) -> dict[str, An
     used, printed, code = seconds(command, folder, (0, 1))
     document = json.loads(printed)
     sizes = [path.stat().st_size for path in out.glob("*.whl")]
-    stays = [each["path"].rpartition("!")[2] for each in document["files"] if each["error"]]
+    stays = [
+        {
+            "library": each["path"].rpartition("!")[2],
+            "size": each["before"],
+            "reason": each["error"]["problem"].partition(": container ")[0],
+            "advice": each["error"]["hint"],
+        }
+        for each in document["files"]
+        if each["error"]
+    ]
     if out.exists():
         shutil.rmtree(out)
     # Where nothing is to be removed nothing is written, and the wheel is as large as before.

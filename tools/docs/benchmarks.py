@@ -26,7 +26,9 @@ def pages() -> dict[str, str]:
     page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     made = rendered(page, recording.read(recording.FIGURES))
     text = "\n".join(stack_tables(stack.read()))
-    return {**made, "benchmarks.md": filled(made["benchmarks.md"], "figures of real wheels", text)}
+    page = filled(made["benchmarks.md"], "figures of real wheels", text)
+    staying = "\n".join(staying_libraries(stack.read()))
+    return {**made, "benchmarks.md": filled(page, "libraries that stay", staying)}
 
 
 def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
@@ -55,6 +57,26 @@ def stack_tables(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if found:
             lines += table(["wheel", "MB", *columns], [[*_wheel_cells(row), *_cells(row, columns)] for row in found])
     return lines
+
+
+def staying_libraries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the table of the libraries that slimming leaves as they are: those with one reason in one row."""
+    groups: dict[tuple[str, str, str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        for column, result in row["results"].items():
+            for one in result["stays"]:
+                key = _wheel_cells(row)[0], column, one["reason"], one["advice"]
+                groups.setdefault(key, []).append(one)
+    cells = [
+        [wheel, column, _libraries(group), f"{sum(one['size'] for one in group) / 1e6:.1f}", reason, advice]
+        for (wheel, column, reason, advice), group in groups.items()
+    ]
+    return table(["wheel", "for", "libraries", "MB", "reason", "what to type"], cells)
+
+
+def _libraries(group: Sequence[Mapping[str, Any]]) -> str:
+    names = [str(one["library"]).rpartition("/")[2] for one in group]
+    return f"{names[0]} to {names[-1]} ({len(names)})" if len(names) > 3 else ", ".join(names)
 
 
 def _wheel_cells(row: Mapping[str, Any]) -> list[str]:

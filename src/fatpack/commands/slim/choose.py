@@ -496,10 +496,32 @@ def refuse_losses(selection: ImageSelection, options: SlimOptions, view: View) -
     raise SlimRefused(
         f"{_loss(selection)}: {matched}{more}",
         wrong,
-        hint=f"{cli_or_api('--keep', 'keep=')} keeps more; "
-        f"{cli_or_api('--allow-empty', 'allow_empty=True')} empties these containers, and their kernels fail",
+        hint=_what_to_type(selection),
         chain=view.chain,
     )
+
+
+def _what_to_type(selection: ImageSelection) -> str:
+    """Return the options with which a refused file is slimmed after all, each with what becomes of its containers."""
+    wrong = selection.refused
+    archs = [arch for one in wrong for image in one.found.images if (arch := parse_nvidia(image.target.arch))]
+    plain = [arch for arch in archs if not arch.suffix] or archs
+    kept = f"sm_{newest.number}{newest.suffix}" if (newest := max(plain, key=_number, default=None)) else ""
+    if not kept:
+        names = [name for one in wrong for name in one.archs if name]
+        kept = names[-1] if names else ""
+    keep = cli_or_api(f"--keep {kept}", f"keep={kept!r}")
+    empty = cli_or_api("--allow-empty", "allow_empty=True")
+    them = pluralize(len(wrong), "container")
+    if selection.lost or not all(one.device for one in wrong):
+        return f"{keep} keeps code in {them}; {empty} empties {them}, and their kernels fail then"
+    devices = ", ".join(dict.fromkeys(name for one in wrong for name in one.device.split(", ")))
+    fails = f"whose kernels fail on {devices} as it is"
+    return f"{empty} empties {them}, {fails}; {keep} leaves code for {kept} there; both slim the rest of the file"
+
+
+def _number(arch: NvidiaArch) -> int:
+    return arch.number
 
 
 def _refuse_slip(selection: ImageSelection, options: SlimOptions, view: View) -> None:
@@ -529,6 +551,10 @@ def _loss(selection: ImageSelection) -> str:
         return f"{count} would no longer run on {devices}, and {verb} {archs}"
     if selection.emptied and not all(one.device for one in wrong):
         return f"{count} would have no device code left, and {verb} {archs}"
-    others = {row.number for row in selection.kept if not is_host(row.image)} - {one.number for one in wrong}
+    # Of a device link only the result is loaded: what it was made of runs nowhere by itself.
+    every = {id(row.found): row.found for row in (*selection.kept, *selection.dropped)}
+    inputs = _device_link_inputs(list(every.values()))
+    loaded = {row.number for row in selection.kept if not is_host(row.image) and id(row.found) not in inputs}
+    others = loaded - {one.number for one in wrong}
     where = f"{count} of {len(others) + len(wrong)}" if others else "the file"
     return f"nothing in {where} runs on {devices}: {count} {verb} {archs}"

@@ -133,7 +133,10 @@ def _file(item: SlimOutcome, use: UseRequest | None = None) -> dict[str, Any]:
 
         found["use"] = use_record(plan.use, use)
     if error is not None:
-        found["error"] = {"message": error_message(error), "exit_code": exit_code(error)}
+        hint = error.hint if isinstance(error, FatpackError) else ""
+        found["error"] = {
+            "message": error_message(error), "problem": _problem(error), "hint": hint, "exit_code": exit_code(error),
+        }  # fmt: skip
     return found
 
 
@@ -191,8 +194,14 @@ def _below(
         yield from _remarks(item)
     yield from _ptx_notes([item.plan for item in outcomes if item.plan is not None and item.plan.is_changed])
     # The errors of single files were printed with their hints already.
-    errors = [item.error for item in outcomes if isinstance(item.error, FatpackError) and not item.is_told]
-    yield from (printable(f"hint: {hint}") for hint in dict.fromkeys(error.hint for error in errors) if hint)
+    hints: dict[str, list[str]] = {}
+    for item in outcomes:
+        if isinstance(item.error, FatpackError) and item.error.hint and not item.is_told:
+            hints.setdefault(item.error.hint, []).append(item.path.rpartition("/")[2])
+    for hint, names in hints.items():
+        more = f" and {len(names) - _PATHS} more" if len(names) > _PATHS else ""
+        about = f" for {', '.join(names[:_PATHS])}{more}" if len(outcomes) > 1 else ""
+        yield printable(f"hint{about}: {hint}")
     if len(outcomes) > 1:
         before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
         yield (
