@@ -325,6 +325,31 @@ CODES: dict[str, tuple[str, str]] = {
         "linked with -foffload=disable, or without GCC's linker plug-in.",
     ),
     "FP2703": ("note", "A program registers target regions of GCC's offloading with libgomp."),
+    "FP2704": (
+        "error",
+        "A record of GCC's offloading has another number of kernels or variables than the host's table: libgomp stops "
+        '("Cannot map target functions or variables").',
+    ),
+    "FP2705": (
+        "error",
+        "Records of GCC's offloading for two accelerators have different numbers of kernels: libgomp stops on one of "
+        "them.",
+    ),
+    "FP2706": (
+        "note",
+        "GCC's offloading compiled for gfx803, its default without -march up to GCC 12; current ROCm does not support "
+        "such devices.",
+    ),
+    "FP2707": (
+        "warning",
+        "A record of GCC's offloading has a library version that was not tried, or that is above the one of the "
+        'libgomp beside it, which then stops ("Library too old for offload").',
+    ),
+    "FP2708": (
+        "error",
+        "A record of GCC's offloading is damaged, or was not found although the program registers one: its images are "
+        "not listed.",
+    ),
     "FP3001": (
         "warning",
         "A record by which HIP code registers its bundle is wrong: its magic or its version, or it is truncated.",

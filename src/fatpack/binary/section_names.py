@@ -48,3 +48,7 @@ _KEPT = 8
 def with_cut(*names: str) -> tuple[str, ...]:
     """Return names, each followed by its first 8 bytes, as PE linkers cut it: ``.nv_fatb`` for ``.nv_fatbin``."""
     return tuple(dict.fromkeys(one for name in names for one in (name, name[:_KEPT])))
+
+
+#: what the names of all sections of GCC's own offloading begin with
+GCC_OFFLOAD = ".gnu.offload_"

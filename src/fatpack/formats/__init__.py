@@ -76,7 +76,7 @@ CONTENT_VERIFIERS = {
 SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.byte_labels"}
 
 #: JSON name of a pseudo-format, listed like a container → module, with ``describe``, ``labels`` and ``write``
-PSEUDO_FORMATS = {"bare-image": "fatpack.scanner.bare_images"}
+PSEUDO_FORMATS = {"bare-image": "fatpack.scanner.bare_images", "gcc-offload": "fatpack.registration.gcc_container"}
 
 #: first bytes of a container → JSON name of its format. Formats without a module are only named in reports.
 MAGICS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
-from fatpack.binary.section_names import FATBINS, OFFLOADING
+from fatpack.binary.section_names import FATBINS, GCC_OFFLOAD, OFFLOADING
 from fatpack.errors import FormatError, HostError, Unsupported, cli_or_api, pluralize
 from fatpack.findings import FindingTally, finding
 from fatpack.model import Finding
@@ -335,26 +335,32 @@ class _FileScan:
                 yield span, self._containers, (place,)
         if self._deferred:
             yield view.span(), self._together, ()
+        if context.host == "elf" and not context.is_inside:
+            yield view.span(), self._gcc_offload, ()
         if context.host != "archive":
             yield view.span(), self._elsewhere, ()
         if _has_host_code(context):
             yield view.span(), self._registration, ()
-        if context.host == "elf" and not context.is_inside:
-            yield view.span(), self._gcc_offload, ()
 
     def _gcc_offload(self) -> Iterator[FoundContainer | Finding]:
-        """Yield what the file has of GCC's own offloading, which is in no container: texts for nvptx, and findings."""
-        from fatpack.registration.gcc_offload import gcc_offload_findings, nvptx_texts
-
+        """Yield the images that GCC's own offloading registers, and findings about it; no search finds them again."""
         context, sections = self._context, None
-        for text in nvptx_texts(context.view):
-            from fatpack.scanner.bare_images import bare_image_container
+        if not has_section_named(context.view, GCC_OFFLOAD):
+            return
+        from fatpack.registration.gcc_offload import find_gcc_offload
+
+        for item in find_gcc_offload(context.view):
+            if isinstance(item, Finding):
+                yield item
+                continue
             from fatpack.scanner.carve import SectionIndex
 
+            container, stored = item
+            start = context.view.start
+            self._searched_ranges += [(image.span.start - start, image.span.end - start) for image in container.images]
             sections = sections or SectionIndex(binary.sections(context.host, context.view))
-            name, index = sections.at(text.start - context.view.start)
-            yield _found(bare_image_container(text), text, context, name, index, self._inside)
-        yield from gcc_offload_findings(context.view)
+            name, index = sections.at(stored.start - start)
+            yield _found(container, stored, context, name, index, self._inside)
 
     def _places(self) -> Iterator[CodeSection | Finding]:
         """Yield the places and findings of the host; of a host with sections, tables about the others first.
@@ -592,6 +598,16 @@ def _has_host_code(context: ScanContext) -> bool:
 def _is_linked(context: ScanContext) -> bool:
     """Return whether an ELF file is a program or a library: e_type is 2 or 3."""
     return context.host == "elf" and context.view.head(16, 2) != b"\1\0"
+
+
+def has_section_named(view: View, prefix: str) -> bool:
+    """Return whether an ELF file may have a section whose name begins so; not for damaged ones."""
+    from fatpack.binary.elf.file import ElfFile
+
+    try:
+        return ElfFile(view).names_table().find(prefix.encode()) >= 0
+    except FormatError:
+        return False
 
 
 #: e_type of programs and libraries in ELF, and filetype of those in Mach-O

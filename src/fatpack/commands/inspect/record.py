@@ -7,7 +7,16 @@ within a version, never renamed or removed.
 from __future__ import annotations
 
 from fatpack import formats, images, limits
-from fatpack.commands.inspect.text import METAL, ListingRows, add_container_record, kernel_summary, metal_words
+from fatpack.commands.inspect.text import (
+    GCC,
+    METAL,
+    ListingRows,
+    add_container_record,
+    gcc_words,
+    is_folded,
+    kernel_summary,
+    metal_words,
+)
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import code_for_error, finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
@@ -564,9 +573,13 @@ class FileInspection:
             return
         no_form = "-" if is_late else "unknown"
         source = self.view.source
+        folded: list[tuple[str, int]] = []
         for index, image in chosen:
             stored, form = image.as_stored, image.info.form
             target = stored.target
+            if self._filter is None and is_folded(container.format, stored.attrs):
+                folded.append((arch_name(target.arch, form or stored.form), stored.size))
+                continue
             offset = None
             if not is_not_inflated(stored) and stored.data.source is source:
                 offset = stored.span.start
@@ -587,6 +600,8 @@ class FileInspection:
                 self._take_all(image.items, inside)
                 if inside:
                     place.below_last().places = inside
+        if container.format == GCC:
+            place.said.append((gcc_words(attrs, formats.get_format(GCC).describe(container), folded), len(folded)))
 
     def _container(self, found: FoundContainer, among: list[Any] | ListingRows) -> ContainerRecord:
         container = found.container

@@ -587,8 +587,12 @@ def add_container_record(
         place.said.append((metal_words(attrs, container["stored"]), 0 if kernels else len(container["images"])))
         if not kernels:
             return
+    folded: list[tuple[str, int]] = []
     no_form = "unknown" if is_inflated else "-"
     for image in container["images"]:
+        if not (verbose or is_filtered or image.get("kernel_facts")) and is_folded(container["format"], image["attrs"]):
+            folded.append((arch_name(image["arch"], image["form"] or ""), image["size"]))
+            continue
         has_lines = verbose or image.get("kernel_facts")
         position = place.add_image(
             number,
@@ -608,6 +612,29 @@ def add_container_record(
                 place.below_last().said = container["stored"]["entries"][image["index"]]
         if image["containers"]:
             place.below_last().places = _places(image["containers"], verbose, f"{position}/", is_filtered=is_filtered)
+    if container["format"] == GCC:
+        place.said.append((gcc_words(attrs, container["stored"], folded), len(folded)))
+
+
+#: the format of which one text is the program's own, and the others are of GCC's libraries
+GCC = "gcc-offload"
+
+
+def gcc_words(attrs: Mapping[str, str], stored: Mapping[str, Any], folded: Sequence[tuple[str, int]]) -> str:
+    """Return what a record of GCC's offloading says; ``folded``: architecture and size of texts that have no line."""
+    version = "of a version that was not read" if attrs["version"] == "unknown" else f"version {attrs['version']}"
+    needs = f", requires {', '.join(stored['requires'])}" if stored["requires"] else ""
+    counts = f"{pluralize(int(attrs['functions']), 'function')} and {pluralize(int(attrs['variables']), 'variable')}"
+    words = f"{attrs['model']} for {attrs['device']}, {version}, record at {stored['record']}: {counts}{needs}"
+    if not folded:
+        return words
+    archs, size = ", ".join(dict.fromkeys(arch for arch, _ in folded)), format_size(sum(size for _, size in folded))
+    return f"{words}; and {pluralize(len(folded), 'PTX text')} of GCC's libraries: {archs}, {size} (-v lists them)"
+
+
+def is_folded(format: str, attrs: Mapping[str, str]) -> bool:
+    """Return whether an image is a text of GCC's libraries, of which there are two dozen in each program."""
+    return format == GCC and attrs.get("role") == "library"
 
 
 #: the format whose containers have tens of thousands of images: a line says of them what differs between libraries
