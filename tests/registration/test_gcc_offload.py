@@ -6,33 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.builders.gcc_offload import BOTH, GCN, NVPTX, build_program
 from tests.laws.rooms import FIXTURES
 from tests.reference import tool
 
+from fatpack.formats import get_format
 from fatpack.io.open import open_source
 from fatpack.model import Finding
 from fatpack.scanner import FoundContainer, scan
-
-_REGIONS = """
-#pragma omp declare target
-int counter = 7;
-double table[4];
-int helper(int x) { return x * counter; }
-#pragma omp end declare target
-void scale(float *a, int n, float f) {
-#pragma omp target teams distribute parallel for map(tofrom: a[0:n])
-  for (int i = 0; i < n; i++) a[i] *= f;
-}
-int main(int c, char **v) {
-  int s = 0; float a[8] = {0};
-#pragma omp target map(tofrom: s)
-  { s += helper(c); }
-  scale(a, 8, 2.f);
-  return s > 99;
-}
-"""
-_NVPTX = ("-foffload=nvptx-none", "-foffload-options=nvptx-none=-Wa,--no-verify")
-_GCN = ("-foffload=amdgcn-amdhsa",)
 
 
 def found(path: Path) -> tuple[list[tuple[str, str, list[str]]], dict[str, str]]:
@@ -51,7 +32,7 @@ def test_an_object_has_bytecode_without_a_target() -> None:
     images, messages = found(FIXTURES / "gcc" / "o.acc.o")
     assert images == []
     assert list(messages) == ["FP2701"]
-    assert "OpenACC, 2 kernels, 1 variable" in messages["FP2701"]
+    assert "OpenACC, 2 kernels (main._omp_fn.0, main._omp_fn.1), 1 variable" in messages["FP2701"]
 
 
 def test_a_program_for_nvptx_has_its_text() -> None:
@@ -73,21 +54,13 @@ def test_regions_without_an_image_run_on_the_host() -> None:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("gcc") / "two.c"
-    file.write_text(_REGIONS)
-    return file
-
-
-def built(source: Path, name: str, *options: str) -> Path:
-    made = source.parent / name
-    subprocess.run([tool("gcc-12"), "-O2", *options, str(source), "-o", str(made)], check=True, capture_output=True)
-    return made
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gcc")
 
 
 @pytest.mark.parametrize("options", [(), ("-no-pie",), ("-fPIC", "-shared")])
-def test_gcc_links_both_accelerators(source: Path, options: tuple[str, ...]) -> None:
-    made = built(source, "both", "-fopenmp", "-foffload=amdgcn-amdhsa,nvptx-none", _NVPTX[1], *options)
+def test_gcc_links_both_accelerators(folder: Path, options: tuple[str, ...]) -> None:
+    made = build_program(folder, "both", *BOTH, *options)
     for is_stripped in (False, True):
         if is_stripped:
             subprocess.run([tool("strip"), str(made)], check=True)
@@ -99,29 +72,66 @@ def test_gcc_links_both_accelerators(source: Path, options: tuple[str, ...]) -> 
         assert "2 target regions and 2 variables" in messages["FP2703"]
 
 
-def test_gcc_names_the_processor(source: Path) -> None:
-    made = built(source, "gfx906", "-fopenmp", *_GCN, "-foffload-options=amdgcn-amdhsa=-march=gfx906")
+def test_gcc_names_the_processor(folder: Path) -> None:
+    made = build_program(folder, "gfx906", *GCN, "-foffload-options=amdgcn-amdhsa=-march=gfx906")
     assert [arch for form, arch, _ in found(made)[0] if form == "code-object"] == ["gfx906:xnack-"]
 
 
-def test_gccs_objects_are_alike_for_all_accelerators(source: Path) -> None:
-    for option in (*_GCN, _NVPTX[0], "-foffload=disable"):
-        images, messages = found(built(source, "o.o", "-fopenmp", option, "-c"))
+def test_gccs_objects_are_alike_for_all_accelerators(folder: Path) -> None:
+    for option in (*GCN, NVPTX[0], "-foffload=disable"):
+        images, messages = found(build_program(folder, "o.o", option, "-c"))
         assert images == []
-        assert "OpenMP, 2 kernels, 2 variables" in messages["FP2701"]
-    slim = built(source, "slim.o", "-fopenmp", "-flto", "-fno-fat-lto-objects", "-c")
-    assert "at most 3 kernels" in found(slim)[1]["FP2701"]
+        assert "LTO 12.0), OpenMP, 2 kernels (main._omp_fn.0, scale._omp_fn.0), 2 variables" in messages["FP2701"]
+    slim = build_program(folder, "slim.o", "-flto", "-fno-fat-lto-objects", "-c")
+    names = "main._omp_fn.0, scale._omp_fn.0, scale._omp_fn.1"
+    assert f"at most 3 kernels ({names})" in found(slim)[1]["FP2701"]
 
 
-def test_a_link_without_the_plugin_is_said(source: Path) -> None:
-    item = built(source, "plain.o", "-fopenmp", "-c")
+def test_a_link_without_the_plugin_is_said(folder: Path) -> None:
+    item = build_program(folder, "plain.o", "-c")
     made = item.parent / "noplugin"
     words = [tool("gcc-12"), "-fopenmp", "-fno-use-linker-plugin", str(item), "-o", str(made)]
     subprocess.run(words, check=False, capture_output=True)  # its LTO wrapper fails, and leaves the program
     assert list(found(made)[1]) == ["FP2702"]
 
 
-def test_a_program_without_regions_is_silent(source: Path) -> None:
-    plain = source.parent / "plain.c"
+def test_a_program_without_regions_is_silent(folder: Path) -> None:
+    plain = folder / "plain.c"
     plain.write_text("int main(void) {\n#pragma omp parallel\n { }\n return 0; }\n")
-    assert found(built(plain, "plain", "-fopenmp")) == ([], {})
+    made = folder / "plain"
+    subprocess.run([tool("gcc-12"), "-fopenmp", str(plain), "-o", str(made)], check=True)
+    assert found(made) == ([], {})
+    item = folder / "parallel.o"
+    subprocess.run([tool("gcc-12"), "-fopenmp", "-c", str(plain), "-o", str(item)], check=True)
+    assert found(item) == ([], {})
+
+
+def test_an_archive_has_the_bytecode_of_its_members(folder: Path) -> None:
+    item = build_program(folder, "member.o", "-c")
+    library = folder / "libmember.a"
+    subprocess.run([tool("ar"), "rcs", str(library), str(item)], check=True)
+    images, messages = found(library)
+    assert (images, list(messages)) == ([], ["FP2701"])
+    stripped = folder / "stripped.o"
+    subprocess.run([tool("strip"), "--strip-unneeded", "-o", str(stripped), str(item)], check=True)
+    assert "OpenMP, 2 kernels" in found(stripped)[1]["FP2701"]
+
+
+@pytest.mark.parametrize(("options", "device"), [(GCN, "gcn"), (NVPTX, "nvptx")])
+def test_openacc_states_dimensions(folder: Path, options: tuple[str, ...], device: str) -> None:
+    made = build_program(folder, f"acc.{device}", *options, model="-fopenacc")
+    with open_source(str(made)) as source:
+        (container,) = [item for item in scan(source.view()) if isinstance(item, FoundContainer)]
+    kernels: list[dict[str, object]] = get_format("gcc-offload").describe(container.container)["kernels"]  # type: ignore[assignment]
+    vector = 32 if device == "nvptx" else 1
+    assert [row["dims"] for row in kernels[-2:]] == [[0, 1, vector], [4, 1, vector]]
+    assert container.attrs["model"] == "OpenACC"
+
+
+@pytest.mark.parametrize("option", ["-static", "-no-pie"])
+def test_other_kinds_of_programs_have_one_code_object(folder: Path, option: str) -> None:
+    made = build_program(folder, f"kind{option}", *GCN, option)
+    subprocess.run([tool("strip"), str(made)], check=True)
+    images, messages = found(made)
+    assert [(form, arch) for form, arch, _ in images] == [("code-object", "gfx803")]
+    assert set(messages) == {"FP2703", "FP2706"}

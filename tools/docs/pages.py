@@ -37,6 +37,7 @@ def render_all() -> dict[str, str]:
     from tools.docs import benchmarks, library_reference, manual, stand_ins, targets
 
     pages = {f"formats/{name}.md": format_page(name) for name in formats.MODULES}
+    pages |= {f"formats/{name}.md": listing_page(name) for name in LISTED}
     pages |= {f"hosts/{name}.md": host_page(name) for name in binary.MODULES}
     pages |= {f"packages/{name}.md": package_page(name) for name in packages.MODULES}
     pages["cli.md"] = cli_page()
@@ -68,6 +69,15 @@ def format_page(name: str) -> str:
     """Return the page of a format: its description, the part that people wrote, its layouts, and small examples."""
     page = _with_layouts(formats.get_format(name), DOCS / "formats" / f"{name}.md")
     return f"{page.rstrip()}\n\n{chr(10).join(dumps.section(name))}"
+
+
+#: formats of listings, which nobody writes, that have a page: what a record leads to is no bytes of their own
+LISTED = ("gcc-offload",)
+
+
+def listing_page(name: str) -> str:
+    """Return the page of a format of listings: of a record in a program and what it leads to."""
+    return _with_layouts(formats.get_format(name), DOCS / "formats" / f"{name}.md")
 
 
 def package_page(name: str) -> str:

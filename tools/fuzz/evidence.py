@@ -10,7 +10,9 @@ from tools.fuzz import seeds
 from fatpack.commands.inspect.registration import registration_record, render_registration
 from fatpack.io.source import BytesSource
 from fatpack.model import Finding
+from fatpack.registration import gcc_container
 from fatpack.registration.analysis import analyze, model
+from fatpack.registration.gcc_offload import find_gcc_offload
 from fatpack.scanner import detect_host
 
 #: Names that show registrations, as in tables of strings.
@@ -85,3 +87,29 @@ def all_records() -> bytes:
     built.relocations(record, (8, bytes_, 1, 0))
     built.relocations(run, (0, function, 1, 0))
     return built.build()
+
+
+def read_gcc_offload(data: bytes) -> str:
+    """Read what an ELF file has of GCC's offloading: images inside the file, labels for every byte, the same bytes."""
+    view = BytesSource(data, "fuzz").view()
+    if detect_host(view) != "elf":
+        return "no host"
+    words = []
+    for item in find_gcc_offload(view):
+        if isinstance(item, Finding):
+            words.append(item.code)
+            continue
+        container, stored = item
+        if any(image.span.end > len(data) for image in container.images):
+            raise AssertionError("an image lies outside the file")
+        reached = container.span.start
+        for label in gcc_container.labels(view, container):
+            if label.span.start != reached:
+                raise AssertionError(f"no label, or two, at {reached:#x}")
+            reached = label.span.end
+        if b"".join(
+            piece if isinstance(piece, bytes) else piece.tobytes() for piece in gcc_container.write(container)
+        ) != (stored.tobytes()):
+            raise AssertionError("other bytes are written than were read")
+        words.append(str(gcc_container.describe(container)["device"]))
+    return " ".join(words) or "none"

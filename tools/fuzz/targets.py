@@ -136,6 +136,7 @@ def _targets() -> Iterator[Target]:
     yield Target("kpack-marker", kpack.read_marker, kpack.markers, _no_fields, kpack.WORDS)
     yield Target("kpack-manifest", kpack.read_manifest, kpack.manifests, _no_fields, kpack.WORDS)
     yield Target("evidence", evidence.read_evidence, evidence.hosts, fields, evidence.WORDS)
+    yield Target("gcc-offload", evidence.read_gcc_offload, _files("gcc"), fields)
     yield Target("packages", checks.read_package, seeds.packages, _no_fields)
     objects = ("elf", "coff", "archive", "demo")
     yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)

@@ -36,6 +36,9 @@ BUNDLE_PREFIX, SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDL
 #: All images of a program of newer DPC++, and the tables of images and of their symbols.
 SYCL_IMAGES, SYCL_IMAGE_TABLE, SYCL_SYMBOLS = "OFFLOAD_DEVICE_CODE", ".tgtimg", ".tgtsym"
 
+#: The prefix of all sections of GCC's own offloading.
+GCC_OFFLOAD = ".gnu.offload_"
+
 #: Sections of fat binaries and bundles; of all containers; of the records about them. ELF, COFF and PE use the same.
 FATBINS = (HIP_FATBIN, CUDA_FATBIN, CUDA_RELOCATABLE)
 CONTAINERS = (OFFLOADING, *FATBINS)
@@ -48,7 +51,3 @@ _KEPT = 8
 def with_cut(*names: str) -> tuple[str, ...]:
     """Return names, each followed by its first 8 bytes, as PE linkers cut it: ``.nv_fatb`` for ``.nv_fatbin``."""
     return tuple(dict.fromkeys(one for name in names for one in (name, name[:_KEPT])))
-
-
-#: what the names of all sections of GCC's own offloading begin with
-GCC_OFFLOAD = ".gnu.offload_"

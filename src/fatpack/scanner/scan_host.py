@@ -345,7 +345,7 @@ class _FileScan:
     def _gcc_offload(self) -> Iterator[FoundContainer | Finding]:
         """Yield the images that GCC's own offloading registers, and findings about it; no search finds them again."""
         context, sections = self._context, None
-        if not has_section_named(context.view, GCC_OFFLOAD):
+        if not _has_section_named(context.view, GCC_OFFLOAD):
             return
         from fatpack.registration.gcc_offload import find_gcc_offload
 
@@ -600,7 +600,7 @@ def _is_linked(context: ScanContext) -> bool:
     return context.host == "elf" and context.view.head(16, 2) != b"\1\0"
 
 
-def has_section_named(view: View, prefix: str) -> bool:
+def _has_section_named(view: View, prefix: str) -> bool:
     """Return whether an ELF file may have a section whose name begins so; not for damaged ones."""
     from fatpack.binary.elf.file import ElfFile
 

@@ -102,6 +102,7 @@ def selection_key(rows: Iterable[ImageRow]) -> tuple[object, ...]:
     """Return what runtimes look at in the images of a unit: units of which it is the same are served alike."""
     return tuple(
         (
+            seen.is_of_gcc(row),
             row.form,
             row.stored_form,
             row.stored_kind,

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.tabular.columns import ImageRow
+    from fatpack.tabular.columns import AnyRow, ImageRow
 
 #: Sections of objects with code for the device link; PE images truncate names. Sections of clang-offload-bundler are
 #: not included: a fat object has one per image, and DPC++ leaves the result of its link in such a section of a program.
@@ -37,6 +37,9 @@ _SIDE_BY_SIDE = ("llvm-offload-binary",)
 
 #: the format of kernel caches: a library compiles what its cache lacks, so they never decide if a device is served
 _CACHE = "rocm-kernel-cache"
+
+#: the format of records of GCC's offloading, whose images lie among a program's data, and are registered
+_OF_GCC = "gcc-offload"
 
 #: formats in which the position of an image decides, not its target
 _BY_POSITION = ("cuda-fatbin",)
@@ -59,6 +62,9 @@ COMPILER_INPUT = "input of a compiler, which no driver loads"
 
 #: the words for kernel caches
 CACHED = "a kernel cache, which does not decide if a device is served"
+
+#: the words for objects of GCC's offloading
+UNDECIDED = "GCC's bytecode for accelerators, whose target is chosen when it is linked"
 
 #: the words for an image whose bytes no format claims
 UNKNOWN_FORM = "the bytes are of no known form"
@@ -97,7 +103,7 @@ class ImageSetMember(Record):
 
 
 class ImageSet(Record):
-    """The images from which a runtime selects one; ``runtime`` is cuda, hip, openmp, sycl or kpack.
+    """The images from which a runtime selects one; ``runtime`` is cuda, hip, openmp, sycl, kpack or gcc.
 
     ``is_for_link`` is true for relocatable device code, which a device link turns into the code that is loaded. ``own``
     is the number of containers from which a library selects one itself; 0 if a runtime selects. ``rows`` are those it
@@ -158,6 +164,11 @@ def is_cached(row: ImageRow) -> bool:
     return row.container_format == _CACHE
 
 
+def is_undecided(row: AnyRow) -> bool:
+    """Return whether the row of a file says that objects in it have bytecode whose target is chosen when linking."""
+    return row.row == "file" and "FP2701" in row.findings
+
+
 def is_compiler_input(row: ImageRow) -> bool:
     """Return whether an image is a file that a compiler reads: no driver loads it, whatever device it is for."""
     return row.container is None and row.form in _FOR_COMPILERS
@@ -191,8 +202,15 @@ def is_host_data(row: ImageRow) -> bool:
     return is_in_data(row.section or "", row.container_format)
 
 
+def is_of_gcc(row: ImageRow) -> bool:
+    """Return whether a record of GCC's offloading registers an image: libgomp takes all images of the record."""
+    return row.container_format == _OF_GCC
+
+
 def is_in_data(section: str, format: str | None) -> bool:
     """Return whether a container of a format is in a section that no runtime reads for it."""
+    if format == _OF_GCC:
+        return False
     segment, comma, name = section.partition(",")
     if segment and comma:
         return is_macho_data(name.encode())
@@ -296,7 +314,9 @@ def _bytes_are(row: ImageRow, vendor: str) -> str:
 
 
 def choosing_runtime(row: ImageRow, vendor: str) -> str:
-    """Return the runtime that selects from the images of a container: cuda, hip, openmp, sycl or kpack."""
+    """Return the runtime that selects from the images of a container: cuda, hip, openmp, sycl, kpack or gcc."""
+    if is_of_gcc(row):
+        return "gcc"
     if row.container_format == "rocm-kpack":
         return "kpack"
     if row.offload in ("openmp", "sycl"):

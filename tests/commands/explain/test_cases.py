@@ -184,6 +184,10 @@ ELSEWHERE = {
     "K7": "test_units.py: archives and several devices",
     "Y3": "test_units.py: what kernels require",
     "M4": "test_units.py: bitcode in objects",
+    "G1": "tests/targets/selection/test_libgomp.py",
+    "G2": "tests/targets/selection/test_libgomp.py",
+    "G3": "tests/targets/selection/test_libgomp.py",
+    "G4": "tests/targets/selection/test_libgomp.py",
 }
 
 

@@ -46,7 +46,15 @@ from fatpack.tabular.columns import ImageRow
 from fatpack.tabular.file_image_sets import row_arch_label, row_vendor, selection_key
 from fatpack.tabular.hollow import find_hollow
 from fatpack.tabular.image_kernels import ImageKernels
-from fatpack.tabular.image_sets import CACHED, COMPILER_INPUT, UNKNOWN_FORM, unknown_form_text
+from fatpack.tabular.image_sets import (
+    CACHED,
+    COMPILER_INPUT,
+    UNDECIDED,
+    UNKNOWN_FORM,
+    is_of_gcc,
+    is_undecided,
+    unknown_form_text,
+)
 from fatpack.tabular.skipped import NOT_READ
 from fatpack.targets.devices import Device, parse_device
 from fatpack.targets.nvidia import parse_nvidia
@@ -359,6 +367,8 @@ def no_device_code(context: RuleContext) -> Iterator[Violation]:
                 text = f"what it has{f' for {whose} devices' if whose else ''} is {COMPILER_INPUT}: nothing was checked"
             if any(item.caches for item in context.of(name)):
                 text = f"what it has is {CACHED}: nothing was checked"
+            if any(is_undecided(item.last) for item in context.of(name)):
+                text = f"what it has is {UNDECIDED}: nothing was checked"
             yield make_violation("FP3302", name, "device code", text, "give one with device code, or leave this out")
     for vendor in vendors:
         has_any = any(unit.vendor == vendor for item in context.found for unit in item.units)
@@ -375,6 +385,8 @@ def skipped(context: RuleContext) -> Iterator[Violation]:
         last = item.last
         if item.inputs and last.path not in context.reported:
             yield Violation("FP3318", "note", last.path, "device code", f"not checked: {COMPILER_INPUT}")
+        if is_undecided(last) and last.path not in context.reported:
+            yield make_violation("FP2701", last.path, "device code", f"not checked: {UNDECIDED}")
         if item.caches and last.path not in context.reported:
             archs = dict.fromkeys(row.processor or "unknown targets" for row in item.caches)
             units = stated_device(last.path)[1]
@@ -552,12 +564,14 @@ def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violat
             if not is_known:
                 code, text = "FP3305", f"it is not known if {requirement.title} is served{count}"
             tensile = context.tensile(units[0]) if len(units) == 1 else None
+            is_linked_by_gcc = all(is_of_gcc(unit.first) for unit, _ in unsupported)
+            remedy = _link_remedy(requirement) if is_linked_by_gcc else _remedy(requirement)
             yield make_violation(
                 code,
                 item.last.path if tensile is None else tensile.path,
                 requirement.title,
                 text,
-                _remedy(requirement) if tensile is None else f"install {tensile.title} for {_processor(requirement)}",
+                remedy if tensile is None else f"install {tensile.title} for {_processor(requirement)}",
                 units=len(units),
                 holes=tuple(holes),
             )
@@ -667,6 +681,14 @@ def _remedy(requirement: Requirement) -> str:
         virtual = requirement.text or f"compute_{_number(requirement)}"
         return f"build with -gencode arch={virtual},code={requirement.text or arch}"
     return f"build with --offload-arch={arch}" if requirement.device.vendor == "amd" else f"build for {arch}"
+
+
+def _link_remedy(requirement: Requirement) -> str:
+    """Return the advice for programs of GCC's offloading, which are compiled for accelerators when they are linked."""
+    arch = requirement.device.arch.partition(":")[0]
+    if requirement.device.vendor == "nvidia":
+        return f"link with -foffload=nvptx-none -foffload-options=nvptx-none=-misa={arch}"
+    return f"link with -foffload=amdgcn-amdhsa -foffload-options=amdgcn-amdhsa=-march={arch}"
 
 
 # The rules of a policy, one module each: what was read goes in, violations come out. This is their order.

@@ -74,7 +74,7 @@ class ImageSetAnswer(Record):
     ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
     ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``told`` is what the program is
     told where it fails, ``mends`` what helps, ``danger`` what seems to help and does harm. ``states`` has a line for
-    each setting of an AMD device's features, where they differ. ``runtime`` is cuda, hip, openmp, sycl or kpack.
+    each setting of an AMD device's features, where they differ. ``runtime`` is cuda, hip, openmp, sycl, kpack or gcc.
     """
 
     runtime: str

@@ -71,6 +71,9 @@ def _nvidia(image_set: ImageSet, choice: DeviceSelection, device: Device, settin
     line = load_vocabulary().nvidia.get(f"sm_{arch.number}")
     since = f" (CUDA {line.since} or newer)" if line and line.since else ""
     until = f"; CUDA {line.until} is the last that builds it" if line and line.until else ""
+    if image_set.runtime == "gcc":
+        yield f"link it for the device: gcc -foffload=nvptx-none -foffload-options=nvptx-none=-misa=sm_{arch.number}"
+        return
     if image_set.runtime != "cuda":
         yield f"build it for the device: --offload-arch=sm_{arch.number}"
         return
@@ -125,6 +128,10 @@ def _amd(image_set: ImageSet, choice: DeviceSelection, device: Device, settings:
         return
     if image_set.runtime == "kpack":
         yield f"install the archive for {processor}; fatpack check-kpack FOLDER says which one a program looks for"
+        return
+    if image_set.runtime == "gcc":
+        option = f"-foffload-options=amdgcn-amdhsa=-march={processor}"
+        yield f"link it for the device, with a GCC that knows it: gcc -foffload=amdgcn-amdhsa {option}"
         return
     generic = _generic(device.arch)
     also = (

@@ -24,11 +24,13 @@ from fatpack.record import Record
 from fatpack.tabular.image_sets import (
     CACHED,
     COMPILER_INPUT,
+    UNDECIDED,
     ImageSet,
     ImageSetLocation,
     device_vendor,
     is_cached,
     is_compiler_input,
+    is_undecided,
     read_image_sets,
 )
 from fatpack.tabular.skipped import CompletenessCheck
@@ -84,6 +86,8 @@ def _in_words(image_set: ImageSet, choice: DeviceSelection) -> RuntimeErrorText:
     if image_set.runtime == "openmp" and choice.rule == "M6":
         mandatory = f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}"
         return RuntimeErrorText("no error: the region runs on the host", also=(mandatory,))
+    if choice.rule == "G3":
+        return RuntimeErrorText("no error: the region runs on the host")
     if choice.rule == "Y4":
         text = "No device image compatible with the current device was found for kernel …"
         return RuntimeErrorText(text, also=("before intel/llvm#21749: No kernel named … was found",))
@@ -303,7 +307,8 @@ def device_verdict(
     total = sum(one.count for one in units)
     opening = f"{device.words}: {_unread(unread)}"
     if not total:
-        return f"{opening}{_nothing(device, kernel, passed) if has_code else 'no device code was found'}"
+        is_known = has_code or passed.get("undecided")
+        return f"{opening}{_nothing(device, kernel, passed) if is_known else 'no device code was found'}"
     noun = _noun(units)
     fails = sum(one.count for one in units if one.outcome == "fails")
     unknown = sum(one.count for one in units if one.outcome == "unknown")
@@ -361,6 +366,8 @@ def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
         return f"what it has for {vendor} devices is {COMPILER_INPUT}"
     if passed.get("cache"):
         return f"what it has for {vendor} devices is {CACHED}"
+    if passed.get("undecided"):
+        return f"what it has is {UNDECIDED}"
     return f"nothing in it is for {vendor} devices"
 
 
@@ -418,6 +425,9 @@ def explain_rows(
         if isinstance(item, ImageSet):
             held.append(item)
             continue
+        if is_undecided(item):
+            for one in asking:
+                one.skip_bytecode()
         files += bool(item.count)
         read += item.error is None
         # A row of a file is yielded before the next row is taken.
@@ -567,6 +577,8 @@ class _DeviceExplainer:
         self._runtimes: dict[int | None, None] = {}
         #: the number of files in which no record registers containers
         self.unregistered = 0
+        #: the number of records of GCC's offloading for devices of other vendors
+        self.others_of_gcc = 0
         self.names: dict[str, None] = {}
 
     def skip(self, reason: str, image_set: ImageSet) -> None:
@@ -579,12 +591,17 @@ class _DeviceExplainer:
         if vendor == self._device.vendor:
             self._passed[reason] = self._passed.get(reason, 0) + 1
 
+    def skip_bytecode(self) -> None:
+        """Count a file whose code is not compiled for any device yet."""
+        self._passed["undecided"] = self._passed.get("undecided", 0) + 1
+
     def take(self, image_set: ImageSet, cuda_runtime: int | None = None, not_searched: str = "") -> None:
         """Add a unit, if it is for devices of this vendor and has the requested kernel.
 
         A program that chooses containers by itself does not certainly fail if some of it was ``not_searched``.
         """
         if image_set.vendor != self._device.vendor:
+            self.others_of_gcc += image_set.runtime == "gcc"
             return
         if self._question.kernel and not any(image.has_kernel for image in image_set.images):
             self.skip("unseen" if any(image.has_kernel is None for image in image_set.images) else "other", image_set)
@@ -667,6 +684,19 @@ class _DeviceExplainer:
             0 if units else self._passed.get("no kernel", 0),
         )
 
+    def _gcc_notes(self) -> Iterator[str]:
+        """Yield what to know of GCC's offloading: what is not linked, and where regions run without a device."""
+        if self._passed.get("undecided"):
+            count = pluralize(self._passed["undecided"], "file")
+            yield f"{count} not counted: {UNDECIDED}"
+        if self.others_of_gcc and not any(answer.runtime == "gcc" for answer, _ in self._answers.values()):
+            whose = pluralize(self.others_of_gcc, "record")
+            yield (
+                f"{whose} of GCC's offloading for other devices: the regions run on the host here, without a message, "
+                "with OMP_TARGET_OFFLOAD=mandatory too if there is no other device [G3]"
+            )
+            self.names["G3"] = None
+
     def _notes(self, *, may_run: bool) -> list[str]:
         device, settings = self._device, self._question.settings
         notes = []
@@ -701,6 +731,7 @@ class _DeviceExplainer:
         if self._passed.get("cache"):
             count = pluralize(self._passed["cache"], "image")
             notes.append(f"{count} not counted: of {CACHED}")
+        notes += self._gcc_notes()
         if self.unregistered and self._answers:
             notes.append(
                 f"not checked in {pluralize(self.unregistered, 'file')}: that the device code is registered; no record "

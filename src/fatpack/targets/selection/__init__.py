@@ -5,7 +5,8 @@
 ``model``             input (``CandidateImage``) and output (``SelectionResult``) of the rules
 ``cuda``              the CUDA driver: one registered fat binary
 ``amd``               the HIP runtime: one bundle, or the kpack archives to which code was moved
-``sycl_openmp``       LLVM's offload plugins (images of one descriptor), and SYCL's adapters (images of one program)
+``sycl_openmp``       LLVM's offload plugins (images of one descriptor), SYCL's adapters (images of one program), and
+                      GCC's libgomp (one record)
 ``runtime_settings``  versions and environment variables that a runtime reads
 ``rules``             the rules with their sources, and the errors of runtimes
 ``drivers``           branches of NVIDIA's drivers, and their CUDA versions

@@ -28,6 +28,9 @@ OUTCOMES = ("fails", "unknown", "compiles", "runs")
 _NEWEST_BUNDLE, _WRITTEN_SINCE = 3, (7, 2)
 
 
+#: runtimes that give the driver images without a fat binary around them
+_WITHOUT_FATBINS = ("openmp", "sycl", sycl_openmp.LIBGOMP)
+
 #: words for images without a form
 _ARE = {"damaged": "is damaged", "unknown": "is nothing that is known"}
 
@@ -127,6 +130,10 @@ def _nvidia(images: CandidateSet, device: Device, settings: RuntimeSettings) -> 
         judgements = tuple(sycl_openmp.openmp_fit(image, device.arch) for image in candidates)
         answer = sycl_openmp.select_openmp_image(candidates, device.arch)
         return _of_driver(_of_answer(answer, judgements, _cuda_error(answer)), images, device, settings)
+    if images.offload == sycl_openmp.LIBGOMP:
+        judgements = tuple(sycl_openmp.nvptx_fit(image, arch, settings.driver) for image in candidates)
+        answer = sycl_openmp.select_nvptx_texts(candidates, arch, settings.driver)
+        return _of_driver(_of_answer(answer, judgements), images, device, settings)
     return _of_driver(_cuda(images, device, arch, settings), images, device, settings)
 
 
@@ -134,7 +141,7 @@ def _of_driver(
     choice: DeviceSelection, images: CandidateSet, device: Device, settings: RuntimeSettings
 ) -> DeviceSelection:
     """Return a selection with the rules of the driver, which also loads the images of OpenMP's plugin and of SYCL."""
-    if choice.outcome in ("runs", "compiles") and images.offload in ("openmp", "sycl"):
+    if choice.outcome in ("runs", "compiles") and images.offload in _WITHOUT_FATBINS:
         form = "" if choice.image is None else images.candidates[choice.image].form
         name = "CUDA_FORCE_PTX_JIT" if form == "cubin" and settings.forces_ptx else ""
         name = "CUDA_DISABLE_PTX_JIT" if form == "ptx" and settings.disables_ptx else name
@@ -238,6 +245,9 @@ def _amd(images: CandidateSet, state: str, settings: RuntimeSettings) -> DeviceS
     if images.offload == "openmp":
         judgements = tuple(sycl_openmp.openmp_fit(image, state) for image in candidates)
         choice = _of_answer(sycl_openmp.select_openmp_image(candidates, state), judgements, None, state)
+    elif images.offload == sycl_openmp.LIBGOMP:
+        judgements = tuple(sycl_openmp.gcn_fit(image, state) for image in candidates)
+        choice = _of_answer(sycl_openmp.select_gcn_image(candidates, state), judgements, None, state)
     elif images.is_kpack:
         archs = [image.arch for image in candidates]
         listed = {arch for name in amd.requested_target_ids(state) for arch in amd.feature_subsets(name)}

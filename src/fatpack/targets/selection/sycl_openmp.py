@@ -18,6 +18,7 @@ offload, 2026. CUDA's rules apply when the driver loads the selected image.
 
 from __future__ import annotations
 
+from fatpack.model import arch_name
 from fatpack.targets.compatibility import can_serve_hip, hip_target_ids
 from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.selection import amd, cuda
@@ -29,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fatpack.targets.nvidia import NvidiaArch
     from fatpack.targets.selection.model import CandidateImage
 
 
@@ -211,3 +213,88 @@ def _loaded(number: int, image: CandidateImage, device: str) -> SelectionResult:
             "fails", number, "M2", f"the plugin takes {image.arch}, and the driver refuses it", error
         )
     return SelectionResult(answer.outcome, number, "M1", f"the plugin takes {image.arch}, the first that fits")
+
+
+# Select what libgomp's plug-ins load on a device of one record that GCC's program registers.
+#
+# ====  =====================================================================================================
+# G1    nvptx: all PTX texts of a record are linked by the driver, so the device must serve the highest of their targets
+# G2    gcn: the processor in the header of the code object must be the device's, else the program stops
+# G3    a device for whose kind nothing is registered runs nothing: the region runs on the host, without a message
+# G4    gcn: a generic processor is compared as any other by GCC 14 and older; for newer plug-ins this is not known
+# ====  =====================================================================================================
+#
+# The plug-in does not compare the features of a code object (xnack, sramecc): ROCr does when it loads the object (H5).
+#
+# Source: libgomp/plugin/plugin-nvptx.c (``link_ptx``, ``GOMP_OFFLOAD_load_image``), libgomp/plugin/plugin-gcn.c
+# (``isa_matches_agent``) and libgomp/target.c of GCC, of 2021 to 2024. Which devices a plug-in knows at all depends on
+# its version, and is not asked here. No device was at hand.
+
+#: the name of GCC's runtime
+LIBGOMP = "gcc"
+
+#: what a program prints when the driver refuses a text, and when the plug-in has loaded nothing
+_LINK_ERROR = "libgomp: cuLinkAddData (ptx_code) error: …; Cannot map target functions or variables"
+
+
+def nvptx_fit(image: CandidateImage, device: NvidiaArch, driver: tuple[int, int] | None = None) -> Fit:
+    """Return whether the driver takes one text for a device."""
+    if image.form != "ptx":
+        return Fit(False, "G1", f"a {image.form or 'text'} is not linked as PTX")
+    found = cuda.select_cuda_image([image], device, driver)
+    if found.outcome == "fails":
+        judged = cuda.cuda_fit(image, device, driver)
+        reason = found.reason if judged.fits else judged.reason
+        return Fit(False, found.rule if judged.fits else judged.rule, reason, found.is_certain)
+    return Fit(True, "G1", f"the driver links it for {device.name}", found.is_certain)
+
+
+def select_nvptx_texts(
+    images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None = None
+) -> SelectionResult:
+    """Return what becomes of all texts of a record: the one with the highest target decides."""
+    judged = [nvptx_fit(image, device, driver) for image in images]
+    for number, fit in enumerate(judged):
+        if not fit.fits:
+            name = arch_name(images[number].arch, images[number].form)
+            reason = f"all texts are linked together, and {name} {fit.reason}"
+            return SelectionResult("fails", number, fit.rule, reason, _LINK_ERROR, fit.is_certain)
+    highest = max(range(len(images)), key=lambda number: _target(images[number]), default=None)
+    if highest is None:
+        return SelectionResult("fails", None, "G3", "no text is registered: the region runs on the host")
+    reason = (
+        f"the driver links all PTX texts, of which the highest is for {images[highest].arch.replace('sm', 'compute')}"
+    )
+    return SelectionResult("compiles", highest, "G1", reason, is_certain=all(fit.is_certain for fit in judged))
+
+
+def _target(image: CandidateImage) -> int:
+    digits = "".join(letter for letter in image.arch if letter.isdigit())
+    return int(digits or 0)
+
+
+def gcn_fit(image: CandidateImage, device: str) -> Fit:
+    """Return whether the plug-in and ROCr take a code object for a device, a target ID with all features."""
+    processor, own = image.arch.partition(":")[0], device.partition(":")[0]
+    if processor.endswith("-generic") and any(
+        can_serve_hip(image.arch, name).answer for name in hip_target_ids(device)
+    ):
+        return Fit(
+            True, "G4", f"{processor} covers {own}, and plug-ins of GCC 14 and older refuse it", is_certain=False
+        )
+    if processor != own:
+        return Fit(False, "G2", f"the code object is for {processor or 'no processor'}, the device is {own}")
+    verdict = can_serve_hip(image.arch, device)
+    return Fit(True, "G2", f"both are for {own}") if verdict.answer else Fit(False, "H5", verdict.reason)
+
+
+def select_gcn_image(images: Sequence[CandidateImage], device: str) -> SelectionResult:
+    """Return whether the code object of a record is loaded on a device; a record has one."""
+    for number, image in enumerate(images):
+        fit = gcn_fit(image, device)
+        if fit.fits and not image.actual_form:
+            return SelectionResult("runs", number, fit.rule, fit.reason, is_certain=fit.is_certain)
+        own, processor = device.partition(":")[0], image.arch.partition(":")[0]
+        text = f"libgomp: GCN code object ISA '{processor}' does not match GPU ISA '{own}'" if fit.rule == "G2" else ""
+        return SelectionResult("fails", number, fit.rule, fit.reason, text or "the code object is not loaded")
+    return SelectionResult("fails", None, "G3", "no code object is registered: the region runs on the host")
