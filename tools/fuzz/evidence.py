@@ -14,6 +14,7 @@ from fatpack.registration import gcc_container
 from fatpack.registration.analysis import analyze, model
 from fatpack.registration.gcc_offload import find_gcc_offload
 from fatpack.scanner import detect_host
+from fatpack.testing.helpers import join_pieces
 
 #: Names that show registrations, as in tables of strings.
 WORDS = [
@@ -107,9 +108,7 @@ def read_gcc_offload(data: bytes) -> str:
             if label.span.start != reached:
                 raise AssertionError(f"no label, or two, at {reached:#x}")
             reached = label.span.end
-        if b"".join(
-            piece if isinstance(piece, bytes) else piece.tobytes() for piece in gcc_container.write(container)
-        ) != (stored.tobytes()):
+        if join_pieces(gcc_container.write(container)) != stored.tobytes():
             raise AssertionError("other bytes are written than were read")
         words.append(str(gcc_container.describe(container)["device"]))
     return " ".join(words) or "none"
