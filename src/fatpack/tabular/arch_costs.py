@@ -1,4 +1,4 @@
-"""What an architecture of a file costs and gives: its bytes, and what its devices would take without it.
+"""The cost of an architecture of a file, and its use: its bytes, and what its devices would take without it.
 
 For each set of images from which a runtime selects, every known device is asked twice: with all images, and without
 those of the architecture that it takes. Of the answers for several sets the worst counts: a library is of use to a
@@ -31,7 +31,7 @@ _NAMED = 4
 
 
 class Substitute(Record):
-    """What some devices take if an architecture goes: ``outcome`` is ``runs``, ``compiles``, ``unknown`` or ``fails``.
+    """The code that some devices take if an architecture goes; ``outcome``: runs, compiles, unknown or fails.
 
     ``label`` is what they take then, "" if nothing; several where containers differ.
     """

@@ -44,7 +44,7 @@ class HollowKernel(Record):
 
     @property
     def verdict(self) -> str:
-        """How sure it is, and how it shows: ``certain: only returns``, ``likely: 96 bytes, 5,120 on sm_90``."""
+        """The verdict in words, with how it shows: ``certain: only returns``, ``likely: 96 bytes, 5,120 on sm_90``."""
         return f"{'certain' if self.is_certain else 'likely'}: {self.words}"
 
 

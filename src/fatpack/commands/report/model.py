@@ -210,7 +210,7 @@ class HollowCount(Record):
 
 
 class Worth(Record):
-    """What code is worth: ``dead`` can never run, ``costs`` are those of each architecture, first of all files.
+    """The worth of code: ``dead`` can never run, ``costs`` are those of each architecture, first of all files.
 
     ``hollow`` are the first kernels that do nothing on one architecture, ``certain`` and ``likely`` count all of them;
     ``not_compared`` are kernels beyond the limit. ``doubled`` are the bytes of images that other files have too, all

@@ -302,7 +302,7 @@ def _bar(file: FileOverview) -> Markup | str:
     return element("svg", *drawn, viewBox="0 0 160 12", class_="pic small", role="img", aria_label=words)
 
 
-# What can never run, what an architecture costs, what does nothing.
+# Code that can never run, costs of architectures, kernels that do nothing.
 
 
 def worth_section(table: WorthTable) -> Markup:

@@ -1,4 +1,4 @@
-"""What code is worth: what can never run, what does nothing, and what each architecture costs and gives.
+"""The worth of code: what can never run, what does nothing, and what each architecture costs and gives.
 
 Collected while rows come, and told as tables of texts, which the page and Markdown draw.
 """
