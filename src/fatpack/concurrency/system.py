@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from _thread import allocate_lock
 
 TYPE_CHECKING = False
@@ -107,3 +108,23 @@ class _At:
             os.lseek(self._fd, self._before, os.SEEK_SET)
         finally:
             _moving.release()
+
+
+#: numbers of parameters of glibc's allocator (malloc.h)
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def return_freed_memory(least: int) -> None:
+    """Let blocks of ``least`` bytes or more go back to the system as soon as they are freed, from now on.
+
+    glibc keeps up to 64 MB of freed blocks for each thread that ran, which no other thread uses: a process that
+    inflates and compresses in threads keeps what all of them took. Other C libraries return them anyhow.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    set_parameter = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_parameter is not None:
+        set_parameter(_M_MMAP_THRESHOLD, least)
+        set_parameter(_M_TRIM_THRESHOLD, least)

@@ -64,6 +64,8 @@ def read_library(view: View, name: str) -> LibraryCode:
             found[unit] = found.get(unit, 0) + 1
         else:
             runtime, problem = item.cuda_runtime, item.error or ""
+    # Images stay inflated as long as their file is open: of fifteen libraries at once they would take 100 MB.
+    view.source.drop_cache()
     linked = {unit.vendor for unit in found if not unit.is_for_link}
     units = tuple((unit, count) for unit, count in found.items() if not (unit.is_for_link and unit.vendor in linked))
     library = find_name_based_library(name)
