@@ -13,8 +13,10 @@ read forwards only.
 
 from __future__ import annotations
 
+import os
+
 from fatpack import limits
-from fatpack.errors import FatpackError
+from fatpack.errors import FatpackError, UsageError
 from fatpack.findings import FindingTally, finding
 from fatpack.inputs.walk import ExcludePatterns, TreeWalk, is_skipped
 from fatpack.io.open import is_pattern, open_source
@@ -25,7 +27,7 @@ from fatpack.scanner.context import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
     from fatpack.inputs.walk import TreeFile
@@ -398,3 +400,33 @@ def walk_input(
     if view is None:
         return walk_tree(name, rules, counts, unmatched, budget=budget)
     return walk_open_file(view, name, rules, counts)
+
+
+def find_indexed_wheels(path: str) -> list[str] | None:
+    """Return the wheels beside an index file of variants, of its release; None for a path that has another name.
+
+    Raises UsageError if there is none, ``OSError`` for a folder that cannot be listed.
+    """
+    from fatpack.packages.wheel_names import indexed_release, split_wheel_name
+
+    release, folder = indexed_release(path), os.path.dirname(path)
+    if release is None or not os.path.isfile(path):
+        return None
+    found = []
+    for name in sorted(os.listdir(folder or ".")):
+        wheel, full = split_wheel_name(name), os.path.join(folder, name)
+        if wheel is not None and wheel.release == release and os.path.isfile(full):
+            found.append(full)
+    if not found:
+        text = f"{path} is the index file of {' '.join(release)}, and no wheel of that release is beside it"
+        raise UsageError(text, hint="put its wheels beside it, or give the folder that has them")
+    return found
+
+
+def with_indexed_wheels(paths: Sequence[str]) -> list[str]:
+    """Return paths with the wheels of a release in the place of its index file: their descriptions are in both."""
+    found: dict[str, None] = {}
+    for path in paths:
+        wheels = find_indexed_wheels(path)
+        found |= dict.fromkeys([path] if wheels is None else wheels)
+    return list(found)

@@ -10,7 +10,7 @@ from fatpack.commands.check.policy import make_policy, read_policy_file
 from fatpack.commands.check.rule_context import RuleContext
 from fatpack.commands.check.rules import evaluate_rules
 from fatpack.errors import UsageError
-from fatpack.inputs.files import SkipCounts
+from fatpack.inputs.files import SkipCounts, with_indexed_wheels
 from fatpack.library.arguments import as_path, as_paths, as_patterns, as_strings, check_bools, make_budget
 from fatpack.library.arguments import check_type as checked_argument
 from fatpack.limits import current_budget
@@ -47,7 +47,7 @@ def check_policy(
 
     Fails closed: what cannot be read fails it, and so does what was named and has no device code, if any is required.
     """
-    names = [os.fspath(path) for path in paths]
+    names = with_indexed_wheels([os.fspath(path) for path in paths])
     work = RuleContext(names, policy, current_budget() if budget is None else budget)
     counts, unmatched = SkipCounts(), list[str]()
     options = RowOptions(compares_heads=True, deep=policy.deep, each_kernel=policy.reads_kernels)

@@ -19,7 +19,7 @@ from fatpack.commands.doctor.model import (
 from fatpack.errors import FatpackError, FormatError, TargetError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
 from fatpack.findings import code_for_error, finding
-from fatpack.inputs.files import SEPARATOR, Filter, InputFile, MemberPath, SkipCounts
+from fatpack.inputs.files import SEPARATOR, Filter, InputFile, MemberPath, SkipCounts, with_indexed_wheels
 from fatpack.inputs.map_files import map_paths
 from fatpack.io.source import Span
 from fatpack.library.arguments import as_paths, as_patterns, check_bools, make_budget
@@ -177,6 +177,7 @@ def diagnose(
     devices without an environment, TargetError for unknown devices.
     """
     budget = current_budget() if budget is None else budget
+    paths = with_indexed_wheels([os.fspath(path) for path in paths])
     tensile = TensileFinder(budget, deep=deep, is_filtered=bool(exclude))
     counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget, tensile)
     missing: list[str] = [] if unmatched is None else unmatched

@@ -20,8 +20,9 @@ from contextlib import ExitStack
 from fatpack.commands.explain.model import INSTALLERS, InstallerChoice, LeftBuild
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINDINGS, worst_exit_code
+from fatpack.inputs.files import find_indexed_wheels
 from fatpack.io.open import open_source
-from fatpack.packages.wheel_names import indexed_release, split_wheel_name
+from fatpack.packages.wheel_names import split_wheel_name
 from fatpack.targets.installers import conda, hugging_face
 from fatpack.targets.installers.variant_documents import InvalidVariants
 from fatpack.targets.installers.variant_providers import (
@@ -305,17 +306,11 @@ def _files(paths: Sequence[str], ends: tuple[str, ...]) -> Iterator[str]:
     """Yield the files with one of some extensions: named files, files in named folders and beside named index files."""
     found: dict[str, None] = {}
     for path in paths:
-        release = indexed_release(path)
         if os.path.isdir(path):
             inside = (os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(ends))
             found |= dict.fromkeys(each for each in inside if os.path.isfile(each))
-        elif release is not None:
-            folder = os.path.dirname(path)
-            for name in sorted(os.listdir(folder or ".")):
-                wheel = split_wheel_name(name)
-                is_file = os.path.isfile(os.path.join(folder, name))
-                if wheel is not None and wheel.release == release and is_file:
-                    found[os.path.join(folder, name)] = None
+        elif (wheels := find_indexed_wheels(path)) is not None:
+            found |= dict.fromkeys(wheels)
         elif path.endswith(ends):
             found[path] = None
         else:

@@ -394,7 +394,7 @@ def render_inspect(record: AnyFile, *, verbose: int = 0) -> Iterator[str]:
         facts = [" ".join(word for word in (image["form"], arch_name(image["arch"], image["form"])) if word)]
         facts += [image["detail"]] if image["detail"] else []
     elif not containers and not kind and "left_out" not in record:
-        facts.append("unknown format" if record["size"] else "the file is empty")
+        facts.append(_unknown(path) if record["size"] else "the file is empty")
     yield f"{path}: {', '.join([*facts, format_size(record['size'] or 0)])}"
     if image:
         yield from _module_lines(image, "  ")
@@ -440,6 +440,13 @@ def _host_lines(record: AnyFile, indent: str) -> Iterator[str]:
     if record.get("registration"):
         found = (*record["findings"], *record.get("unlisted_findings", ()))
         yield from registration_lines(record["registration"], indent, is_registered=has_registration(found))
+
+
+def _unknown(path: str) -> str:
+    from fatpack.packages.wheel_names import indexed_release
+
+    is_index = indexed_release(path) is not None
+    return "an index file of variants, whose wheels have the code" if is_index else "unknown format"
 
 
 def _module_lines(image: StandaloneImageRecord, indent: str) -> Iterator[str]:
