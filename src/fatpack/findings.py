@@ -496,6 +496,8 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3334": ("note", "No provider lists a value of a variant, or an installer lacks the provider."),
     "FP3335": ("note", "Code in a package runs on devices for which installers never take it."),
     "FP3336": ("note", "No index file lies beside wheels with variants, and installers read variants from it."),
+    "FP3337": ("warning", "Code in a conda package needs a newer driver than the package asks for."),
+    "FP3338": ("error", "The file name of a conda package is not the name, version and build that it states."),
     "FP3319": ("note", "A declaration in the metadata of a package, which its contents were compared with."),
     "FP3320": ("warning", "A conda package does not follow the advice of CEP 46 about the device code to build."),
     "FP3321": ("note", "It is not known if a package runs on a device that its metadata admits."),

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.builders import kpack, kpack_site
+from tests.builders import kpack, kpack_site, releases
+from tests.builders.fat_conda import fat_package
 from tests.builders.packages import debian, tarred, zipped
 from tests.builders.policy_files import library
 from tests.builders.variants import SHARED, document
@@ -219,6 +220,41 @@ def test_conda_of_the_newer_format() -> None:
     parts = {"info-demo.tar": tarred({"info/index.json": index}), "pkg-demo.tar": tarred({"lib.so": library("80")})}
     Path("demo.conda").write_bytes(zipped(parts))
     assert found("demo.conda") == [("FP3311", "sm_75"), UNKNOWN]
+
+
+def test_the_file_name_of_conda_is_what_the_package_states(tmp_path: Path) -> None:
+    """Solvers read ``index.json``: a package under another one's name installs something else than it seems."""
+    path = fat_package(tmp_path, "80 90 p90", suffix=".tar.bz2")
+    assert messages(str(path), "FP3338") == []
+    other = path.rename(tmp_path / "demo-1.5-sm90_h12_0.tar.bz2")
+    says = "info/index.json states demo-1.5-h12_0, and the file name is demo-1.5-sm90_h12_0.tar.bz2"
+    assert messages(str(other), "FP3338") == [says]
+    made = fatpack.check(str(other), metadata=True)
+    assert made.exit_code == 1
+    newer = fat_package(tmp_path, "80 90 p90").rename(tmp_path / "demo-1.6-h12_0.conda")
+    assert len(messages(str(newer), "FP3338")) == 1
+
+
+@pytest.mark.parametrize(
+    ("depends", "code", "expected"),
+    [
+        # PTX 8.7 is of CUDA 12.8; 9.0 has a cubin, 12.0 is found by drivers of 12.8 and newer alone
+        (["cuda-arch >=9.0", "__cuda >=12.0"], "90 p90@8.7", []),
+        (["cuda-arch >=8.0", "__cuda >=12.0"], "90 p80@8.7", ["8.0, 8.6, 8.9 needs a driver of CUDA 12.8"]),
+        (["cuda-arch >=8.0", "cuda-version >=12.9,<13"], "90 p80@8.7", ["8.0, 8.6, 8.9 needs a driver of CUDA 12.8"]),
+        (["cuda-arch >=8.0", "__cuda >=12.8"], "90 p80@8.7", []),
+        # it asks for no driver: none is compared
+        (["cuda-arch >=8.0", "__cuda"], "90 p80@8.7", []),
+        (["cuda-arch >=9.0", "__cuda >=12.0"], "90 p90 zstd", ["9.0 needs a driver of CUDA 12.4"]),
+    ],
+)
+def test_drivers_that_conda_lets_in_are_new_enough(
+    depends: list[str], code: str, expected: list[str], tmp_path: Path
+) -> None:
+    path = fat_package(tmp_path, depends=depends, data=releases.library(code))
+    found = messages(str(path), "FP3337")
+    assert len(found) == len(expected), found
+    assert all(words in said for words, said in zip(expected, found, strict=True)), found
 
 
 def deb(field: bytes, code: Mapping[str, bytes]) -> bytes:

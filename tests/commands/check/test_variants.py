@@ -17,6 +17,7 @@ from tests.builders.variants import SHARED, document, file_name
 
 import fatpack
 from fatpack.errors import UsageError
+from fatpack.main import main
 
 Properties = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -60,6 +61,23 @@ def test_a_right_variant_passes() -> None:
     made = fatpack.check(name, metadata=True)
     assert made.verdict == "passed"
     assert [each.code for each in made.violations if each.code.startswith("FP333")] == ["FP3336"]
+
+
+def test_the_index_file_stands_for_the_wheels_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Alone it has no code: it is judged with its wheels, by check, doctor and explain; inspect says what it is."""
+    write("sm100", "100a", nvidia("100_real"))
+    index = Path("demo-1.0-variants.json")
+    index.write_bytes(document({"sm100": nvidia("100_real")}, SHARED))
+    assert [code for code, *_ in found(str(index))] == ["FP3332"]
+    assert fatpack.doctor(str(index)).images == 1
+    assert main(["inspect", str(index)]) == 0
+    assert "an index file of variants, whose wheels have the code" in capsys.readouterr().out
+    folder = Path("alone")
+    folder.mkdir()
+    moved = index.rename(folder / index.name)
+    for command in (lambda path: fatpack.check(path, metadata=True), fatpack.doctor):
+        with pytest.raises(UsageError, match=r"the index file of demo 1\.0, and no wheel of that release is beside it"):
+            command(str(moved))
 
 
 def test_architecture_specific_code_runs_on_one_of_the_devices() -> None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 
 from fatpack.commands.check.model import Violation
-from fatpack.commands.check.policy import Requirement
-from fatpack.commands.check.rule_context import meets_requirement
+from fatpack.commands.check.rule_context import supports
 from fatpack.errors import pluralize
 from fatpack.findings import CODES
 from fatpack.record import Record
 from fatpack.tabular.file_image_sets import selection_key
 from fatpack.targets.devices import Device, nvidia_capabilities
 from fatpack.targets.installers import conda, hugging_face
-from fatpack.targets.nvidia import NvidiaArch, parse_nvidia
+from fatpack.targets.nvidia import NvidiaArch, cuda_versions, parse_nvidia
+from fatpack.targets.selection.runtime_settings import RuntimeSettings
+from fatpack.targets.selection.select_image import first_cuda_for_device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +57,16 @@ class _Gap(Record):
 
 
 def compare_admitted(
-    path: str, said: str, admitted: AdmittedDevices, units: Sequence[ImageSetRows]
+    path: str,
+    said: str,
+    admitted: AdmittedDevices,
+    units: Sequence[ImageSetRows],
+    driver: tuple[int, int] | None = None,
 ) -> Iterator[Violation]:
-    """Yield where a package's ``units`` for NVIDIA's devices do not bear out what it admits; ``said`` says that."""
+    """Yield where a package's ``units`` for NVIDIA's devices do not bear out what it admits; ``said`` says that.
+
+    ``driver`` is the CUDA version of the oldest driver with which it is installed, None if that is not known.
+    """
     services = list(_services(admitted.capabilities, units))
     plain = sorted(_plain_text(units))
     gaps = list(_gaps(services))
@@ -78,7 +86,30 @@ def compare_admitted(
         count = f"of {pluralize(len(units), 'unit')} {fewest.served} for {_dotted(fewest.device)}"
         text = f"{said}: only a part of its device code runs on {_names([each.device for each in partly])}"
         yield _violation("FP3322", path, "metadata", f"{text}: {count}")
+    if driver is not None:
+        yield from _older_drivers(path, driver, services, units)
     yield from _advice(path, admitted, units, plain)
+
+
+def _older_drivers(
+    path: str, driver: tuple[int, int], services: Sequence[_Service], units: Sequence[ImageSetRows]
+) -> Iterator[Violation]:
+    """Yield the devices that are served less with the oldest drivers with which the package is installed."""
+    needed: dict[tuple[int, int], list[Capability]] = {}
+    for each in (each for each in services if each.served):
+        first = first_cuda_for_device(Device("nvidia", f"sm_{each.device[0]}{each.device[1]}"))
+        for cuda in (known for known in cuda_versions() if known >= max(driver, first or driver)):
+            (service,) = _services([each.device], units, RuntimeSettings(driver=cuda))
+            if service.served >= each.served:
+                if cuda > max(driver, first or driver):
+                    needed.setdefault(cuda, []).append(each.device)
+                break
+    for cuda, devices in needed.items():
+        text = f"its code for {_names(devices)} needs a driver of CUDA {_dotted(cuda)}, and it is installed from "
+        text += f"{_dotted(driver)} on"
+        yield _violation(
+            "FP3337", path, "driver", text, f"depend on __cuda >={_dotted(cuda)}, or build for these devices"
+        )
 
 
 def compare_loaded(path: str, archs: Sequence[str], units: Sequence[ImageSetRows]) -> Iterator[Violation]:
@@ -120,15 +151,17 @@ def is_for_others(name: str, admitted: AdmittedDevices) -> bool:
     return own < admitted.capabilities[0] or (own > admitted.capabilities[-1] and not admitted.is_open)
 
 
-def _services(devices: Iterable[Capability], units: Sequence[ImageSetRows]) -> Iterator[_Service]:
+def _services(
+    devices: Iterable[Capability], units: Sequence[ImageSetRows], settings: RuntimeSettings | None = None
+) -> Iterator[_Service]:
     """Yield the service for each device; units of which runtimes see the same are asked once."""
     groups: dict[object, list[ImageSetRows]] = {}
     for unit in units:
         groups.setdefault(selection_key(unit.images), []).append(unit)
     for device in devices:
-        wanted = Requirement(Device("nvidia", f"sm_{device[0]}{device[1]}"))
+        wanted = Device("nvidia", f"sm_{device[0]}{device[1]}")
         answers: list[tuple[DeviceSupport, int]] = [
-            (meets_requirement(group[0], wanted), len(group)) for group in groups.values()
+            (supports(group[0].offered, wanted, settings), len(group)) for group in groups.values()
         ]
         served = sum(count for answer, count in answers if answer.serves)
         unknown = sum(count for answer, count in answers if not answer.serves and not answer.is_certain)

@@ -63,14 +63,16 @@ class MetadataDeclaration(Record):
     """The architectures that one file declares in one way, its ``source``.
 
     ``lists`` are the vendors of whose images all are listed: what there is besides is not declared. ``admitted`` are
-    the devices on which conda installs a package, ``loaded`` the architectures of CUDA by which the loader of Hugging
-    Face accepts a kernel for a device. Without claims the file declares nothing.
+    the devices on which conda installs a package, ``driver`` the CUDA version of the oldest driver, None if it asks for
+    none. ``loaded`` are the architectures of CUDA by which the loader of Hugging Face accepts a kernel for a device.
+    Without claims the file declares nothing.
     """
 
     source: str
     claims: tuple[MetadataClaim, ...]
     lists: tuple[str, ...] = ()
     admitted: AdmittedDevices | None = None
+    driver: tuple[int, int] | None = None
     loaded: tuple[str, ...] = ()
 
 
@@ -189,6 +191,7 @@ def conda_declaration(data: bytes) -> MetadataDeclaration:
     index = parse_json_object(data)
     try:
         package = conda.read_conda_index(index)
+        driver = conda.oldest_driver(index)
     except conda.UnreadableSpec as error:
         raise UnreadableDeclaration(str(error)) from None
     text = ", ".join(spec.text for spec in package.asks)
@@ -200,7 +203,14 @@ def conda_declaration(data: bytes) -> MetadataDeclaration:
         raise UnreadableDeclaration(f"{truncate(text)!r} lets in {what}")
     major, minor = admitted.capabilities[0]
     claim = MetadataClaim("devices", "nvidia", f"sm_{major}{minor}", truncate(text))
-    return MetadataDeclaration(_INDEX, (claim,), admitted=admitted)
+    return MetadataDeclaration(_INDEX, (claim,), admitted=admitted, driver=driver)
+
+
+def conda_identity(data: bytes) -> str:
+    """Return name, version and build as the file states them, joined as in the package's file name; "" if not all."""
+    index = parse_json_object(data)
+    facts = [index.get(key) for key in ("name", "version", "build")]
+    return "-".join(map(str, facts)) if all(isinstance(fact, str) and fact for fact in facts) else ""
 
 
 # ``metadata.json`` in the folder of a kernel of Hugging Face, beside its libraries: ``backend`` with ``archs``.

@@ -17,6 +17,7 @@ from fatpack.commands.check.declarations import (
     UnreadableDeclaration,
     classifier_declaration,
     conda_declaration,
+    conda_identity,
     debian_declaration,
     extras_declaration,
     kernel_declaration,
@@ -64,6 +65,9 @@ if TYPE_CHECKING:
 #
 # Packages that are unpacked in folders: see "Declarations in folders" below.
 
+#: how conda packages end
+CONDA_SUFFIXES = (".conda", ".tar.bz2")
+
 #: suffixes of the metadata folders of wheels
 INFO = ".dist-info"
 
@@ -83,7 +87,8 @@ _FILES = {"data.tar": ".deb", "pkg-": ".conda"}
 class DeclaringFile(Record):
     """A file that declares: its path, the package that it is about, what it declares, and in which distributions code
     of that package may lie besides. ``problem`` is why it cannot be read. ``files`` are those of a package that lies
-    unpacked among others; without them it is about all that is in the package.
+    unpacked among others; without them it is about all that is in the package. ``identity`` are name, version and build
+    that a conda package states, joined as in its file name.
     """
 
     path: str
@@ -92,6 +97,7 @@ class DeclaringFile(Record):
     needs: tuple[str, ...] = ()
     problem: str = ""
     files: frozenset[str] = frozenset()
+    identity: str = ""
 
 
 def declaring_files_in_package(row: AnyRow, budget: Budget) -> Iterator[DeclaringFile]:
@@ -145,11 +151,12 @@ def read_declaring_file(
                 raise UnreadableDeclaration(f"it has more than {MAX_DECLARATION_SIZE} bytes")
         found = tuple(made for reader in readers if (made := reader(data)).claims)
         needs = required_distributions(data) if extras_declaration in readers else ()
+        identity = conda_identity(data) if conda_declaration in readers else ""
     except UnreadableDeclaration as error:
         return DeclaringFile(path, about, problem=str(error))
     except (FatpackError, OSError) as error:
         return DeclaringFile(path, about, problem=error_message(error))
-    return DeclaringFile(path, about, found, needs)
+    return DeclaringFile(path, about, found, needs, identity=identity)
 
 
 # Declarations in folders: unpacked or installed wheels and conda packages.
@@ -268,6 +275,7 @@ def metadata_violations(
         if place.problem:
             yield _violation("FP3301", place.path, "metadata", f"its declaration cannot be read: {place.problem}")
             scopes |= dict.fromkeys(inside[place.package])
+    yield from _names_of_conda(met)
     needs: dict[str, tuple[str, ...]] = {}
     for place in met:
         needs[place.package] = (*needs.get(place.package, ()), *place.needs)
@@ -293,6 +301,17 @@ def metadata_violations(
 
 def _violation(code: str, path: str, subject: str, text: str, hint: str = "") -> Violation:
     return Violation(code, CODES[code][0], path, subject, text, hint)
+
+
+def _names_of_conda(met: Sequence[DeclaringFile]) -> Iterator[Violation]:
+    """Yield the conda packages whose file name is another than they state: solvers read what the package states."""
+    for place in met:
+        name = os.path.basename(place.package)
+        end = next((end for end in CONDA_SUFFIXES if name.endswith(end)), "")
+        if place.identity and end and name != place.identity + end:
+            text = f"{CONDA[0]} states {place.identity}, and the file name is {name}"
+            hint = f"rename it to {place.identity}{end}, or get it again"
+            yield _violation("FP3338", place.package, "file name", text, hint)
 
 
 def _inside(place: DeclaringFile, found: Sequence[FileImageSets]) -> tuple[str, ...]:
@@ -351,7 +370,7 @@ def _compared(
             hint = f"build for {claim.arch}, or remove it from the metadata" if claim.arch else ""
             yield _violation("FP3311", place.package, claim.name or claim.text, f"{said}: {why}", hint)
         elif declared.admitted is not None:
-            yield from compare_admitted(place.package, said, declared.admitted, own)
+            yield from compare_admitted(place.package, said, declared.admitted, own, declared.driver)
     if declared.loaded and own:
         yield from compare_loaded(place.package, declared.loaded, own)
     has = dict.fromkeys(arch for unit in units if unit.vendor in declared.lists for arch in unit.archs)

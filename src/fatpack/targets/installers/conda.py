@@ -24,7 +24,7 @@ from itertools import zip_longest
 
 from fatpack.record import Record
 from fatpack.targets.devices import nvidia_capabilities
-from fatpack.targets.nvidia import TEGRA_ARCHS
+from fatpack.targets.nvidia import TEGRA_ARCHS, cuda_versions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -291,6 +291,29 @@ def _specs_of(index: Mapping[str, Any], key: str) -> Iterator[PackageSpec]:
             spec = parse_package_spec(text)
             if spec.name in (CUDA, CUDA_ARCH, METAPACKAGE):
                 yield spec
+
+
+#: the metapackage for a version of CUDA: it asks for a driver of the same major version
+CUDA_VERSION = "cuda-version"
+
+
+def oldest_driver(index: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the oldest driver, as a CUDA version, with which a package is installed; None if it asks for none.
+
+    ``__cuda >=12.4`` asks for one itself, ``cuda-version >=12.9,<13`` for any of CUDA 12 (minor version compatibility).
+    Raises UnreadableSpec.
+    """
+    found = [(0, 0)]
+    for key in ("depends", "constrains"):
+        for text in index.get(key) or ():
+            name = re.match(r"[\w.-]*", text)[0].lower() if isinstance(text, str) else ""  # type: ignore[index]
+            if name not in (CUDA, CUDA_VERSION) or not text[len(name) :].strip():
+                continue
+            versions = parse_package_spec(text).versions
+            lowest = next((each for each in cuda_versions() if versions.matches(each)), None)
+            if lowest is not None and lowest > cuda_versions()[0]:
+                found.append((lowest[0], 0) if name == CUDA_VERSION else lowest)
+    return max(found) if max(found) > (0, 0) else None
 
 
 # Machines, and the builds that they may have.
