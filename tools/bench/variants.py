@@ -164,10 +164,18 @@ def _like(name: WheelName, tool: str) -> list[str]:
     return ["--only-binary=:all:", f"--python-version={version}", *(f"--platform={one}" for one in platforms)]
 
 
-def _runs(path: Path, device: str, driver: str) -> tuple[int, int]:
-    """Return how many units run on a device, and how many may."""
-    (answer,) = fatpack.explain(path, device, cuda=driver).devices
-    return answer.runs, answer.unknown
+def _is_found(device: str, driver: str) -> bool:
+    """Return whether a driver of a CUDA version finds a device."""
+    first = first_cuda_for_device(parse_device(device))
+    return first is None or first <= parse_version(driver)
+
+
+def _runs(path: Path, devices: Sequence[str], driver: str) -> dict[str, tuple[int, int]]:
+    """Return how many units run on each device, and how many may."""
+    if not devices:
+        return {}
+    answers = fatpack.explain(path, list(devices), cuda=driver).devices
+    return {device: (one.runs, one.unknown) for device, one in zip(devices, answers, strict=True)}
 
 
 def measured(wheel: Path, devices: Sequence[str] = DEVICES, drivers: Sequence[str] = DRIVERS) -> dict[str, Any]:
@@ -189,22 +197,30 @@ def measured(wheel: Path, devices: Sequence[str] = DEVICES, drivers: Sequence[st
             archive.extractall(folder / "fat")
         with index_of(out, project) as address:
             source, like = ["--index-url", address], _like(name, "uv")
-            for device in devices:
-                first = first_cuda_for_device(parse_device(device))
-                for driver in drivers:
-                    row["questions"] += 1
-                    label = uv_takes(source, project, device, driver, folder / "none", "--dry-run", *like)
-                    if label not in installed:
-                        installed[label] = folder / f"into-{label}"
-                        uv_takes(source, project, device, driver, installed[label], *like)
-                    if first is not None and first > parse_version(driver):
-                        # No driver of that version finds the device: the table says nothing, and nothing runs.
-                        row["agree"] += label in row["labels"]
-                        continue
-                    row["agree"] += label == label_of_table(package, device, driver)
-                    now, before = (_runs(path, device, driver) for path in (installed[label], folder / "fat"))
-                    row["served"] += before > (0, 0)
-                    row["lost"] += now[0] < before[0] or sum(now) < sum(before)
+            asked = [(device, driver) for device in devices for driver in drivers]
+            row["questions"] = len(asked)
+            taken: dict[tuple[str, str], str] = {}
+            for device, driver in asked:
+                taken[device, driver] = label = uv_takes(
+                    source, project, device, driver, folder / "none", "--dry-run", *like
+                )
+                if label not in installed:
+                    installed[label] = folder / f"into-{label}"
+                    uv_takes(source, project, device, driver, installed[label], *like)
+        for driver in drivers:
+            # No driver finds a device that is newer: the table says nothing of it, and nothing runs.
+            known = [device for device in devices if _is_found(device, driver)]
+            row["agree"] += sum(taken[device, driver] in row["labels"] for device in devices if device not in known)
+            row["agree"] += sum(taken[device, driver] == label_of_table(package, device, driver) for device in known)
+            before = _runs(folder / "fat", known, driver)
+            row["served"] += sum(counts > (0, 0) for counts in before.values())
+            for label, path in installed.items():
+                now = _runs(path, [device for device in known if taken[device, driver] == label], driver)
+                row["lost"] += sum(
+                    runs < before[device][0] or runs + unknown < sum(before[device])
+                    for device, (runs, unknown) in now.items()
+                )
+        with index_of(out, project) as address:
             row["pip"] = pip_takes_the_fat_wheel(address, project, name, folder / "pip")
         row["variantlib"] = agrees_with_variantlib(out, row["labels"], release.index)
         row["proved"] = fatpack.verify_split(wheel, out).is_proved
