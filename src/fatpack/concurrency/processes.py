@@ -54,11 +54,6 @@ _BLOCK = 1 << 18
 _is_worker = False
 
 
-def is_worker() -> bool:
-    """Return whether this process is a worker, which ends when its work is done."""
-    return _is_worker
-
-
 class WorkerResult(Record):
     """The result of a worker for one item."""
 
