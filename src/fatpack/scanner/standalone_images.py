@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fatpack.images.sidecar import SidecarClaims
     from fatpack.io.source import View
     from fatpack.model import Finding
+    from fatpack.scanner import FoundContainer
 
     class ImageClaims(TypedDict):
         """The form of an image, and the target that it states itself."""
@@ -67,6 +68,36 @@ def standalone_image(view: View) -> ImageInfo | None:
     """Identify a file or a member that is a device image itself; None for any other file."""
     recognised = images.identify_image(view)
     return None if recognised.form in _NO_IMAGES or recognised.container else recognised
+
+
+def scan_with_standalone_images(view: View, *, deep: bool = False) -> tuple[FoundContainer | Finding, ...]:
+    """Return the items of a scan and the images outside containers, each as the only one of a container of its own.
+
+    These are the file itself, if it holds nothing else, and members of an archive.
+    """
+    from fatpack.scanner import FoundContainer, FoundImage, detect_host, scan
+    from fatpack.scanner.bare_images import bare_image_container
+
+    found = scan(view, deep=deep)
+    items: list[FoundContainer | Finding] = list(found)
+    containers = [item for item in items if isinstance(item, FoundContainer)]
+    host = detect_host(view)
+    single: list[tuple[View, ImageInfo, str | None, tuple[int, ...]]] = []
+    if host == "archive":
+        for item in member_images(view, {one.member_numbers for one in containers}):
+            if isinstance(item, MemberImage):
+                single.append((item.view, item.info, item.title, item.numbers))
+            else:
+                items.append(item)
+    elif not containers:
+        recognised = standalone_image(view)
+        if recognised is not None:
+            single.append((view, recognised, None, ()))
+    for data, recognised, member, numbers in single:
+        container = bare_image_container(data, recognised)
+        image = FoundImage(container.images[0], recognised)
+        items.append(FoundContainer(container, data, host, None, member, None, (image,), numbers))
+    return tuple(items)
 
 
 def image_claims(recognised: ImageInfo) -> ImageClaims:

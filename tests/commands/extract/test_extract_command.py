@@ -165,7 +165,7 @@ def test_addresses_printed_by_inspect_are_accepted(folder: Path, fatpack: Fatpac
         (["pkg.bin", "-o", "x", "-d", "y"], 2, "-o and -d exclude each other"),
         (["none.o"], 5, "none.o: No such file or directory"),
         (["-o", "x", "."], 2, "-o names one file, and . has many"),
-        (["a.cubin"], 1, "no images"),
+        (["host.o"], 1, "no images"),
         (["pkg.bin", "--arch=sm_1"], 1, "no images that match --arch=sm_1"),
         (["pkg.bin", "--kernel=("], 2, "is no regular expression"),
     ],

@@ -160,8 +160,8 @@ def test_a_file_that_cannot_be_read_in_one_pass_keeps_no_other_from_its_place(
                 raise OSError(errno.EIO, "Input/output error")
         return scan(view, **options)
 
-    scan = trees.scan
-    monkeypatch.setattr(trees, "scan", failing)
+    scan = trees.scan_with_standalone_images
+    monkeypatch.setattr(trees, "scan_with_standalone_images", failing)
     ran = fatpack("extract", "t", "-d", "out")
     assert ran.code == 5
     assert ran.err.count("fatpack: error: t/lib/deep/single.o: ") == 1

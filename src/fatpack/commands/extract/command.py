@@ -50,8 +50,8 @@ def command(**options: Any) -> int:
     )
     from fatpack.edit.verify import Verification
     from fatpack.io.open import is_tree
-    from fatpack.scanner import scan
     from fatpack.scanner.context import detect_package
+    from fatpack.scanner.standalone_images import scan_with_standalone_images
     from fatpack.selectors.address import find_location, named_bytes, open_file, outermost_view, parse_address
     from fatpack.selectors.no_match import refuse_empty
 
@@ -73,7 +73,7 @@ def command(**options: Any) -> int:
             return extract_range(request, named_bytes(place.view, address), outermost_view(source))
         if not request.allow_missing:
             refuse_empty(source.view())
-        items = tuple(scan(place.view, deep=request.deep))
+        items = scan_with_standalone_images(place.view, deep=request.deep)
         # Checking everything takes all cores: it starts before the plan, which looks at one image after the other.
         with Verification(items if request.is_everything else ()) as checks:
             plan = plan_extract(request, items, place.name.strip("<>"))

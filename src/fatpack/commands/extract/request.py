@@ -18,10 +18,9 @@ from fatpack.library.arguments import (
     tree_name,
     warn_about_spelling,
 )
-from fatpack.library.file import File
 from fatpack.record import Record
-from fatpack.scanner import scan as scan_view
 from fatpack.scanner.context import detect_package
+from fatpack.scanner.standalone_images import scan_with_standalone_images
 from fatpack.selectors.bundle_id_match import missing_ids
 from fatpack.selectors.no_match import NothingSelected, missing_ids_reason
 from fatpack.selectors.select import Selector, id_choices, ids_in_file
@@ -109,7 +108,7 @@ def extract(
     with open_input("file", file, budget=budget) as source:
         if detect_package(source.view()):
             return _extract_tree(source.name, source.view(), chosen, rules, written, budget)
-        return _extract_file(File(source, deep=deep), chosen, written)
+        return _extract_file(source.view(), deep, chosen, written)
 
 
 class _Output(Record):
@@ -121,15 +120,15 @@ class _Output(Record):
     any_size: bool
 
 
-def _extract_file(file: File, selector: Selector, output: _Output) -> ExtractResult:
-    items = file.items
+def _extract_file(view: View, deep: bool, selector: Selector, output: _Output) -> ExtractResult:
+    items = scan_with_standalone_images(view, deep=deep)
     lacking = missing_ids(id_choices(items, selector), selector.ids) if selector.ids else []
     if lacking:
         hint = f"present are {', '.join(ids_in_file(items)) or 'none'}"
         why = missing_ids_reason(items, selector, lacking)
         raise NothingSelected(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
     unreadable: list[UnreadableImage] | None = [] if output.accept_damage else None
-    plan = plan_images(items, selector, file.path or "image", unreadable)
+    plan = plan_images(items, selector, view.source.name or "image", unreadable)
     if not plan:
         warn_about_spelling(selector)
     paths = write_plan(
@@ -137,7 +136,7 @@ def _extract_file(file: File, selector: Selector, output: _Output) -> ExtractRes
         output.directory,
         force=output.overwrite,
         any_size=output.any_size,
-        inputs=[file.view],
+        inputs=[view],
         unreadable=unreadable,
     )
     return ExtractResult(paths, [item.finding for item in unreadable or ()])
@@ -208,7 +207,7 @@ def _tree_plan(
         return []
     name = leaf.parts[-1] if leaf.parts else "image"
     try:
-        return plan_images(tuple(scan_view(leaf.view, deep=rules.deep)), selector, name, unreadable)
+        return plan_images(scan_with_standalone_images(leaf.view, deep=rules.deep), selector, name, unreadable)
     except UsageError:
         raise
     except (FatpackError, OSError) as error:

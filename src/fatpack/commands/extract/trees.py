@@ -22,7 +22,8 @@ from fatpack.inputs.files import Filter, input_kind, walk_input
 from fatpack.io.atomic_write import refuse_inputs
 from fatpack.io.write import check_space, safe_word
 from fatpack.limits import current_budget
-from fatpack.scanner import FoundContainer, scan
+from fatpack.scanner import FoundContainer
+from fatpack.scanner.standalone_images import scan_with_standalone_images
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 
 TYPE_CHECKING = False
@@ -105,7 +106,7 @@ class _Extraction:
         """Return what to write of a leaf. Raises FatpackError, ``OSError``."""
         request, name = self._request, leaf.parts[-1] if leaf.parts else "image"
         unreadable: list[UnreadableImage] = []
-        items = tuple(scan(view, deep=request.deep))
+        items = scan_with_standalone_images(view, deep=request.deep)
         if request.containers:
             extracts = plan_containers(items, request.selector, name)
         else:

@@ -1,0 +1,80 @@
+"""Laws of what ``extract`` takes out: what is listed and called healthy comes out, and no damaged byte silently."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import random
+import tarfile
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.builders import conda, wheels
+from tests.builders import packages as build
+from tests.effort import some
+from tests.laws.rooms import FIXTURES
+from tests.laws.test_verdicts import FILES
+
+import fatpack
+from fatpack.exit_codes import FINE
+from fatpack.main import main
+
+#: Containers whose images nothing but a package's checksum protects, and one bare image.
+CONTENT = {
+    "lib/four.so": (FIXTURES / "offload_binary/llvm-22-four.bin").read_bytes(),
+    "lib/host.so": (FIXTURES / "demo/host.o").read_bytes(),
+    "lib/k1.cubin": (FIXTURES / "cuda/cubin/k1.cuda13.0.sm_80.cubin").read_bytes(),
+}
+
+
+def extracted(path: Path, out: Path) -> tuple[int, Counter[bytes]]:
+    """Return the exit code of ``extract`` and the contents of the files that it wrote."""
+    code = main(["extract", str(path), "-q", "-d", str(out)])
+    return code, Counter(each.read_bytes() for each in out.rglob("*") if each.is_file())
+
+
+#: Packages in which each byte of content lies under a checksum, some of them twice.
+NESTED: dict[str, Callable[[], bytes]] = {
+    "a.whl": lambda: wheels.wheel(CONTENT),
+    "stored.zip": lambda: build.zipped(CONTENT, zipfile.ZIP_STORED),
+    "zip-in-zip.zip": lambda: build.zipped({"a.zip": build.zipped(CONTENT)}, zipfile.ZIP_STORED),
+    "wheel-in-tar.tar.gz": lambda: gzip.compress(build.tarred({"a.whl": wheels.wheel(CONTENT)}), mtime=0),
+    "tar.bz2": lambda: bz2.compress(build.tarred(CONTENT, tarfile.PAX_FORMAT)),
+    "a-1-0.conda": lambda: conda.package(CONTENT, "a", "1", "0"),
+}
+
+
+def flip(name: str, places: int, tmp_path: Path) -> None:
+    data, chosen = NESTED[name](), random.Random(name)
+    path = tmp_path / name
+    path.write_bytes(data)
+    code, expected = extracted(path, tmp_path / "whole")
+    assert (code, len(expected)) == (FINE, 5)
+    for number, at in enumerate(sorted(chosen.sample(range(len(data)), places))):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chosen.randrange(8)]) + data[at + 1 :])
+        code, found = extracted(path, tmp_path / str(number))
+        assert code or found == expected, f"{name}: byte {at:#x}"
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_flipped_bit_is_told_or_changes_nothing(name: str, tmp_path: Path) -> None:
+    flip(name, 12, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NESTED)
+def test_each_of_many_flipped_bits_is_told_or_changes_nothing(name: str, tmp_path: Path) -> None:
+    flip(name, 300, tmp_path)
+
+
+def test_what_is_healthy_is_extracted_and_what_is_listed_comes_out(tmp_path: Path) -> None:
+    """Of each fixture ``extract`` writes as many files as rows list images, if it is healthy."""
+    for number, path in enumerate(some(FILES)):
+        if fatpack.doctor(path).verdict == "healthy":
+            out = tmp_path / str(number)
+            listed = sum(row.row == "image" for row in fatpack.rows([path]))
+            code, found = extracted(path, out)
+            assert (code, found.total()) == (FINE, listed), path
