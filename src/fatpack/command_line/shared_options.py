@@ -190,6 +190,13 @@ def _coloured(choice: str) -> AbstractContextManager[object]:
     return ColourChoice(choice)
 
 
+def _shared_out(count: int) -> AbstractContextManager[object]:
+    """Return what bounds the processes, and the threads, that share the work of a command."""
+    from fatpack.concurrency.threads import JobsInEffect
+
+    return JobsInEffect(count)
+
+
 def allow_any_output(force: bool) -> None:
     """Lift the output limit with --force, unless --max-output sets it."""
     if force and current_budget().output is None:
@@ -245,6 +252,15 @@ limit_option = click.option(
     metavar="NAME=NUMBER",
     help="Raise a safety limit (see `fatpack help limits`). Repeatable.",
 )
+jobs_option = click.option(
+    "--jobs",
+    "-j",
+    cls=ScopedOption,
+    type=click.IntRange(1),
+    during=_shared_out,
+    metavar="N",
+    help="Share the work among N processes or threads. Default: one for each core.",
+)
 #: For commands that print text for people: the renderer gets ``fatpack.command_line.terminal.get_style()``.
 color_option = click.option(
     "--color",
@@ -270,8 +286,9 @@ limit_options = option_group(max_inflated_option, timeout_option, limit_option)
 #: Options of the commands that write files: what they may inflate and write, and what they print.
 writing_options = option_group(max_output_option, limit_options, color_option, quiet_option)
 
-#: Options of the commands that read files, folders and packages: what is searched, and what they may inflate.
-reading_options = option_group(deep_option, exclude_option, limit_options, color_option)
+#: Options of the commands that read files, folders and packages: what is searched, on how many cores, and what they may
+#: inflate.
+reading_options = option_group(deep_option, exclude_option, jobs_option, limit_options, color_option)
 
 _SHARED = option_group(
     force_option,
@@ -280,6 +297,7 @@ _SHARED = option_group(
     exclude_option,
     deep_option,
     schema_option,
+    jobs_option,
     limit_option,
     max_inflated_option,
     max_output_option,

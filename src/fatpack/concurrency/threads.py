@@ -40,8 +40,28 @@ _MOST_THREADS = 8
 _reading_ahead: set[int] = set()
 
 
+#: numbers of jobs that were asked for, the innermost last
+_jobs: list[int] = []
+
+
+class JobsInEffect:
+    """A context in which at most ``count`` threads, and as many processes, share work: ``--jobs``."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __enter__(self) -> Self:
+        _jobs.append(self._count)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _jobs.pop()
+
+
 def core_count() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores to use: those that this process may use, or as many jobs as were asked for."""
+    if _jobs:
+        return _jobs[-1]
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

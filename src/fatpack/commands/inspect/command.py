@@ -14,6 +14,7 @@ from fatpack.command_line.shared_options import (
     deep_option,
     exclude_option,
     force_option,
+    jobs_option,
     limit_options,
     parse_position,
 )
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
 @click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
 @limit_options
+@jobs_option
 @deep_option
 @click.option(
     "--arch",
