@@ -238,33 +238,44 @@ class _FunctionDigests:
 
     def take(self, part: bytes) -> None:
         """Parse the next part of the text."""
-        at, size = 0, len(part)
+        at = start = 0  # before ``start`` everything is kept or passed
+        size = len(part)
         # The next place of each is kept until it is passed: so the time is linear, and values of variables, most of the
         # text of some libraries, are searched as fast as memory is read.
         opening = closing = ending = -1
         while True:
+            if self._depth:
+                closing = part.find(b"}", at)
+                if closing < 0:
+                    self._depth += part.count(b"{", at)
+                    break
+                depth = self._depth + part.count(b"{", at, closing) - 1
+                at = closing + 1
+                if not depth:
+                    self._keep(part[start:at])
+                    start = at
+                    self._end()
+                self._depth = depth
+                continue
             if opening < at:
                 opening = _find(part, b"{", at)
             if closing < at:
                 closing = _find(part, b"}", at)
-            if not self._depth and ending < at:
+            if ending < at:
                 ending = _find(part, b";", at)
-            mark = min(opening, closing) if self._depth else min(opening, closing, ending)
+            mark = min(opening, closing, ending)
             if mark == size:
                 break
-            self._keep(part[at : mark + 1])
-            at = mark + 1
+            self._keep(part[start : mark + 1])
+            at = start = mark + 1
             if mark == opening:
-                if not self._depth:
-                    self._begin()
-                self._depth += 1
+                self._begin()
+                self._depth = 1
             elif mark == closing:
-                self._depth = max(self._depth - 1, 0)
-                if not self._depth:
-                    self._end()
+                self._end()
             else:
                 self._declare()
-        self._keep(part[at:])
+        self._keep(part[start:])
 
     def _keep(self, piece: bytes) -> None:
         if self._depth and not self._name:
