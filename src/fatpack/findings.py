@@ -342,8 +342,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP2707": (
         "warning",
-        "A record of GCC's offloading has a library version that was not tried, or that is above the one of the "
-        'libgomp beside it, which then stops ("Library too old for offload").',
+        "A record of GCC's offloading has a library version above those that were tried; the libgomp of an older GCC "
+        'stops ("Library too old for offload").',
     ),
     "FP2708": (
         "error",

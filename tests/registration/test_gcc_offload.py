@@ -135,3 +135,11 @@ def test_other_kinds_of_programs_have_one_code_object(folder: Path, option: str)
     images, messages = found(made)
     assert [(form, arch) for form, arch, _ in images] == [("code-object", "gfx803")]
     assert set(messages) == {"FP2703", "FP2706"}
+
+
+def test_a_stripped_static_program_that_registers_nothing(folder: Path) -> None:
+    """No name is left in it; that it has regions and no image is seen all the same."""
+    made = build_program(folder, "static-disabled", "-foffload=disable", "-static")
+    subprocess.run([tool("strip"), str(made)], check=True)
+    images, messages = found(made)
+    assert (images, list(messages)) == ([], ["FP2702"])

@@ -14,6 +14,7 @@ import fatpack
 from fatpack.binary.elf.file import ElfFile
 from fatpack.formats import get_format
 from fatpack.io.open import open_source
+from fatpack.registration.gcc_offload import label_gcc_records
 from fatpack.registration.gcc_records import GCN, NVPTX, find_register_calls
 from fatpack.scanner import FoundContainer
 
@@ -173,3 +174,65 @@ def test_another_processor_in_the_header(tmp_path: Path, code: bytes) -> None:
     changed[0x30] = 0x3F
     (found,) = containers(built.made_by_hand(tmp_path, GCN, bytes(changed)))
     assert found.images[0].label.partition(":")[0] == "gfx90a"
+
+
+@pytest.mark.parametrize("name", ["p.acc.amd", "gcc14.acc.nv"])
+def test_every_field_of_a_record_has_a_label(name: str) -> None:
+    path = FIXTURES / "gcc" / name
+    (found,) = containers(path)
+    with open_source(str(path)) as source:
+        labels = list(label_gcc_records(source.view()))
+    place = int(str(facts(found)["record"]), 16)
+    assert labels[0].span.start == place
+    assert [one.span.end for one in labels[:-1]] == [one.span.start for one in labels[1:]]
+    values = {label.name.rpartition(".")[2]: label.value for label in labels}
+    assert values["kernel_count"] == ("4" if name.endswith("amd") else "2")
+    assert values["variable_count"] == "1"
+    assert ("requires" in values) == name.startswith("gcc14")
+
+
+def test_objects_are_said_not_to_be_compared() -> None:
+    path = FIXTURES / "gcc" / "o.acc.o"
+    result = fatpack.diff(path, path)
+    assert result.exit_code == 4
+    assert all("not compared" in item.problem for item in result.unread)
+
+
+def test_check_says_of_objects_that_the_link_decides() -> None:
+    result = fatpack.check(FIXTURES / "gcc" / "o.acc.o", require=["gfx90a"])
+    assert [item.code for item in result.violations] == ["FP3302", "FP2701"]
+    assert "chosen when it is linked" in result.violations[0].message
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "codes"),
+    [
+        ("p.acc.amd", "gfx803", []),
+        ("p.acc.amd", "gfx90a", ["FP3303"]),
+        ("gcc14.acc.amd", "gfx900:xnack-", []),
+        ("p.acc.nv", "sm_70", []),
+        ("p.acc.nv", "sm_20", ["FP3303"]),
+    ],
+)
+def test_check_asks_as_libgomp_does(name: str, device: str, codes: list[str]) -> None:
+    result = fatpack.check(FIXTURES / "gcc" / name, require=[device])
+    assert [item.code for item in result.violations if item.severity == "error"] == codes
+    if codes:
+        assert "-foffload=" in result.violations[0].hint
+
+
+def test_edits_are_refused_and_slim_leaves_the_program(tmp_path: Path) -> None:
+    path = FIXTURES / "gcc" / "p.acc.amd"
+    with pytest.raises(fatpack.HostError, match="own data"):
+        fatpack.remove(path, tmp_path / "removed", selector=fatpack.Selector(arch="gfx803"))
+    assert not (tmp_path / "removed").exists()
+    fatpack.slim(path, tmp_path / "slim", devices=["gfx90a"])
+    assert (tmp_path / "slim").read_bytes() == path.read_bytes()
+
+
+def test_extract_takes_every_image(tmp_path: Path) -> None:
+    for name, start in (("p.acc.amd", b"\x7fELF"), ("gcc14.acc.nv", b"// BEGIN PREAMBLE")):
+        (path,) = fatpack.extract(FIXTURES / "gcc" / name, tmp_path / name)
+        data = path.read_bytes()
+        assert data.startswith(start)
+        assert not (name.endswith("nv") and data.endswith(b"\0"))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from fatpack.binary.elf.file import ElfSection
     from fatpack.io.source import View
-    from fatpack.model import Container, Finding
+    from fatpack.model import Container, Finding, Label
     from fatpack.registration.gcc_records import GccRecord
 
 #: the section by which GCC's linker plug-in recognises an object, and the tables of regions and of variables
@@ -67,6 +67,19 @@ def find_gcc_offload(view: View) -> Iterator[tuple[Container, View] | Finding]:
             yield from _linked(view, elf, own)
         elif _OPTIONS in own:
             yield _bytecode(elf, own)
+    except FormatError:
+        return
+
+
+def label_gcc_records(view: View) -> Iterator[Label]:
+    """Yield the fields of the records that a program registers with libgomp; nothing for other and damaged files."""
+    try:
+        elf = ElfFile(view)
+        if not elf.is_linked or elf.names_table().find(GCC_OFFLOAD.encode()) < 0:
+            return
+        records = {record.at: record for record in read_gcc_records(elf)}
+        for number, (at, record) in enumerate(sorted(records.items())):
+            yield from record.layout.labels(view, at, f"gcc_record[{number}]")
     except FormatError:
         return
 
@@ -170,7 +183,7 @@ def _linked(view: View, elf: ElfFile, own: Mapping[str, ElfSection]) -> Iterator
     elif any(_REGISTER in table for table in names):
         text = f"{regions}: it calls {_REGISTER.decode()}_ver, and the record that it registers was not found"
         yield finding("FP2708", view.span(), text, "report the file: which GCC linked it, and for which processor")
-    elif functions and any(launch in table for table in names for launch in _LAUNCH):
+    elif functions and (not names or any(launch in table for table in names for launch in _LAUNCH)):
         text = f"{regions}, and no image is registered with libgomp: all of them run on the host, without a message"
         hint = "link with GCC's linker plug-in and mkoffload; expected if it was linked with -foffload=disable"
         yield finding("FP2702", view.span(), text, hint)

@@ -10,7 +10,7 @@ import os
 
 from fatpack.commands.diff.model import NEEDS
 from fatpack.errors import FatpackError, UsageError
-from fatpack.exit_codes import error_message, exit_code
+from fatpack.exit_codes import UNSUPPORTED, error_message, exit_code
 from fatpack.images.kernel import strip_unit_suffix
 from fatpack.inputs.files import Filter, SkipCounts
 from fatpack.inputs.map_files import map_paths
@@ -18,6 +18,7 @@ from fatpack.io.open import is_tree, open_source, resolve_url
 from fatpack.limits import Budget, current_budget
 from fatpack.record import Record
 from fatpack.tabular.columns import ImageRow, KernelRow, RowOptions
+from fatpack.tabular.image_sets import UNDECIDED, is_undecided
 from fatpack.tabular.read_many import read_file_rows
 from fatpack.tabular.skipped import CompletenessCheck, make_skipped
 
@@ -205,7 +206,8 @@ class _LibraryReader(Record):
             if missed is not None:
                 problem, code = row.error or missed.problem, missed.exit_code
             elif row.row == "file":
-                continue
+                if is_undecided(row):
+                    problem, code = f"it has {UNDECIDED}, which is not compared", UNSUPPORTED
             elif isinstance(row, ImageRow) and not row.containers and row.size != 0:
                 try:
                     images.append(_facts(row, leaf.view))

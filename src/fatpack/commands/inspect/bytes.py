@@ -73,8 +73,10 @@ def _merge(outer: Iterable[Label], found: Sequence[FoundContainer], *, view: Vie
 def _with_registration(outer: Iterable[Label], view: View) -> Iterator[Label]:
     """Replace what the host says of sections by the labels of the records in them."""
     from fatpack.registration.analysis import analyze
+    from fatpack.registration.gcc_offload import label_gcc_records
 
     inner = list(analyze.registration_labels(view, detect_host(view)))
+    inner = sorted([*inner, *label_gcc_records(view)], key=lambda label: label.span.start)
     number = 0
     for label in outer:
         start, end = label.span.start, label.span.end
