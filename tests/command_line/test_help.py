@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Ran
 
-from fatpack.command_line.command import ELSEWHERE, SharedOption
+from fatpack.command_line.command import ELSEWHERE, FormatOption, OptionOnPage, SharedOption
 from fatpack.command_line.examples import EXAMPLES
 from fatpack.command_line.shared_options import LIMITS
 from fatpack.commands import COMMANDS, GROUPS, MAIN, SYNONYMS, load_command
@@ -46,15 +46,17 @@ def test_a_page_has_every_command_in_its_group(fatpack: Fatpack) -> None:
     assert len(lines) == len(COMMANDS) + 2 * len(GROUPS) - 1, "a command takes more than its line"
 
 
-def test_shared_options_are_explained_in_one_place(fatpack: Fatpack) -> None:
-    page = fatpack("help", "options").out
+@pytest.mark.parametrize("kind", [SharedOption, FormatOption])
+def test_shared_options_are_explained_in_one_place(kind: type[OptionOnPage], fatpack: Fatpack) -> None:
+    page = fatpack("help", kind.page).out
     for name in COMMANDS:
-        shared = [each for each in load_command(name).options if isinstance(each, SharedOption)]
         shown = fatpack("help", name).out
-        for option in shared:
+        for option in load_command(name).options:
+            if not isinstance(option, kind):
+                continue
             spelling = max(option.opts, key=len)
             assert f"  {spelling}" in page or f", {spelling}" in page
-            own, _, named = shown.partition("Shared options, see 'fatpack help options':\n")
+            own, _, named = shown.partition(f"{kind.title}, see 'fatpack help {kind.page}':\n")
             assert spelling in named.split(), (name, spelling)
             assert option.help is None or " ".join(option.help.split()) not in " ".join(own.split())
 

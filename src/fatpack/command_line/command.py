@@ -79,8 +79,23 @@ def help_flag() -> click.Option:
     return eager_flag(SETTINGS["help_option_names"], "Show this message and exit.", click.Context.get_help)
 
 
-class SharedOption(click.Option):
-    """An option of most commands: their help names it alone, ``fatpack help options`` says what it does."""
+class OptionOnPage(click.Option):
+    """An option that the help of a command only names; ``fatpack help PAGE`` says what it does."""
+
+    page = ""
+    title = ""
+
+
+class SharedOption(OptionOnPage):
+    """An option of most commands."""
+
+    page, title = "options", "Shared options"
+
+
+class FormatOption(OptionOnPage):
+    """An option for containers of one format."""
+
+    page, title = "formats", "Options of one container format"
 
 
 class ScopedOption(SharedOption):
@@ -227,22 +242,25 @@ class Command(click.Command):
         self.format_options(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, and the names of the shared ones."""
+        """Write the options, and only the names of options that are explained on a page of their own."""
         params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         sections: dict[str, list[tuple[str, str]]] = {}
         heading = "Options"
         for each in params:
             heading = self.headings.get(each.name or "", heading)
-            row = None if isinstance(each, SharedOption) else each.get_help_record(ctx)
+            row = None if isinstance(each, OptionOnPage) else each.get_help_record(ctx)
             if row is not None:
                 sections.setdefault(heading, []).append(row)
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
-        shared = [max(each.opts, key=len) for each in params if isinstance(each, SharedOption)]
-        if shared:
-            with formatter.section("Shared options, see 'fatpack help options'"):
-                formatter.write_text(" ".join(shared))
+        pages: dict[str, list[str]] = {}
+        for each in params:
+            if isinstance(each, OptionOnPage):
+                pages.setdefault(f"{each.title}, see 'fatpack help {each.page}'", []).append(max(each.opts, key=len))
+        for heading, names in pages.items():
+            with formatter.section(heading):
+                formatter.write_text(" ".join(names))
 
     def format_examples(self, formatter: click.HelpFormatter) -> None:
         """Write the examples."""

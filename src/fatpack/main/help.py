@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TOOL = 2
 
 #: Pages that are no commands.
-PAGES = ("commands", "options", "limits")
+PAGES = ("commands", "options", "formats", "limits")
 
 _HELP = ("-h, --help", "Show this message and exit.")
 
@@ -51,7 +51,7 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     "names", type=SuggestionType(lambda: [*commands.COMMANDS, *PAGES], given=_names), metavar="[NAME]", nargs=-1
 )
 def command(names: tuple[str, ...]) -> int:
-    """Show the help of a command, or a page: commands, options (shared by most commands) or limits."""
+    """Show the help of a command, or a page: commands, options (shared), formats (of pack and convert) or limits."""
     if not names:
         click.echo(command_help(""))
         return 0
@@ -63,7 +63,7 @@ def command(names: tuple[str, ...]) -> int:
         raise UsageError(f"{len(names)} names given, one was expected", hint=f"fatpack help {names[0]}")
     (name,) = names
     if name in PAGES:
-        sys.stdout.write({"commands": all_commands, "options": shared_options, "limits": _limits}[name]())
+        sys.stdout.write(_PAGE_TEXTS[name]())
         return 0
     if name not in commands.COMMANDS:
         raise UsageError(f"no command {name!r}", hint=suggest_command(name))
@@ -155,6 +155,21 @@ def shared_options(width: int | None = None) -> str:
     return formatter.getvalue()
 
 
+def format_options(width: int | None = None) -> str:
+    """Return the options of ``pack`` and ``convert`` that are for containers of one format."""
+    from fatpack.command_line.command import FormatOption
+
+    formatter = _formatter(width)
+    formatter.write_text("Options of pack and convert for containers of one format.")
+    formatter.write_paragraph()
+    context = click.Context(command)
+    declared = commands.load_command("convert").options
+    rows = [option.get_help_record(context) for option in declared if isinstance(option, FormatOption)]
+    with formatter.section("Options"):
+        formatter.write_dl([row for row in rows if row is not None])
+    return formatter.getvalue()
+
+
 #: Conventions of all commands.
 _CONVENTIONS = (
     'Results go to stdout, messages to stderr. "-" is stdin or stdout. "@FILE" is replaced by the words in FILE.',
@@ -171,3 +186,7 @@ def command_help(name: str, width: int | None = None) -> str:
     formatter = _formatter(width)
     write_overview(formatter)
     return formatter.getvalue().rstrip("\n")
+
+
+#: page → its text
+_PAGE_TEXTS = {"commands": all_commands, "options": shared_options, "formats": format_options, "limits": _limits}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from fatpack.command_line.command import option_group
+from fatpack.command_line.command import FormatOption, option_group
 from fatpack.command_line.param_types import TARGET, ChoiceType, SuggestionType
 from fatpack.commands.pack.formats import FORMATS
 from fatpack.errors import UsageError
@@ -117,11 +117,13 @@ packing_options = option_group(
     click.option(
         "--container-version",
         type=click.IntRange(1, 3),
+        cls=FormatOption,
         help="Version of an offload binary: 1 (LLVM 22, default), 2 (LLVM 23) or 3.",
     ),
     click.option(
         "--type",
         type=ChoiceType(_types),
+        cls=FormatOption,
         help="File type of the images in a bundle (default bc); o with --host makes a fat object.",
     ),
     click.option(
@@ -129,66 +131,91 @@ packing_options = option_group(
         "align",
         type=click.IntRange(1, (1 << 32) - 1),
         metavar="N",
+        cls=FormatOption,
         help="Alignment of images in a bundle, in bytes.",
     ),
     click.option(
         "--compress",
         is_flag=True,
+        cls=FormatOption,
         help="Compress a bundle, a kpack archive, or an offload binary of version 3.",
     ),
     click.option(
-        "--compression", type=ChoiceType(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."
+        "--compression",
+        type=ChoiceType(["zlib", "zstd"]),
+        cls=FormatOption,
+        help="With --compress: the method. Default: zstd.",
     ),
     click.option(
         "--compression-level",
         "level",
         type=click.INT,
+        cls=FormatOption,
         help="With --compress: the level. Default: zstd 5 (bundles and kpack 3), zlib 6.",
     ),
     click.option(
-        "--ccob-version", type=click.IntRange(1, 3), help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2."
+        "--ccob-version",
+        type=click.IntRange(1, 3),
+        cls=FormatOption,
+        help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2.",
     ),
     click.option(
         "--compress-mode",
         type=ChoiceType(_modes),
+        cls=FormatOption,
         help="Compression of a fat binary, as of fatbinary; size also compresses cubins.",
     ),
     click.option(
         "--producer",
         type=ChoiceType(_producers),
+        cls=FormatOption,
         help="Compress a fat binary as fatbinary of this CUDA version. Default: 13.0.",
     ),
-    click.option("--compress-all", is_flag=True, help="Also compress the cubins of a fat binary."),
-    click.option("--concat", is_flag=True, help="Compress the images of a fat binary as one (--producer=13.5)."),
+    click.option("--compress-all", is_flag=True, cls=FormatOption, help="Also compress the cubins of a fat binary."),
+    click.option(
+        "--concat", is_flag=True, cls=FormatOption, help="Compress the images of a fat binary as one (--producer=13.5)."
+    ),
     click.option(
         "--minify-ptx",
         is_flag=True,
+        cls=FormatOption,
         help="Strip comments and blanks from PTX, as fatbinary does. Default: PTX unchanged.",
     ),
     click.option(
         "--include-ptx",
         type=SuggestionType(_which_ptx),
         metavar="none|newest|oldest|all|ARCH,…",
+        cls=FormatOption,
         help="Which PTX goes into a fat binary. Default: all.",
     ),
-    click.option("--cir-form", type=ChoiceType(cir_forms), help="Form of a CIR container (default attribute)."),
+    click.option(
+        "--cir-form", type=ChoiceType(cir_forms), cls=FormatOption, help="Form of a CIR container (default attribute)."
+    ),
     click.option(
         "--cir-ids",
         metavar="ID,…",
+        cls=FormatOption,
         help="Bundle IDs of the modules of a CIR container, in their order. Default: their own.",
     ),
-    click.option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to."),
     click.option(
-        "--kpack-family", metavar="NAME", help="Family of the architectures in a kpack archive, such as gfx94X."
+        "--kpack-group", metavar="NAME", cls=FormatOption, help="Name of the packages that a kpack archive belongs to."
+    ),
+    click.option(
+        "--kpack-family",
+        metavar="NAME",
+        cls=FormatOption,
+        help="Family of the architectures in a kpack archive, such as gfx94X.",
     ),
     click.option(
         "--syclbin-version",
         type=click.IntRange(1, 2),
+        cls=FormatOption,
         help="Version of a SYCLBIN file. Default: 2; DPC++ of before 2026 reads 1.",
     ),
     click.option(
         "--syclbin-state",
         type=ChoiceType(_states),
+        cls=FormatOption,
         help="State of the kernel bundle in a SYCLBIN file. Default: executable.",
     ),
 )
