@@ -180,7 +180,22 @@ def test_completion_without_a_shell_says_what_to_type(fatpack: Fatpack) -> None:
 
 
 def test_many_options_are_under_headings(fatpack: Fatpack) -> None:
-    page = fatpack("slim", "--help").out
+    page = fatpack("help", "slim", "all").out
     headings = [line for line in page.splitlines() if line[-1:] == ":" and line[0] != " "]
     assert headings[:3] == ["Examples:", "Options:", "Less than the devices could run:"]
     assert page.index("Proof:") < page.index("--certificate FILE") < page.index("What is printed:")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if load_command(name).further])
+def test_further_options_are_named_in_the_help_and_explained_in_the_whole_help(name: str, fatpack: Fatpack) -> None:
+    shown, whole = fatpack("help", name).out, fatpack("help", name, "all").out
+    _, _, named = shown.partition(f"More options, see 'fatpack help {name} all':\n")
+    heading, further = "", 0
+    for option in load_command(name).options:
+        heading = load_command(name).headings.get(option.name or "", heading)
+        if heading in load_command(name).further and not isinstance(option, OptionOnPage):
+            further += 1
+            assert max(option.opts, key=len) in named.split()
+            assert " ".join((option.help or "").split()) not in " ".join(shown.split())
+            assert " ".join((option.help or "").split()) in " ".join(whole.split())
+    assert further

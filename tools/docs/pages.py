@@ -15,7 +15,7 @@ from fatpack.errors import TargetError
 from fatpack.findings import CODES
 from fatpack.layout import FormatInfo
 from fatpack.main.completion import LINES, SCRIPTS
-from fatpack.main.help import command_help, shared_options
+from fatpack.main.help import command_help, format_options, shared_options
 from fatpack.tabular import columns
 from fatpack.targets.devices import parse_device
 from fatpack.targets.vocabulary import load_vocabulary
@@ -183,13 +183,14 @@ def cli_page() -> str:
     shared = shared_options(width=100).removesuffix("\n")
     lines += ["The rules that are too long for help are in [commands.md](commands.md).", ""]
     lines += ["## fatpack help options", "", "```text", shared, "```", ""]
+    lines += ["## fatpack help formats", "", "```text", format_options(width=100).removesuffix("\n"), "```", ""]
     for name in COMMANDS:
-        shown = command_help(name, width=100)
+        shown = command_help(name, width=100, is_whole=True)
         lines += [f"## fatpack {name}", "", "```text", shown.removesuffix("\n"), "```", ""]
     lines += ["## Completion", "", "For completion on TAB, add one line to the file that your shell starts with:", ""]
     lines += table(["shell", "file", "line"], [[shell, file, f"`{line}`"] for shell, (file, line) in LINES.items()])
     lines += [
-        "Commands, options, stand-ins with their options, known words and files are offered. Behind a file `--arch`,",
+        "Commands, options, stand-ins with their options, known words and files are offered. After a file `--arch`,",
         "`--triple`, `--offload`, `--form`, `--kernel` and `--id` offer what it holds, as in",
         "`fatpack extract libx.so --arch=` TAB; where a device is asked for (`--for`, `--device`, `--require`), that",
         "comes first. It is listed for half a second at most; of a file that takes longer, or cannot be read, all",

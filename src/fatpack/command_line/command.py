@@ -11,7 +11,7 @@ from fatpack.command_line.terminal import write_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any, TypeVar
@@ -79,6 +79,10 @@ def help_flag() -> click.Option:
     return eager_flag(SETTINGS["help_option_names"], "Show this message and exit.", click.Context.get_help)
 
 
+#: key of a context's ``meta``: the help explains all options of the command
+WHOLE_HELP = "fatpack.whole_help"
+
+
 class OptionOnPage(click.Option):
     """An option that the help of a command only names; ``fatpack help PAGE`` says what it does."""
 
@@ -123,7 +127,8 @@ class Command(click.Command):
     of their parameters, to the schema that is printed with them. A failure of a command with ``--json`` is printed as
     a document of the same schema. ``--schema`` prints it, and the function of the command is not called.
     ``row_schemas`` maps options that print rows instead of a document; a failure has the schema as without them.
-    ``headings`` are headings in the list of options, by the name of the parameter that each is above.
+    ``headings`` are headings in the list of options, by the name of the parameter that each is above. Below the
+    headings of ``further``, ``--help`` only names the options; ``fatpack help NAME all`` explains them, too.
     """
 
     def __init__(
@@ -133,10 +138,11 @@ class Command(click.Command):
         schemas: Mapping[str, str] | None = None,
         row_schemas: Mapping[str, str] | None = None,
         headings: Mapping[str, str] | None = None,
+        further: Collection[str] = (),
         **rest: Any,
     ) -> None:
         super().__init__(*arguments, **rest)
-        self.headings = dict(headings or {})
+        self.headings, self.further = dict(headings or {}), frozenset(further)
         self.schema, self.schemas, self.row_schemas = schema, dict(schemas or {}), dict(row_schemas or {})
 
     @property
@@ -245,22 +251,33 @@ class Command(click.Command):
         """Write the options, and only the names of options that are explained on a page of their own."""
         params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         sections: dict[str, list[tuple[str, str]]] = {}
+        further: dict[str, list[str]] = {}
         heading = "Options"
         for each in params:
             heading = self.headings.get(each.name or "", heading)
-            row = None if isinstance(each, OptionOnPage) else each.get_help_record(ctx)
+            if isinstance(each, OptionOnPage):
+                continue
+            if heading in self.further and not ctx.meta.get(WHOLE_HELP):
+                further.setdefault(heading, []).append(max(each.opts, key=len))
+                continue
+            row = each.get_help_record(ctx)
             if row is not None:
                 sections.setdefault(heading, []).append(row)
         for heading, rows in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
+        if further:
+            with formatter.section(f"More options, see 'fatpack help {self.name} all'"):
+                left = max(map(len, further))
+                for heading, names in further.items():
+                    formatter.write(_wrapped(names, formatter, heading.ljust(left + 2)))
         pages: dict[str, list[str]] = {}
         for each in params:
             if isinstance(each, OptionOnPage):
                 pages.setdefault(f"{each.title}, see 'fatpack help {each.page}'", []).append(max(each.opts, key=len))
         for heading, names in pages.items():
             with formatter.section(heading):
-                formatter.write_text(" ".join(names))
+                formatter.write(_wrapped(names, formatter))
 
     def format_examples(self, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
@@ -285,6 +302,18 @@ class Command(click.Command):
             spellings = [each for each in option.opts if each.startswith("--")] or option.opts
             found += [CompletionItem(each, help=short(option.help or "")) for each in spellings]
         return [item for item in found if item.value.startswith(incomplete)]
+
+
+def _wrapped(names: Sequence[str], formatter: click.HelpFormatter, title: str = "") -> str:
+    """Return names in lines, the first after a title; no name is cut at its hyphen."""
+    from textwrap import fill
+
+    margin = " " * formatter.current_indent
+    first, later = margin + title, margin + " " * len(title)
+    lines = fill(
+        " ".join(names), formatter.width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
+    )
+    return f"{lines}\n"
 
 
 def short(text: str) -> str:

@@ -125,7 +125,7 @@ selector_options = option_group(
         "--image",
         "position",
         metavar="N.M",
-        help="The image at this position, as inspect prints it: 0.2 is --container 0 --index 2.",
+        help="The image at this position, as inspect prints it: 0.2.",
     ),
     click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
     click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),

@@ -8,7 +8,7 @@ import sys
 import click
 
 from fatpack import commands
-from fatpack.command_line.command import SETTINGS, Command
+from fatpack.command_line.command import SETTINGS, WHOLE_HELP, Command
 from fatpack.command_line.param_types import SuggestionType
 from fatpack.errors import UsageError
 
@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-#: number of names in ``help tool NAME``
-_TOOL = 2
+#: number of names in ``help tool NAME`` and ``help NAME all``
+_TWO = 2
 
 #: Pages that are no commands.
 PAGES = ("commands", "options", "formats", "limits")
@@ -51,23 +51,27 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     "names", type=SuggestionType(lambda: [*commands.COMMANDS, *PAGES], given=_names), metavar="[NAME]", nargs=-1
 )
 def command(names: tuple[str, ...]) -> int:
-    """Show the help of a command, or a page: commands, options (shared), formats (of pack and convert) or limits."""
+    """Show the help of a command, or a page: commands, options (shared), formats (of pack and convert), limits.
+
+    Of commands with many options, --help explains the usual ones; `fatpack help slim all` explains all.
+    """
     if not names:
         click.echo(command_help(""))
         return 0
-    if names[0] == "tool" and len(names) == _TOOL:
+    if names[0] == "tool" and len(names) == _TWO:
         from fatpack.tools import run_stand_in
 
         return run_stand_in([names[1], "--help"])
-    if len(names) > 1:
+    is_whole = len(names) == _TWO and names[1] == "all" and names[0] in commands.COMMANDS
+    if len(names) > 1 and not is_whole:
         raise UsageError(f"{len(names)} names given, one was expected", hint=f"fatpack help {names[0]}")
-    (name,) = names
+    name = names[0]
     if name in PAGES:
         sys.stdout.write(_PAGE_TEXTS[name]())
         return 0
     if name not in commands.COMMANDS:
         raise UsageError(f"no command {name!r}", hint=suggest_command(name))
-    click.echo(command_help(name))
+    click.echo(command_help(name, is_whole=is_whole))
     return 0
 
 
@@ -178,11 +182,13 @@ _CONVENTIONS = (
 )
 
 
-def command_help(name: str, width: int | None = None) -> str:
-    """Return the help of a command, with examples, or with "" the overview."""
+def command_help(name: str, width: int | None = None, *, is_whole: bool = False) -> str:
+    """Return the help of a command, with examples, or with "" the overview; ``is_whole`` explains all its options."""
     if name:
         shown = commands.load_command(name)
-        return shown.get_help(click.Context(shown, info_name=f"fatpack {name}", terminal_width=width, **SETTINGS))
+        context = click.Context(shown, info_name=f"fatpack {name}", terminal_width=width, **SETTINGS)
+        context.meta[WHOLE_HELP] = is_whole
+        return shown.get_help(context)
     formatter = _formatter(width)
     write_overview(formatter)
     return formatter.getvalue().rstrip("\n")

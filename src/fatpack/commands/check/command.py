@@ -59,8 +59,7 @@ policy_options = option_group(
             REQUIRED.words, held="arch", beside=True, marked={"@": _presets}, accepted=REQUIRED.accepted
         ),
         metavar="LIST",
-        help="Devices that the code must run on: sm_80,sm_120+ptx,gfx942 or 'RTX 4090'; 'sm_120!' demands machine "
-        "code, compute_120 PTX; @NAME is a preset. Repeatable.",
+        help="Devices that the code must run on: sm_80,sm_120+ptx,gfx942 or 'RTX 4090'; @NAME is a preset. Repeatable.",
     ),
     click.option(
         "--forbid",
@@ -80,21 +79,21 @@ policy_options = option_group(
     click.option(
         "--no-hollow",
         is_flag=True,
-        help="No kernel may do nothing (return, trap) on one architecture and something on another.",
+        help="No kernel may be empty on one architecture and not on another.",
     ),
     click.option(
         "--allow-hollow",
         multiple=True,
         type=KERNEL,
         metavar="REGEX",
-        help="With --no-hollow: kernels with such names may. Repeatable.",
+        help="With --no-hollow: kernels that may be empty. Repeatable.",
     ),
     click.option(
         "--allow-unread",
         multiple=True,
         type=ChoiceType(failing_kinds),
         metavar="KIND",
-        help="Files of this kind, as tensorrt or 7z, may have device code that is not read. Repeatable.",
+        help="Files of this kind (tensorrt, 7z) need not be read. Repeatable.",
     ),
     click.option("--registered", is_flag=True, help="Kernels that libraries launch must be registered, with images."),
     click.option(
@@ -105,25 +104,25 @@ policy_options = option_group(
     click.option(
         "--metadata",
         is_flag=True,
-        help="Packages must contain the architectures that their metadata declares.",
+        help="Packages must have the code that their metadata declares.",
     ),
     click.option(
         "--verify",
         is_flag=True,
-        help="Also verify every file completely, as `fatpack doctor` does (slow).",
+        help="Also verify every file completely, as doctor does (slow).",
     ),
     click.option(
         "--per",
         type=ChoiceType(("unit", "library")),
-        help="Where --require must hold: in each unit (one choice of a runtime; the default), or in each library.",
+        help="Where --require must hold: each unit (default; mostly a container) or library.",
     ),
     click.option(
         "--config",
         type=FILE,
         metavar="FILE",
-        help="Read the policy from this TOML file, not from the nearest pyproject.toml.",
+        help="Read the policy from this TOML file.",
     ),
-    click.option("--no-config", is_flag=True, help="Read no pyproject.toml."),
+    click.option("--no-config", is_flag=True, help="Do not read the nearest pyproject.toml."),
     click.option("--presets", "list_presets", is_flag=True, help="List the presets, and exit."),
 )
 
@@ -154,7 +153,7 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
 @click.option(
     "--output",
     type=ChoiceType(OUTPUTS),
-    help="Output format; github also appends to the file of GITHUB_STEP_SUMMARY.",
+    help="Output format; github also appends to GITHUB_STEP_SUMMARY.",
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option

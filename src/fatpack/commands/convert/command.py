@@ -146,10 +146,8 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     """Convert the images of FILE, or the selected ones, to another container format.
 
     FILE is a container, or any file with containers in it, also in a package (x.whl!libx.so) or an archive
-    (libx.a(m.o)). The images of several containers make as many, one after the other, which a line says; --container
-    takes one. If the other format cannot hold everything, the losses are listed, nothing is written, and the exit
-    code is 1; --lossy writes anyway. Layout and compression are not kept: set them with --bundle-align, --compress and
-    so on.
+    (libx.a(m.o)). Each container is converted on its own. If the other format cannot hold everything, the losses are
+    listed, nothing is written, and the exit code is 1. Layout and compression are not kept: set them anew.
     """
 
     return convert_file(file, output, options, lossy=lossy, deep=deep, force=force, quiet=quiet)

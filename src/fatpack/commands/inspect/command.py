@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--schema",
     is_flag=True,
-    help="Print the JSON schema of this output (of --by, --rows, --runtime or --used), and exit.",
+    help="Print the JSON schema of this output, and exit.",
 )
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump of the whole file.")
 @click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     multiple=True,
     type=FILE_TARGET,
     metavar="PATTERN,…",
-    help="Show only images for these: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90' (any other).",
+    help="Show only these: sm_90, compute_90 (PTX), 'sm_9*', '!sm_90'.",
 )
-@click.option("--image", metavar="N.M", help="Show only the image at this position: 0.2, as the first column has it.")
+@click.option("--image", metavar="N.M", help="Show only the image at this position: 0.2.")
 @click.option("--kernels", is_flag=True, help="Show the registers, memory and threads of each kernel.")
 @click.option(
     "--by",
@@ -76,20 +76,18 @@ if TYPE_CHECKING:
 @click.option("--digests", is_flag=True, help="With --rows: add the SHA-256 of every image or kernel.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
 @force_option
-@click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch, instead of images.")
+@click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch.")
 @click.option(
     "--used",
     multiple=True,
     type=FILE,
     metavar="PROFILE",
-    help="Show which containers hold kernels of a recorded run, as slim --used reads it, and their bytes. Repeatable.",
+    help="Show the containers that a recorded run used. Repeatable.",
 )
 @click.option("--inflate", is_flag=True, help="Also decompress large containers.")
 @click.option("--verify", is_flag=True, help="Also compare compressed bundles with their hashes.")
 @exclude_option
-@click.option(
-    "--one-program", is_flag=True, help="FILEs are linked together: warn if their architectures or forms differ."
-)
+@click.option("--one-program", is_flag=True, help="Warn if the architectures or forms of linked FILEs differ.")
 @click.option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names.")
 @color_option
 def command(
@@ -119,9 +117,8 @@ def command(
     member of an archive (libx.a(m.o)), a file in a package ('x.whl!libx.so'), or an address as -v prints it
     (lib.so#offset=0x1000&size=0x200).
 
-    The first column is CONTAINER.IMAGE, as --image takes it here and in other commands; the last is the size after
-    decompression. Headers are read, and not all the rest: `fatpack doctor` reads every byte. The exit code is 1 for
-    warnings and if no image matches --arch or --image, 3 for damage, 4 for an unsupported part.
+    The first column is CONTAINER.IMAGE, as --image takes it; the last is the decompressed size. `fatpack doctor` reads
+    every byte. The exit code is 1 for warnings and if no image matches, 3 for damage, 4 for an unsupported part.
     """
     from fatpack.commands.inspect.record import InspectOptions
     from fatpack.commands.inspect.run import show_files

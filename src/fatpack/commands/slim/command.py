@@ -21,14 +21,20 @@ _HEADINGS = {
     "used": "Less than the devices could run",
     "recompress": "Compression",
     "output": "Where the result goes",
+    "break_links": "Names, signatures and layers",
     "find_links": "Wheels of a lock, and installed packages",
     "config": "Policies and plans",
     "certificate": "Proof",
     "deflated": "What is printed",
 }
 
+#: headings below which ``--help`` only names the options
+_FURTHER = [heading for name, heading in _HEADINGS.items() if name not in ("output", "deflated")]
 
-@click.command("slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"}, headings=_HEADINGS)
+
+@click.command(
+    "slim", cls=Command, schema=SLIM, schemas={"verify": "fatpack.certificate/1"}, headings=_HEADINGS, further=_FURTHER
+)
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
 @click.option(
     "--for",
@@ -166,12 +172,10 @@ _HEADINGS = {
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Remove GPU code for architectures you do not need.
 
-    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, a container
-    image (of docker save, or an OCI layout), or a folder.
-    --for keeps the images that the named devices would load, and the newest PTX for later devices; --drop removes
-    architectures. `fatpack remove` removes images by any property, in objects and containers. A library in which a
-    container would become empty stays as it is (--allow-empty overrides). The exit code is 1 if a library stays for
-    that, --for or a pattern matched nothing, or --drop could not remove everything.
+    FILE is a library, a program, an object, an archive, a container, a wheel, a conda package, a container image, or a
+    folder. --for keeps the images that the named devices would load; `fatpack remove` removes images by any property. A
+    library stays as it is if a container would become empty. The exit code is 1 if a library stays for that, or a
+    device or pattern matched nothing.
     """
     if options["verify"]:
         from fatpack.commands.slim.request import check_proof_options

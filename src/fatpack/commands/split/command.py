@@ -35,8 +35,8 @@ def _schema_versions() -> Iterable[str]:
     "--by",
     type=SuggestionType(_rules_and_devices),
     metavar="family|device|LIST",
-    help="A label for each major version (family, the default), for each architecture (device), or these: "
-    "sm_80,hopper=sm_90,ampere=sm_80+sm_86.",
+    help="The labels: one for each generation (family, the default), for each architecture (device), or a list: "
+    "sm_80,hopper=sm_90.",
 )
 @click.option(
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write all packages and the index file."
@@ -44,7 +44,7 @@ def _schema_versions() -> Iterable[str]:
 @click.option(
     "--null",
     type=ChoiceType(("fat", "rest", "none")),
-    help="The package for all other devices: the fat one (default), what they load, or none.",
+    help="Package for other devices: fat (default), rest (their code), none.",
 )
 @click.option(
     "--insist", multiple=True, metavar="LABEL,…", help="Keep a label that devices without code for them would get."
@@ -58,12 +58,12 @@ def _schema_versions() -> Iterable[str]:
 @click.option(
     "--depend-on",
     type=ChoiceType(("cuda-arch", "__cuda_arch")),
-    help="Conda packages: depend on conda-forge's metapackage (default), or on the virtual package alone.",
+    help="Conda: depend on the metapackage (default) or virtual package.",
 )
 @click.option("--config", type=FILE, metavar="FILE", help="Read [tool.fatpack.split] from this TOML file.")
 @click.option("--no-config", is_flag=True, help="Do not read the nearest pyproject.toml.")
 @click.option("--dry-run", is_flag=True, help="Only print what each device would get.")
-@click.option("--verify", is_flag=True, help="Prove FAT... DIR: each package, and what every device gets of all.")
+@click.option("--verify", is_flag=True, help="Prove FAT... DIR: each package, and the code for every device.")
 @force_option
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
@@ -72,13 +72,10 @@ def _schema_versions() -> Iterable[str]:
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Make a wheel or conda package for each kind of device.
 
-    FILE is a wheel with code for many devices; wheels of one release get the same labels. Each label gets a variant
-    wheel with what its devices load, `null` is for all others, and the index file is what installers choose from (uv:
-    --preview-features wheel-variants). A label for which installer and driver disagree is narrowed or refused, with
-    the reason.
-
-    Or FILE is a conda package: each label gets a build of it (sm90_h12_0) for a range of compute capabilities, and the
-    fat one is for all others. --dry-run shows what every device gets today and then.
+    FILE is a wheel or a conda package with code for many devices. Each label gets a variant wheel, or a build of the
+    conda package, with the code for its devices; `null` is for all other devices. Installers choose by an index file
+    (uv: --preview-features wheel-variants). A label is narrowed or refused, with the reason, if an installer would
+    give it to a device whose driver cannot load it.
     """
     from fatpack.command_line.terminal import get_style, write_document, write_text
 
