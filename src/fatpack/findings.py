@@ -485,6 +485,8 @@ CODES: dict[str, tuple[str, str]] = {
         "error",
         "A file is of a kind that carries device code, or any files, and is not read; `--allow-unread` accepts it.",
     ),
+    "FP3342": ("error", "A Metal library does not load on a system that a policy requires, or none is for it."),
+    "FP3343": ("error", "A Metal library does not load on the oldest system for which installers take its wheel."),
     "FP3341": ("note", "A file of a kind that is not read was left out of a check, as `--allow-unread` asks."),
     "FP3330": (
         "error",

@@ -56,6 +56,9 @@ ARCHIVES = (ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE)
 #: a database; SQLite's "Database File Format", 1.3
 SQLITE = b"SQLite format 3\0"
 
+#: universal files of Metal, whose byte order readers disagree about
+UNIVERSAL_METAL = (b"\xcb\xfe\xba\xbe", b"\xbe\xba\xfe\xcb")
+
 #: serialized engines of TensorRT, and xclbins: programs of AMD's FPGAs and NPUs
 TENSORRT, XCLBIN = b"ftrt", b"xclbin2\0"
 

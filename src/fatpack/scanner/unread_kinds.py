@@ -68,12 +68,15 @@ COMPRESSED = {
 TAR = UnreadKind("tar", "a tar archive", "tar archives", ANY_FILES, "tar -xf unpacks it")
 _DISK = "mount its file systems"
 
+_UNIVERSAL_METAL = UnreadKind("metal-universal", "a universal Metal file", "universal Metal files", DEVICE_CODE)
+
 #: offset of a magic number, the magic number, the kind
 _OTHERS = (
     (magic_numbers.TAR_AT, magic_numbers.TAR, TAR),
     (0, magic_numbers.CPIO, UnreadKind("cpio", "a cpio archive", "cpio archives", ANY_FILES, "cpio -id unpacks it")),
     (0, magic_numbers.WASM, UnreadKind("wasm", "a WebAssembly module", "WebAssembly modules", ANY_FILES)),
     (0, magic_numbers.GOFF, UnreadKind("goff", "a GOFF object", "GOFF objects", ANY_FILES)),
+    *((0, magic, _UNIVERSAL_METAL) for magic in magic_numbers.UNIVERSAL_METAL),
     (0, magic_numbers.DXIL, UnreadKind("directx", "a DXContainer", "DXContainers", DEVICE_CODE)),
     (
         0,

@@ -89,6 +89,7 @@ class ImageRow(Row):
     module: str | None = None
     dead: str | None = None
     unread_kind: str | None = None
+    system: str | None = None
 
 
 class KernelRow(Row):
@@ -181,6 +182,7 @@ MEANING = {
     "driver compiles), `no-device`, `linker` (for linkers, in a linked file); nothing for all others "
     "([dead code](dead-code.md))",
     "unread_kind": "of a file in a format that is known and not read: its kind, a name of `check --allow-unread`",
+    "system": "of a function of a Metal library: the system and the version that it needs, `macOS 14.0`",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",
@@ -404,6 +406,10 @@ def container_columns(image: Image, container_format: str) -> dict[str, Any]:
     """
     if container_format == "cuda-fatbin" and image.form in _PLAIN:
         return {}
+    if container_format == "metal-library":
+        from fatpack.formats.metallib.reader import needed_system
+
+        return {"system": needed_system(image) or None}
     return {
         "stored_kind": image.attrs.get("kind"),
         "ptx_version": _ptx_version(image),

@@ -6,6 +6,7 @@
     sm_120+ptx  12.0+PTX                                   besides, PTX that devices of later generations can compile
     sm_120!  'RTX 4090!'  gfx942!                          machine code: nothing that is compiled when it is loaded
     compute_120                                            PTX that the device and all later ones can compile
+    macos14  ios17.4                                       every Metal library for that system loads on that version
     sm_90a  sm_100f                                        besides, an image for exactly that, somewhere
     @torch-2.9-cu128                                       all that a preset asks for
 
@@ -19,6 +20,7 @@ import fnmatch
 import os
 import re
 
+from fatpack.commands.check.systems import System, parse_system
 from fatpack.errors import TargetError, UsageError, cli_or_api
 from fatpack.exit_codes import error_message
 from fatpack.inputs.project_file import find_table, read_table, read_toml
@@ -300,6 +302,11 @@ class Requirement(Record):
         return f"{self.text or self.device.words}{'+ptx' if self.wants_ptx else ''}{'!' if self.is_native else ''}"
 
 
+def parse_systems(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
+    """Return the systems that some texts ask for, each once. Raises UsageError."""
+    return tuple(dict.fromkeys(filter(None, map(parse_system, _items(texts, presets, ())))))
+
+
 def parse_forbidden(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of architectures in some texts, with commas between. Raises UsageError for one that no name
     can match: it would silently forbid nothing.
@@ -322,6 +329,8 @@ def parse_requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]
     """Return what some texts ask for, each device once. Raises UsageError and TargetError."""
     found: dict[str, Requirement] = {}
     for item in _items(texts, presets, ()):
+        if parse_system(item) is not None:
+            continue
         one = _requirement(item)
         key = one.text or one.device.arch
         before = found.get(key)
@@ -370,6 +379,8 @@ def _is_item(word: str) -> bool:
     """Return whether a text is an item of a list by itself."""
     if word.startswith("@"):
         return " " not in word
+    if parse_system(word) is not None:
+        return True
     try:
         _requirement(word)
     except UsageError:  # compute_90!, gfx942+ptx: meant as an item, and refused as one
@@ -422,6 +433,7 @@ class Policy(Record):
     """
 
     require: tuple[Requirement, ...] = ()
+    systems: tuple[System, ...] = ()
     forbid: tuple[str, ...] = ()
     max_size: int | None = None
     max_growth: str = ""
@@ -444,6 +456,7 @@ class Policy(Record):
         """The rules in words."""
         wanted = [item.words for item in self.require]
         found = [f"every {self.per} serves {', '.join(wanted)}"] if wanted else []
+        found += [f"Metal libraries load on {', '.join(item.words for item in self.systems)}"] if self.systems else []
         found += [f"nothing is for {', '.join(self.forbid)}"] if self.forbid else []
         found += [f"at most {format_size_exactly(self.max_size)}"] if self.max_size is not None else []
         found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
@@ -472,8 +485,9 @@ class Policy(Record):
 
     def asks(self, vendors: Sequence[str]) -> bool:
         """Return whether a rule applies to a library with code for the devices of these vendors."""
-        all_are_asked = not self.require or self.forbid or self.reads_kernels or self.registered
-        return bool(all_are_asked) or any(item.device.vendor in vendors for item in self.require)
+        all_are_asked = not (self.require or self.systems) or self.forbid or self.reads_kernels or self.registered
+        asked = [*(item.device.vendor for item in self.require), *(["apple"] if self.systems else [])]
+        return bool(all_are_asked) or any(vendor in vendors for vendor in asked)
 
 
 def has_value(value: object) -> bool:
@@ -545,6 +559,7 @@ def make_policy(
     size = values.get("max-size")
     return Policy(
         require=parse_requirements(values.get("require", ()), all_presets(config)),
+        systems=parse_systems(values.get("require", ()), all_presets(config)),
         forbid=parse_forbidden(values.get("forbid", ())),
         max_size=parse_size_limit(size) if isinstance(size, str) else size,
         max_growth=values.get("max-growth", ""),

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 
-from fatpack.commands.check import policy
+from fatpack.commands.check import policy, systems
 from fatpack.commands.check.model import UNJUDGED, VENDORS, CheckedPath, MissingKernels, Violation
 from fatpack.commands.check.policy import METADATA_RULE
 from fatpack.commands.check.rule_context import (
@@ -355,6 +355,8 @@ def no_device_code(context: RuleContext) -> Iterator[Violation]:
     """Yield the paths without device code to check."""
     policy = context.policy
     vendors = dict.fromkeys(item.device.vendor for item in policy.require)
+    if policy.systems:
+        vendors["apple"] = None
     if policy.metadata and policy.rules == (METADATA_RULE,):
         return  # the rule about metadata reports these
     for name in context.names:
@@ -704,6 +706,7 @@ def evaluate_rules(context: RuleContext, opener: Opener | None) -> Iterator[Viol
     if not policy.verify:  # which reports unreadable images itself
         yield from unverified_images(context.found)
     yield from requirement_violations(context)
+    yield from systems.system_violations(context)
     yield from forbidden_violations(context)
     yield from size_violations(context)
     if policy.uniform:

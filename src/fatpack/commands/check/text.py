@@ -127,6 +127,8 @@ def _subject(item: Violation) -> str:
         "FP3314": "labels are wrong",
         "FP3315": "RECORD and files differ",
         "FP3340": "not read",
+        "FP3342": f"Metal not for {item.subject}",
+        "FP3343": f"Metal later than {item.subject}",
     }.get(item.code, item.subject if item.code.startswith("FP33") else _finding_word(item))
 
 

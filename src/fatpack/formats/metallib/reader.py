@@ -60,6 +60,25 @@ FIRST_SYSTEM = {
 }
 
 
+def needed_system(image: Image) -> str:
+    """Return the system that a function needs, ``macOS 14.0``; ``macOS`` alone where no version is known.
+
+    That is the later of what its library states, which is in its triple, and what first loads its language. The
+    languages before the first of :data:`FIRST_SYSTEM` are loaded by all systems that it names.
+    """
+    system = image.target.triple.partition("-apple-")[2]
+    for name, words in PLATFORMS.values():
+        start, _, end = words.partition("{}")
+        numbers = system[len(start) :].removesuffix(end)
+        if system.startswith(start) and system.endswith(end) and not numbers.strip("0123456789."):
+            stated = tuple(int(part) for part in numbers.split(".") if part)
+            language = tuple(int(part) for part in str(image.attrs.get("metal") or "0.0").split("."))
+            first = FIRST_SYSTEM.get((language[0], language[1]), {}).get(name, ())
+            version = max(stated, first)
+            return f"{name} {version[0]}.{version[1]}" if len(version) > 1 else name
+    return ""
+
+
 def detect(view: View, at: int = 0) -> bool:
     """Return whether a Metal library seems to start at ``at``: the magic, and a list after the header."""
     head = view.head(at, HEADER.size)
