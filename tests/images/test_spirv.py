@@ -54,3 +54,71 @@ def test_spirv_of_clang_comes_back_with_its_kernels(triple, tmp_path):
         recognised = images.identify_image(file.view())
         assert (recognised.form, recognised.triple) == ("spirv", triple)
         assert images.kernels(file.view(), "spirv") == ("first", "second")
+
+
+ASSEMBLY = """
+OpCapability Addresses
+OpCapability Linkage
+OpCapability Kernel
+OpMemoryModel Physical64 OpenCL
+OpEntryPoint Kernel %1 "nothing"
+OpEntryPoint Kernel %2 "unreachable"
+OpEntryPoint Kernel %3 "works"
+%void = OpTypeVoid
+%uint = OpTypeInt 32 0
+%pointer = OpTypePointer CrossWorkgroup %uint
+%type = OpTypeFunction %void %pointer
+%three = OpConstant %uint 3
+%1 = OpFunction %void None %type
+%p1 = OpFunctionParameter %pointer
+%b1 = OpLabel
+OpReturn
+OpFunctionEnd
+%2 = OpFunction %void None %type
+%p2 = OpFunctionParameter %pointer
+%b2 = OpLabel
+OpUnreachable
+OpFunctionEnd
+%3 = OpFunction %void None %type
+%p3 = OpFunctionParameter %pointer
+%b3 = OpLabel
+OpStore %p3 %three Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("is_big", [False, True])
+def test_bodies_that_do_nothing(tmp_path, is_big):
+    source, output = tmp_path / "k.spvasm", tmp_path / "k.spv"
+    source.write_text(ASSEMBLY)
+    run("spirv-as", "--target-env", "spv1.2", source, "-o", output)
+    data = output.read_bytes()
+    if is_big:
+        data = b"".join(data[at : at + 4][::-1] for at in range(0, len(data), 4))
+    found = images.facts(BytesSource(data).view(), "spirv").kernels
+    assert [(kernel.name, kernel.body) for kernel in found] == [
+        ("nothing", "returns"),
+        ("unreachable", "unreachable"),
+        ("works", None),
+    ]
+    for end in range(20, len(data), 4):  # cut anywhere: no word for what is not there, and no other error
+        try:
+            bodies = images.facts(BytesSource(data[:end]).view(), "spirv").kernels
+        except BadValue:
+            continue
+        assert all(kernel.body in (None, "returns", "unreachable") for kernel in bodies)
+        assert not any(kernel.body for kernel in bodies if kernel.name == "works")
+
+
+@pytest.mark.reference
+def test_an_empty_kernel_of_clang(tmp_path):
+    source, output = tmp_path / "k.cl", tmp_path / "k.spv"
+    source.write_text("kernel void first(global int *p) { }\nkernel void second(global int *p) { *p = 2; }\n")
+    run(
+        "clang", "--target=spirv64", "-O2", "-nogpulib", "-cl-std=CL2.0", "-x", "cl", "-c", source, "-o", output
+    )  # fmt: skip
+    with open_source(output) as file:
+        found = images.facts(file.view(), "spirv").kernels
+    assert [(kernel.name, kernel.body) for kernel in found] == [("first", "returns"), ("second", None)]

@@ -180,6 +180,7 @@ _FACTS = {
     "cubin": "fatpack.images.cubin_kernels",
     "ptx": "fatpack.images.ptx_kernels",
     "code-object": "fatpack.images.amdgpu_kernels",
+    "spirv": "fatpack.images.spirv",
     "tileir": "fatpack.images.tile_ir",
 }
 

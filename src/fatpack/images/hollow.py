@@ -10,6 +10,7 @@ sm_50 to sm_62    8 bytes; each group of four begins with a control word
 sm_70 and later   16 bytes; bits 0 to 11 are the operation, 12 to 15 the predicate: 7 is always, 15 never
 gfx8 to gfx10     ``s_endpgm`` BF810000, ``s_trap 2`` BF920002
 gfx11 and later   ``s_endpgm`` BFB00000, ``s_trap 2`` BF900002
+SPIR-V            OpReturn, or OpUnreachable (:mod:`fatpack.images.spirv`)
 ================  ===================================================================================================
 
 Before the end, what sets the stack pointer (R1), NOP and instructions that are never executed are allowed.
@@ -24,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
-    Body: TypeAlias = Literal["returns", "traps", "loops"]
+    Body: TypeAlias = Literal["returns", "traps", "loops", "unreachable"]
 
 #: Bytes of code that are looked at: stubs of debug builds have some hundred, of which NOPs are most.
 STUB = 512

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # ``wavefront``                                                        ``.wavefront_size``
 # ``barriers``              barriers of a block
 # ``size``                  its machine code                           the same
-# ``body``                  ``returns``, ``traps`` or ``loops`` if the code does nothing else (fatpack.images.hollow)
+# ``body``                  ``returns``, ``traps``, … if the code does nothing else (:mod:`fatpack.images.hollow`)
 # ========================  =========================================  ===========================================
 #
 # Memory is in bytes: shared memory of a block (work-group), local memory of a thread (work-item).

@@ -12,6 +12,9 @@ other bytes it ends with the last function and the instructions that may follow 
 
 from __future__ import annotations
 
+from array import array
+from sys import byteorder
+
 from fatpack import limits
 from fatpack.errors import BadMagic, BadValue
 from fatpack.images.identification import ImageInfo
@@ -21,12 +24,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.images.hollow import Body
+    from fatpack.images.kernel import KernelInfo
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
 
 _HEADER = 20
 
 _MEMORY_MODEL, _ENTRY_POINT = 14, 15
+
+#: instructions that end a body of which they are all → the word for it: OpReturn, OpUnreachable
+_BODIES: dict[int, Body] = {253: "returns", 255: "unreachable"}
+
+#: what a body without effect may have besides: OpFunctionParameter, OpLabel, OpLine, OpNoLine
+_IN_EMPTY = frozenset((8, 55, 248, 317))
+
+#: LIMIT: bytes of a module whose bodies are read; those of libraries have some hundred kilobytes.
+_LONGEST_READ = 64 << 20
 
 _LINE, _EXT_INST, _FUNCTION, _FUNCTION_END, _NO_LINE = 8, 12, 54, 56, 317
 
@@ -93,6 +107,47 @@ def kernels(view: View) -> tuple[str, ...]:
         elif opcode not in _PREAMBLE:
             break
     return tuple(names)
+
+
+def facts(view: View) -> KernelInfo:
+    """Return the kernels, with the word for each whose body only returns or is never reached. Raises as `kernels`."""
+    from fatpack.images.kernel import KernelInfo, KernelNeeds
+
+    names = kernels(view)
+    bodies = _bodies(view) if names and len(view) <= _LONGEST_READ else {}
+    return KernelInfo(tuple(KernelNeeds(name, body=bodies.get(name)) for name in names))
+
+
+def _bodies(view: View) -> dict[str, Body | None]:
+    """Return the words for the bodies of entry points, by name; a name of several functions gets none."""
+    words = array("I", view.tobytes()[: len(view) & ~3])
+    if (view.head(0, 4) == SPIRV) != (byteorder == "little"):
+        words.byteswap()
+    found: dict[int, Body | None] = {}
+    names: dict[int, str] = {}
+    at, function, body = _HEADER // 4, 0, None
+    is_empty = False
+    while at < len(words) and (size := words[at] >> 16):
+        opcode = words[at] & 0xFFFF
+        if opcode == _ENTRY_POINT and size > 3 and words[at + 1 : at + 2].tolist() == [_KERNEL]:
+            text = words[at + 3 : at + size]
+            if byteorder == "big":
+                text.byteswap()
+            names[words[at + 2]] = text.tobytes().partition(b"\0")[0].decode("utf-8", "backslashreplace")
+        elif opcode == _FUNCTION and at + 2 < len(words):
+            function, is_empty, body = words[at + 2], True, None
+        elif opcode == _FUNCTION_END:
+            found[function] = body if is_empty else None
+        elif opcode in _BODIES:
+            is_empty &= body is None
+            body = _BODIES[opcode]
+        elif opcode not in _IN_EMPTY:
+            is_empty = False
+        at += size
+    told: dict[str, Body | None] = {}
+    for number, name in names.items():
+        told[name] = found.get(number) if name not in told else None
+    return told
 
 
 def _instructions(view: View, order: ByteOrder) -> Iterator[tuple[int, int, int]]:

@@ -202,7 +202,8 @@ MEANING = {
     "wavefront": "threads of a wavefront (AMD)",
     "barriers": "barriers of a block",
     "code_size": "bytes of its machine code",
-    "body": "`returns`, `traps` or `loops` where its code certainly does nothing else; nothing for all other kernels",
+    "body": "`returns`, `traps`, `loops` or (SPIR-V) `unreachable` where its code certainly does nothing else; nothing "
+    "for all other kernels",
     "code_sha256": "SHA-256 of what it does: its code, what it calls and what it needs, without lines and times, so "
     "that the same code has it in any build; with digests alone, for cubins, PTX and code objects",
 }

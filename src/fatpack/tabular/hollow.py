@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SMALL, LARGE = 512, 4096
 
 #: what is certain of a body → the words for it
-WORDS = {"returns": "only returns", "traps": "only traps", "loops": "only loops for ever"}
+WORDS = {"returns": "only returns", "traps": "only traps", "loops": "only loops for ever", "unreachable": "has no end"}
 
 
 class KernelCode(Record):
