@@ -252,24 +252,27 @@ class CopyProgress(StatusLine):
         return f"{self._what} {min(100, 100 * self._done // self._total):3d} %, {super().text()}"
 
 
-class CompressionProgress(StatusLine):
-    """Progress of images that are compressed anew, in images of one file."""
+class CountedProgress(StatusLine):
+    """Progress of things of which the number is known; ``what`` is done to each: ``compressing image``."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, what: str, *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)
+        self._what = what
         self._done = self._total = 0
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how many images of a file are compressed; the line goes away with the last one."""
+        """Show how many are done; the line goes away with the last one. From 0 on the clock shows it, too."""
         self._done, self._total = done, total
+        if not done:
+            self.watched()
         if done == total:
             self.finish()
         elif self.is_due():
             self.show(self.text())
 
     def text(self) -> str:
-        """Return the number of images that are done, and how long it has taken."""
-        return f"compressing image {self._done} of {self._total}, {super().text()}"
+        """Return the number that is done, and how long it has taken."""
+        return f"{self._what} {self._done} of {self._total}, {super().text()}"
 
 
 def format_duration(seconds: float) -> str:

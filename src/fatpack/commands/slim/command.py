@@ -190,7 +190,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
 
         return undo_environment(check_undo_options(files, options), quiet=options["quiet"])
     from fatpack.command_line.edit_io import EditDestination
-    from fatpack.command_line.messages import CompressionProgress, print_findings
+    from fatpack.command_line.messages import CountedProgress, print_findings
     from fatpack.commands.slim.options import NameChange
     from fatpack.commands.slim.outcome import exit_code_for, find_unmatched_patterns, find_unsupported_devices
     from fatpack.commands.slim.request import SlimRequest, find_rules, parse_slim_options
@@ -199,7 +199,9 @@ def command(files: tuple[str, ...], **options: Any) -> int:
 
     to = EditDestination(options["output"], options["in_place"], options["break_links"], options["force"])
     policy, plan = find_rules(options)
-    parsed = parse_slim_options(options, policy).replace(compressed=CompressionProgress(quiet=options["quiet"]))
+    parsed = parse_slim_options(options, policy).replace(
+        compressed=CountedProgress("compressing image", quiet=options["quiet"])
+    )
     request = SlimRequest(
         files=files,
         options=parsed if plan is None else parsed.replace(plan=plan),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.messages import print_stderr
+from fatpack.command_line.messages import CountedProgress, print_stderr
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType, SuggestionType
 from fatpack.command_line.shared_options import force_option, jobs_option, schema_option, writing_options
 from fatpack.commands.split.model import SCHEMA, VERIFY_SCHEMA
@@ -100,6 +100,7 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     if path:
         print_stderr(f"policy: {path}", quiet=options["quiet"])
     request = make_request(files, settings, dry_run=options["dry_run"], force=options["force"])
+    request = request.replace(planned=CountedProgress("planning library", quiet=options["quiet"]))
     result = split_packages(request, lambda text: print_stderr(text, quiet=options["quiet"]))
     if options["as_json"]:
         write_document(result.to_dict())

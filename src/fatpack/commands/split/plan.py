@@ -24,7 +24,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
     from typing import Protocol
 
@@ -187,8 +187,9 @@ class PlannedPackage:
         package: SplitPackage,
         options: Mapping[str, SlimOptions],
         stack: ExitStack,
+        planned_so_far: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Plan them; the temporary file is open until ``stack`` closes it."""
+        """Plan them, and say how many are planned; the temporary file is open until ``stack`` closes it."""
         scratch = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         works, start = [], 0
         for library in package.libraries:
@@ -201,9 +202,13 @@ class PlannedPackage:
         def planned(work: _Work) -> dict[str, PlannedLibrary]:
             return _plan(package, work, scratch.fileno())
 
-        for work, made in map_in_processes(works, planned, lambda work: len(work.library.view)):
+        tell = planned_so_far or (lambda _done, _total: None)
+        tell(0, len(works))
+        done = map_in_processes(works, planned, lambda work: len(work.library.view))
+        for number, (work, made) in enumerate(done, 1):
             for label, one in (planned(work) if made is None else made.value).items():
                 self.libraries[label].append(one)
+            tell(number, len(works))
         source = stack.enter_context(open_source(scratch, name="contents")) if start else None
         self._scratch = None if source is None else source.view()
 

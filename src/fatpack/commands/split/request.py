@@ -17,7 +17,7 @@ from fatpack.targets.installers.variant_documents import NEWEST_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from fatpack.commands.split.model import SplitResult
@@ -45,6 +45,7 @@ class SplitRequest(Record):
 
     ``null`` is what the package for all others has, ``insisted`` are labels that stay although devices that get them
     have no code, ``schema`` is the version of the metadata of variants. Packages of conda depend on ``depend_on``.
+    ``planned`` gets the number of libraries of a package that are planned, and of all.
     """
 
     files: tuple[str, ...]
@@ -57,6 +58,7 @@ class SplitRequest(Record):
     dry_run: bool = False
     force: bool = False
     budget: Budget | None = None
+    planned: Callable[[int, int], None] | None = None
 
     def check(self) -> None:
         """Raise UsageError unless the request says what to split, and where the results go."""

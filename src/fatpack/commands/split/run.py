@@ -178,7 +178,7 @@ def _split_package(
     if rest is not None:
         options[NULL_LABEL] = rest
         rule[NULL_LABEL] = _REST
-    planned = PlannedPackage(package, options, stack)
+    planned = PlannedPackage(package, options, stack, request.planned)
     variants = {label: package.variant(label, labels, planned.contents(label), request.schema) for label in options}
     if labels.has_null and rest is None:
         variants[NULL_LABEL] = package.variant(NULL_LABEL, labels, {}, request.schema)
