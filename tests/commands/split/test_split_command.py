@@ -13,6 +13,8 @@ from tests.builders import wheels as build
 from tests.builders.releases import NAME
 
 import fatpack
+from fatpack.commands.split.request import make_request
+from fatpack.commands.split.run import split_packages
 from fatpack.main import main
 from fatpack.text.schemas import schema_text
 
@@ -92,3 +94,13 @@ def test_a_dry_run_says_what_each_device_gets_and_writes_nothing(
     assert found["8.6"] == ("runs", "sm80", "runs")
     assert found["7.0"] == ("nothing runs", "null", "nothing runs")
     assert found["12.0"] == ("runs", "null", "runs"), "PTX of an earlier major serves it, and the fat wheel has it"
+
+
+def test_a_long_split_says_how_far_it_is(tmp_path: Path) -> None:
+    """Planning thirty labels of a large wheel takes half a minute: each library is told."""
+    path = tmp_path / f"{NAME}.whl"
+    path.write_bytes(releases.wheel("80 90", more={"demo/other.so": releases.library("80")}))
+    told: list[tuple[int, int]] = []
+    request = make_request([str(path)], {}, dry_run=True).replace(planned=lambda done, of: told.append((done, of)))
+    split_packages(request, lambda _: None)
+    assert told == [(0, 2), (1, 2), (2, 2)]
