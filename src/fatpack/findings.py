@@ -244,6 +244,10 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "An image of an AKS2 archive is for another target than the name of its folder or file says.",
     ),
+    "FP1908": (
+        "warning",
+        "Members of a zip archive of AKS2 archives are compressed; AOTriton refuses an archive with any such member.",
+    ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to the section's size."),
     "FP2001": (
         "warning",

@@ -138,6 +138,27 @@ def test_archives_in_a_zip_are_checked_and_extracted(tmp_path: Path) -> None:
     assert (image.read_bytes(), "gfx942" in image.name, "Sig" in image.name) == (A, True, False)
 
 
+@pytest.mark.parametrize(
+    ("names", "method", "refused"),
+    [
+        (["a/x___gfx942.aks2", "__signature__"], zipfile.ZIP_DEFLATED, True),
+        (["a/x___gfx942.aks2"], zipfile.ZIP_LZMA, True),
+        (["a/x___gfx942.aks2", "__signature__"], zipfile.ZIP_STORED, False),
+        (["a/x___gfx942.aks2", "a/__init__.py"], zipfile.ZIP_DEFLATED, False),  # a wheel, which pip unpacks
+        (["__signature__"], zipfile.ZIP_DEFLATED, False),
+    ],
+)
+def test_a_zip_whose_members_are_compressed_is_refused_by_the_runtime(
+    names: list[str], method: int, refused: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "flat.zip"
+    with zipfile.ZipFile(path, "w", method) as made:
+        for name in names:
+            made.writestr(name, GOOD if name.endswith(".aks2") else b"some bytes" * 20)
+    codes = [code for row in fatpack.rows(path) if row.row == "file" for code in row.findings]
+    assert codes == ["FP1908"] * refused
+
+
 def test_damage_fails_a_check(tmp_path: Path) -> None:
     path = tmp_path / "short.aks2"
     path.write_bytes(GOOD[:-40])

@@ -20,7 +20,7 @@ QUIRK(data descriptors): with bit 3 of the flags the local header has no sizes; 
 from __future__ import annotations
 
 from fatpack import magic_numbers
-from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.errors import FatpackError, FormatError, Unsupported, pluralize
 from fatpack.findings import code_for_error, finding
 from fatpack.layout import FormatInfo
 from fatpack.packages import PackageMember
@@ -121,7 +121,7 @@ def _listed(view: View, directory: ZipDirectory) -> Iterator[PackageMember | Fin
     from fatpack.packages.zip.content import ZipMemberOpener
     from fatpack.packages.zip.directory import is_shared
 
-    names, number = NameChecker(), 0
+    names, number, store = NameChecker(), 0, _KernelStore()
     first = True
     for entry in directory.entries():
         if first:
@@ -130,6 +130,7 @@ def _listed(view: View, directory: ZipDirectory) -> Iterator[PackageMember | Fin
         if entry.is_folder:
             continue
         span = view.span(entry.at, ENTRY.size)
+        store.take(entry)
         if entry.is_link:
             yield from _link(view, entry, names)
             continue
@@ -141,6 +142,35 @@ def _listed(view: View, directory: ZipDirectory) -> Iterator[PackageMember | Fin
             findings = (*findings, finding("FP1704", span, f"file {entry.name!r}: {entry.damage}", field="offset"))
         yield PackageMember(entry.name, number, entry.size, ZipMemberOpener(view, entry), findings=findings)
         number += 1
+    yield from store.findings(view)
+
+
+class _KernelStore:
+    """Tells if an archive is one of AOTriton: AKS2 archives and a signature alone, at its top.
+
+    AOTriton's own reader (``lszip.cc``) refuses an archive in which any member is compressed or encrypted.
+    """
+
+    __slots__ = ("_archives", "_is_one", "_packed", "_span_at")
+
+    def __init__(self) -> None:
+        self._is_one, self._archives, self._packed, self._span_at = True, 0, 0, 0
+
+    def take(self, entry: ZipEntry) -> None:
+        """Take the next member."""
+        is_archive = entry.name.endswith(".aks2")
+        self._archives += is_archive
+        self._is_one = self._is_one and (is_archive or entry.name == "__signature__")
+        if entry.method or entry.flags & 1:
+            self._span_at = self._span_at if self._packed else entry.at
+            self._packed += 1
+
+    def findings(self, view: View) -> Iterator[Finding]:
+        """Yield the finding that AOTriton refuses the archive, if it does."""
+        if self._is_one and self._archives and self._packed:
+            text = f"{pluralize(self._packed, 'member')} compressed, and AOTriton's reader takes stored ones alone"
+            hint = "store them: zip -0"
+            yield finding("FP1908", view.span(self._span_at, ENTRY.size), text, hint, field="method")
 
 
 def _before(view: View, directory: ZipDirectory) -> Iterator[Finding]:
