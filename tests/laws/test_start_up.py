@@ -84,6 +84,7 @@ NEEDED = {
     "check-stages": {"zstandard"},
     "check-kpack": {"tomllib"},
     "doctor": {"tomllib"},
+    "report": {"tomllib"},
     "survey": {"subprocess", "tempfile"},
     "map": {"subprocess", "tempfile"},
 }
