@@ -109,7 +109,7 @@ class EditTarget(Record):
     def write(self, edited: Iterable[Piece], *, quiet: bool, compares: bool = False) -> int:
         """Write the host with its place edited where the options say; return the exit code.
 
-        With ``compares`` it is said which kernels the host registers that what goes in lacks.
+        With ``compares`` it names the kernels that the host registers and the new container lacks.
         """
         from fatpack.io.source import PiecesSource
 

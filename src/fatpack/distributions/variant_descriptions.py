@@ -220,7 +220,7 @@ def _listed(wheel: VariantWheel, document: VariantDocument) -> Iterator[Descript
             where, names = f"{namespace} :: {feature}", ", ".join(unknown[:_NAMED])
             if len(unknown) == len(values):
                 text = f"no provider lists {names} for {where}, and no other value is asked for: no machine fits"
-                hint = "NVIDIA's lists 90_real and 90_virtual for 9.0: no letters behind numbers, no 86_virtual"
+                hint = "NVIDIA's lists 90_real and 90_virtual for 9.0: no letters after numbers, no 86_virtual"
                 yield DescriptionProblem("FP3333", wheel.path, where, text, hint if namespace == "nvidia" else "")
             elif unknown:
                 text = f"no provider lists {names} for {where}: only the other values count"

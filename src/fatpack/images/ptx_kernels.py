@@ -198,7 +198,7 @@ _LINES = re.compile(rb"(?m)^[ \t]*\.(?:loc|file)\b[^\n]*")
 _MARKS = re.compile(rb"\$L__(?:tmp|func_begin|func_end|info_string)\d+:?")
 
 #: Each expression starts with the text that is common to its names, which is searched for at once; what must be before
-#: it is looked for behind it. The others are used on texts that have the words at their side.
+#: it is looked for after it. The others are used on texts that have the words at their side.
 _LABELS = re.compile(rb"BB(?:(?<=\$L__BB)|(?<=\bBB)|(?<=\bLBB))\d+")
 _DEPOTS = re.compile(rb"__local_depot(?<=\b__local_depot)\d+")
 

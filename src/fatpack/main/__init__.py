@@ -154,7 +154,7 @@ def _open_closed_streams() -> None:
 
 
 def _is_placing(arguments: Sequence[str]) -> bool:
-    """Return whether ``tool`` is asked for what stand-ins are called by, and not to be one."""
+    """Return whether ``tool`` is called to install or list stand-ins, and not to run one."""
     return bool(arguments) and arguments[0].partition("=")[0] in ("--install", "--uninstall", "--which")
 
 

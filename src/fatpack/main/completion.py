@@ -215,7 +215,7 @@ SCRIPTS = {shell.name: shell.source_template for shell in SHELLS}
 def answer(group: click.Group, instruction: str) -> int:
     """Print the answers for a command line (``zsh_complete``), or the script (``zsh_source``); return the exit code.
 
-    Nothing is said about a mistake: a word on stderr would be written into the line that is typed.
+    Mistakes are not reported: a message on stderr would be written into the line that is typed.
     """
     name, _, action = instruction.partition("_")
     shell = next((each for each in SHELLS if each.name == name), None)

@@ -114,7 +114,7 @@ def _too_large(view: View) -> LimitExceeded:
 
 
 def _inflated(view: View) -> View:
-    """Return the content of a zlib stream. Raises BadValue for damage, and for bytes behind it, as hipBLASLt does."""
+    """Return the content of a zlib stream. Raises BadValue for damage, and for bytes after it, as hipBLASLt does."""
     import zlib
 
     stream, made = zlib.decompressobj(), bytearray()

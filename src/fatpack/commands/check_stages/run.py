@@ -219,7 +219,7 @@ def _lost_registration(
 
 
 def _untold(stage: BuildStage) -> Iterator[UncomparedStage]:
-    """Yield which device code of a stage does not name its kernels, or its architecture."""
+    """Yield notes about device code of a stage that does not name its kernels or its architecture."""
     open_parts = [part for part in stage.parts if not part.is_whole]
     if open_parts:
         forms = ", ".join(dict.fromkeys(form or "data" for part in open_parts for form in part.forms))

@@ -153,7 +153,7 @@ def library_path(library: LibraryFacts) -> str:
 
 
 def _stem(library: LibraryFacts) -> str:
-    """Return the path without versions."""
+    """Return a path without version numbers."""
     return "/".join(map(_without_version, library.parts))
 
 

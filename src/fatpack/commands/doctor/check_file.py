@@ -132,7 +132,7 @@ _LIMITS = {62: 1 << 31, 183: 1 << 32}
 
 _RELOCATABLE, _ALLOCATED, _CODE = 1, 2, 4
 
-#: From this part of the limit on, a linked file or an object is said to be near it.
+#: From this part of the limit on, a finding reports that a linked file or an object is near it.
 _NEAR = 0.5
 
 #: LIMIT: sections of a file that are looked at; an object of one function per section has tens of thousands.

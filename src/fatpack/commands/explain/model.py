@@ -154,7 +154,7 @@ class LeftBuild(Record):
 class InstallerChoice(Record):
     """The build that an installer takes for a machine: its ``path``, "" if it takes none, with the reason.
 
-    ``release`` is what is asked for (``demo 1.0``), ``label`` that of the variant, ``left`` are the other builds.
+    ``release`` is the requested release (``demo 1.0``), ``label`` the variant's label, ``left`` are the other builds.
     ``notes`` say what was assumed.
     """
 

@@ -514,7 +514,7 @@ class FileInspection:
                 self._take(item, containers)
 
     def _take(self, found: FoundContainer, containers: list[ContainerRecord] | ListingRows) -> None:
-        """Add a container to those before it: its record, or no more than is printed of it."""
+        """Add a container: its record, or only the rows that are printed of it."""
         if isinstance(containers, list):
             containers.append(self._container(found, containers))
         elif found.format == "cir-offload-container":

@@ -255,7 +255,7 @@ class _ShownFiles:
             self._keep = with_kernel_tables if not as_json else None if one_program else prepared_container
 
     def records(self, names: Iterable[str]) -> Iterator[Any]:
-        """Yield the record of each file, which is read when it is asked for; what is shown of each file in a tree."""
+        """Yield the record of each file, read lazily, and of each file in a tree."""
         for name in names:
             if is_tree(name):
                 yield from self._of_tree(name)

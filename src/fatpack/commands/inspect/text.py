@@ -179,7 +179,7 @@ class NestedRows:
     __slots__ = ("image", "places", "said")
 
     def __init__(self) -> None:
-        #: the record, its position, and whether it is in a fat object; what the container has said of the image
+        #: the record, its position, and whether it is in a fat object; the container's facts about the image
         self.image: tuple[ImageRecord, str, bool] | None = None
         self.said: EntryFacts = {}
         self.places: ListingRows | None = None

@@ -196,7 +196,7 @@ _HEADS = (
 
 
 def duplicates_section(overview: ReportResult) -> Markup | None:
-    """Return the section: the dearest of all that is there twice, or the sentence that nothing is."""
+    """Return the section of duplicates: the largest ones first, or a sentence that there are none."""
     if not overview.image_count:
         return None
     compared = "the same image, and the same code of kernels" if overview.compares_code else "the same image"
@@ -306,7 +306,7 @@ def _bar(file: FileOverview) -> Markup | str:
 
 
 def worth_section(table: WorthTable) -> Markup:
-    """Return the section of a table: its sentences, the command that acts on it, and all rows behind a filter."""
+    """Return the section of a table: its sentences, the command that acts on it, and all rows with a filter."""
     content = [element("ul", *(element("li", sentence) for sentence in table.advice))] if table.advice else []
     if table.command:
         content.append(element("p", element("code", table.command), " takes them out, and proves it."))

@@ -208,7 +208,7 @@ class _Notes:
         self._about.setdefault(text, set()).add(number)
 
     def forget(self, numbers: Collection[int]) -> None:
-        """Take back what was said of some containers."""
+        """Take back the messages about some containers."""
         for about in self._about.values():
             about.difference_update(numbers)
 

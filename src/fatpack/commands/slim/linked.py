@@ -433,7 +433,7 @@ def _pointers(file: LinkedProgramFile, moves: Sequence[ContainerMove]) -> Iterat
 
 
 class _ContainerSection(Record):
-    """A section of containers: its ``address``, and what keeps its address (``fixed``) or all its bytes (``whole``)."""
+    """A section of containers: its ``address``; containers that keep their address (``fixed``) or bytes (``whole``)."""
 
     site: CodeSection
     address: int

@@ -463,7 +463,7 @@ def _refuse_linked_together(stuck: Sequence[SlimImage], view: View) -> None:
 
 
 def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
-    """Yield what is said of containers that stay because they cannot be edited where they are."""
+    """Yield messages about containers that stay because they cannot be edited where they are."""
     from fatpack.commands.slim.linked import may_be_described
 
     measured = sum(map(may_be_described, fixed))
@@ -475,7 +475,7 @@ def _fixed_notes(fixed: Sequence[FoundContainer]) -> Iterator[str]:
 
 
 def _replaced_note(replaced: Sequence[ReplacedBytes], selection: ImageSelection, editable: set[int]) -> str:
-    """Return what is said of containers in data that lost images at their places."""
+    """Return the messages about containers in data that lost images at their places."""
     freed = sum(each.end - each.start - sum(map(len, each.pieces)) for each in replaced)
     sections = ", ".join(
         dict.fromkeys(row.found.section or "" for row in selection.dropped if id(row.found) in editable)

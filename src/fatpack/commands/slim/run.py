@@ -109,7 +109,7 @@ def verify_files(
 
 
 class CertificateWriter:
-    """The proof of a result before it takes its name, and the certificate of it, where one is asked for.
+    """The proof of a result before it takes its name, and its certificate, if one is requested.
 
     Of a file that is changed in place the certificate is written before the exchange: the proof cannot be made again
     when the old file is gone.
@@ -227,7 +227,7 @@ def _slimming(request: SlimRequest) -> Slimming:
 def make_proof(
     request: SlimRequest, before: View, output: str, outcomes: Iterable[SlimOutcome], *, is_only: bool = False
 ) -> CertificateWriter | None:
-    """Return what proves a result before it gets its name: where a certificate is asked for, and where it ``is_only``.
+    """Return the proof of a result before it gets its name: for a certificate, or if the result ``is_only``.
 
     A linked file that is changed in place is the only one that the user has.
     """

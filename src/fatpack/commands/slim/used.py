@@ -397,7 +397,7 @@ def _container_words(report: UseReport) -> Iterator[str]:
 
 
 def use_lines(outcomes: Sequence[SlimOutcome], request: UseRequest) -> Iterator[str]:
-    """Yield what is said of a run: how names were matched, those that match nothing, and what cannot run any more."""
+    """Yield messages about a run: how names were matched, unmatched names, and kernels that cannot run any more."""
     reports = _reports(outcomes)
     widened = tuple({name: None for report in reports for name in report.widened})
     yield from name_lines(request.profiles, best_forms(report.forms for report in reports), widened)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fatpack.targets.installers.variant_providers import Properties
 
 #: Added to the build number of the fat package: of the builds that a machine may have, solvers take the highest number.
-#: It is so high that the fat package stays behind the others when it is built anew.
+#: It is so high that the fat package keeps a lower priority than the others when it is built anew.
 PRIORITY = 100
 
 #: the lowest compute capability that a release is asked about, as for wheels

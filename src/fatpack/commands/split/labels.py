@@ -218,7 +218,7 @@ def _listed(by: str) -> Iterator[Label]:
             )
         if any(":" in device.arch for device in devices):
             text = f"{item.strip()[:40]!r} has a feature, and providers list processors without them"
-            raise UsageError(text, hint="leave the part behind the colon out: gfx90a")
+            raise UsageError(text, hint="leave out the part after the colon: gfx90a")
         vendor, archs_of = devices[0].vendor, tuple(dict.fromkeys(device.arch for device in devices))
         label = check_label(name or "_".join(arch.replace("_", "") for arch in archs_of))
         if label in seen:
@@ -391,7 +391,7 @@ def _tied_words(label: Label, devices: Sequence[Device], release: Release) -> st
 
 
 def gaps(label: Label, release: Release) -> Iterator[str]:
-    """Yield what is said of devices that get a label and have no code, before and after."""
+    """Yield the messages about devices that get a label and have no code, before and after."""
     empty = [one for one in label.devices if not release.may_run(one)]
     if empty:
         yield f"{', '.join(map(device_name, empty))}: get it and have no code, before and after"

@@ -150,7 +150,7 @@ class SurveyManifest:
         return PlanTotals(files, waiting, int(size), int(same))
 
     def tasks(self) -> Iterator[tuple[SurveyTask, str]]:
-        """Yield the tasks of files that are not done, each with why it cannot be read, "" if it can."""
+        """Yield the tasks of unfinished files, each with the reason why the file cannot be read, "" if it can."""
         after = 0
         while rows := self._all(f"{_COLUMNS} {_WAITING} AND number > ? ORDER BY number LIMIT {_AT_ONCE}", (after,)):
             for number, path, identity, known, problem, given in rows:

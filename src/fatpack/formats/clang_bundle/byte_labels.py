@@ -127,7 +127,7 @@ def _marker_labels(stored: View, entry: BundleEntry, image: Span, name: str) -> 
 
 
 def symptoms(container: Container, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield the names of the signs of known bugs that a bundle shows; ``findings`` are the bundle's own.
+    """Yield the names of symptoms of known bugs in a bundle; ``findings`` are the bundle's own.
 
     ``commands/doctor/data/known.toml`` refers to these names:
 

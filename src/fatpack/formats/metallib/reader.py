@@ -329,12 +329,12 @@ def _tags_at(body: View, start: int, limit: int) -> tuple[list[tuple[str, int, i
     raise metallib_errors.value(body, start, "tags", f"the tags do not end before {format_hex(limit)}", "ENDT")
 
 
-#: Tags of the extension that are offset and size of a part behind the bitcode.
+#: Tags of the extension that are offset and size of a part after the bitcode.
 _POINTERS = ("RLST", "HDYN", "VLST", "ILST", "HSRC", "HSRD", "SLST")
 
 
 def _check_size(view: View, at: int, named: dict[str, int], tags: Sequence[tuple[str, int, int]]) -> None:
-    """Raise BadValue if another library begins behind all parts of this one: then its size is wrong.
+    """Raise BadValue if another library begins after all parts of this one: then its size is wrong.
 
     Other bytes there may be a part that is not known.
     """

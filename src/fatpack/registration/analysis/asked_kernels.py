@@ -39,7 +39,7 @@ _MOVED = b"\x48\x89\xc7"
 #: MOV of a fixed address to EDI, and its prefix for R15
 _FIRST_FIXED, _UPPER = 0xBF, 0x41
 
-#: bytes of an instruction behind its prefix, and of the next one
+#: bytes of an instruction after its prefix, and of the next instruction
 _LENGTH, _NEXT = 6, 3
 
 

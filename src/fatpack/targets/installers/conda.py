@@ -256,7 +256,7 @@ class CondaPackage(Record):
 
     @property
     def asks(self) -> tuple[PackageSpec, ...]:
-        """The specifications about devices: all that keeps a machine from having it, but for its driver."""
+        """The specifications about devices: all conditions for a machine to have it, except about its driver."""
         constrains = (spec for spec in self.constrains if spec.name == CUDA_ARCH)
         return (*(spec for spec in self.depends if spec.name != CUDA), *constrains)
 

@@ -125,7 +125,7 @@ def parse_variants(data: bytes) -> VariantDocument:
     unknown = next((key for key in document if key not in _KEYS), None)
     if unknown is not None:
         raise InvalidVariants(f"it has the key {_shown(unknown)!r}, and the only keys are {', '.join(_KEYS)}")
-    # A text that a set is asked for must be one: lists have no hash.
+    # Only text is looked up in a set: lists have no hash.
     is_bare = isinstance(document.get("$schema"), str) and document["$schema"] in _WITHOUT_PROVIDERS
     optional = ("providers",) if is_bare else ()
     missing = next((key for key in _KEYS if key not in document and key not in optional), None)

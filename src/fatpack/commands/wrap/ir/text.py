@@ -96,7 +96,7 @@ class ModuleText:
         self.line(f"{global_name(symbol)} = internal unnamed_addr constant [{len(data)} x i8] {value}{suffix}")
 
     def bounds_of(self, entries: EntryLayout) -> tuple[str, str]:
-        """Return what the module calls the start and the end of all offload entries."""
+        """Return the names of the symbols at the start and the end of all offload entries."""
         start, stop = _MACH_O_BOUNDS if self.host.file == "mach-o" else (entries.start, entries.stop)
         return global_name(start), global_name(stop)
 

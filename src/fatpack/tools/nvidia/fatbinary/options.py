@@ -171,7 +171,7 @@ def _named(given: NvidiaArguments, *, knows_tile_ir: bool) -> Iterator[tuple[str
 def _kind(pairs: Mapping[str, str], known: Container[str]) -> str:
     if "kind" in pairs and "file" not in pairs:
         raise FatbinaryFatal("Missing file in image")
-    # QUIRK(fatbinary 13): that the kind is missing is said first, that it is unknown last.
+    # QUIRK(fatbinary 13): the error about a missing kind comes first, the error about an unknown kind last.
     if pairs.get("kind") not in known:
         raise FatbinaryFatal("Missing or unknown kind in image3")
     return pairs["kind"]
