@@ -15,7 +15,7 @@ import pytest
 from tests.builders import conda, wheels
 from tests.builders import packages as build
 from tests.effort import some
-from tests.laws.rooms import FIXTURES
+from tests.laws.rooms import FIXTURES, format_fixtures
 from tests.laws.test_verdicts import FILES
 
 import fatpack
@@ -78,3 +78,30 @@ def test_what_is_healthy_is_extracted_and_what_is_listed_comes_out(tmp_path: Pat
             listed = sum(row.row == "image" for row in fatpack.rows([path]))
             code, found = extracted(path, out)
             assert (code, found.total()) == (FINE, listed), path
+
+
+def flip_container(path: Path, places: int, tmp_path: Path) -> None:
+    data, chosen = path.read_bytes(), random.Random(path.name)
+    broken = tmp_path / path.name
+    tmp_path.mkdir(exist_ok=True)
+    for number in range(places):
+        at = chosen.randrange(len(data))
+        broken.write_bytes(data[:at] + bytes([data[at] ^ 1 << chosen.randrange(8)]) + data[at + 1 :])
+        if fatpack.doctor(broken).verdict == "healthy":
+            listed = sum(row.row == "image" for row in fatpack.rows([broken]))
+            code, found = extracted(broken, tmp_path / str(number))
+            assert (code, found.total()) == (FINE, listed), f"{path.name}: byte {at:#x}"
+
+
+CONTAINERS = [path for _, path in format_fixtures()]
+
+
+def test_a_flipped_container_that_is_healthy_is_extracted(tmp_path: Path) -> None:
+    for path in CONTAINERS[::4]:
+        flip_container(path, 3, tmp_path / path.parent.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.name)
+def test_each_of_many_flipped_containers_that_is_healthy_is_extracted(path: Path, tmp_path: Path) -> None:
+    flip_container(path, 30, tmp_path)
