@@ -2,6 +2,8 @@
 
 ``FATPACK_BENCH_CUDA_LIBRARY`` names a real library, as libtorch_cuda.so; the targets in seconds are for that of
 PyTorch 2 on two cores: 1 GB, 2,787 cubins, 150,593 kernels. Without it one is made, whose cubins have one kernel each.
+Then ``report`` and ``doctor``, which read all of a file: of each in ``FATPACK_BENCH_FILES`` (paths with ":" between
+them), or of that library. They are measured in multiples of ``--kernels``.
 """
 
 from __future__ import annotations
@@ -60,6 +62,29 @@ def run(scratch: Path) -> Iterator[Figure]:
         yield from _reading(f"{name}: {options}", samples[options], samples["inflate"], is_real=bool(real))
     theirs = samples.get("cuda")
     yield against(f"{name}: --kernels: faster than", samples["--kernels"], theirs, "cuobjdump -all -res-usage")
+    given = os.environ.get("FATPACK_BENCH_FILES", "")
+    for path in [Path(each) for each in given.split(os.pathsep) if each] or [library]:
+        yield from _whole(path, path.name if path != library else name, scratch / "report.html")
+
+
+def _whole(path: Path, name: str, page: Path) -> Iterator[Figure]:
+    """Yield the figures of the commands that read everything in a file."""
+    samples = measure(
+        {
+            "kernels": fatpack("inspect", "--kernels", path),
+            "report": fatpack("report", "-q", "--force", path, "-o", page),
+            "report, one job": fatpack("report", "-q", "--force", "--jobs", "1", path, "-o", page),
+            "doctor": fatpack("doctor", path),
+        },
+        ROUNDS,
+    )
+    listing = samples["kernels"]
+    for what in ("report", "report, one job", "doctor"):
+        ours = samples[what]
+        facts = f"{milliseconds(ours)}, --kernels {milliseconds(listing)}"
+        limit = 1.6 if what == "report" else None
+        yield Figure(f"{name}: {what}", ours.seconds / listing.seconds, "x inspect --kernels", limit, facts)
+        yield memory(f"{name}: {what}: peak of a process", ours, 200 if what == "report" else None)
 
 
 def _reading(what: str, ours: Sample, inflating: Sample, *, is_real: bool) -> Iterator[Figure]:
