@@ -7,7 +7,8 @@ Sections: .text, .nv_fatb (device code), .nvFatBi (records), .rdata (debug direc
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 FILE_ALIGN, SECTION_ALIGN = 0x200, 0x1000
@@ -39,6 +40,15 @@ def total(data: bytes, at: int) -> int:
     return number + len(data)
 
 
+def _words_of_rdata(rdata: bytearray, words: Sequence[int], addresses: Mapping[str, int], size: int) -> bytes:
+    """Put addresses into .rdata, and return the block of base relocations for them."""
+    for number, word in enumerate(words):
+        struct.pack_into("<Q" if size == 8 else "<I", rdata, 0x280 + size * number, word)
+    entries = [(10 if size == 8 else 3) << 12 | 0x280 + size * number for number in range(len(words))]
+    entries += [0] * (len(entries) % 2)
+    return struct.pack(f"<II{len(entries)}H", addresses[".rdata"], 8 + 2 * len(entries), *entries)
+
+
 def build(
     containers: Sequence[bytes],
     *,
@@ -50,10 +60,14 @@ def build(
     exported: int | None = None,
     section_align: int = SECTION_ALIGN,
     lead: bytes = b"",
+    own: Sequence[bytes] = (),
+    inside: int | None = None,
+    own_flags: int = DATA,
 ) -> Image:
     """Return a DLL with these containers, each registered by a record; ``exported`` is one that is exported.
 
-    ``lead`` stands in front of the first container, in its section.
+    ``lead`` stands in front of the first container, in its section. ``own`` are containers of the program's own data,
+    to whose first bytes words in .rdata point; ``inside`` is one of them, to whose middle one points as well.
     """
     word, base = (8, 0x180000000) if bits == 64 else (4, 0x10000000)
     fat, starts = lead, []
@@ -64,6 +78,10 @@ def build(
     address = 0x1000
     record = 8 + 2 * word
     sizes = {".text": 100, ".nv_fatb": len(fat), ".nvFatBi": record * len(containers), ".rdata": 0x300, ".reloc": 64}
+    own_data = b"".join(container + bytes(8 - len(container) % 8) for container in own)
+    own_starts = [0, *accumulate(len(container) + 8 - len(container) % 8 for container in own)][:-1]
+    if own:
+        sizes[".cask_re"] = len(own_data)
     sizes[".bss"] = 0x800
     for name, size in sizes.items():
         addresses[name] = address
@@ -83,7 +101,12 @@ def build(
     entries = [(10 if word == 8 else 3) << 12 | (place - page) for place in words]
     entries += [0] * (len(entries) % 2)
     reloc = struct.pack(f"<II{len(entries)}H", page, 8 + 2 * len(entries), *entries)
+    if own:
+        own_words = [*own_starts, *([] if inside is None else [own_starts[inside] + 32])]
+        reloc += _words_of_rdata(rdata, [base + addresses[".cask_re"] + at for at in own_words], addresses, word)
     contents = {".text": b"\xc3" * 100, ".nv_fatb": fat, ".nvFatBi": records, ".rdata": rdata, ".reloc": reloc}
+    if own:
+        contents[".cask_re"] = own_data
     pe_offset, start = 0x80, 112 if bits == 64 else 96
     optional = pe_offset + 24
     headers_size = 0x400
@@ -131,7 +154,7 @@ def build(
     struct.pack_into("<I", data, optional + start - 4, 16)
     for number, directory in enumerate(directories):
         struct.pack_into("<II", data, optional + start + 8 * number, *directory)
-    flags = {".text": CODE, ".bss": BSS}
+    flags = {".text": CODE, ".bss": BSS, ".cask_re": own_flags}
     for number, (name, size) in enumerate(sizes.items()):
         stored = 0 if name == ".bss" else len(contents[name]) + -len(contents[name]) % FILE_ALIGN
         row = (name.encode(), size, addresses[name], stored, places[name][1], 0, 0, 0, 0, flags.get(name, DATA))

@@ -67,7 +67,7 @@ class ShrinkRequest(Record):
     """The change of a linked file.
 
     ``contents``: the sections with other bytes. ``moves``: the containers in them with another address or size.
-    ``replaced``: ranges of other sections with other bytes, of ELF files. ``pointers``: address of each changed pointer
+    ``replaced``: ranges of other sections with other bytes. ``pointers``: address of each changed pointer
     → its new value. Pointers are in the sections of records, never in device code. ``drop_signature``: remove the
     certificates of a signed PE image, which any edit makes invalid; without it such an image is refused.
     """

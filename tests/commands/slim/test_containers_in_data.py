@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from tests.builders import linked_elf
+from tests.builders import linked_elf, linked_pe
 from tests.builders.fatbin import of_words
 from tests.builders.linked_elf import entry, fatbin
 from tests.builders.registered import Part, linked, printed
@@ -210,3 +210,52 @@ def test_code_holds_no_containers() -> None:
     section = LIBRARY.table + 64 * (list(LIBRARY.places).index(".data") + 1)
     before = BEFORE[: section + 8] + struct.pack("<Q", 7) + BEFORE[section + 16 :]
     assert differences(before, edited(fatbin(SM90), before)) == {"bytes in memory"}
+
+
+@pytest.mark.parametrize("bits", [64, 32])
+def test_a_dll_loses_images_of_its_own_data_at_their_places(bits: int) -> None:
+    own = [of_words("100"), of_words("80 90"), of_words("75 90 100")]
+    image = linked_pe.build([of_words("80 90")], own=own, bits=bits)
+    made, after, result = slimmed(image.data, for_("sm_90"))
+    assert result.is_proved, result.differences
+    old, new = in_data_of_dll(image.data), in_data_of_dll(after)  # the first is empty now, and not listed
+    assert [[image.label for image in found.images] for found in new] == [["sm_90"], ["sm_90"]]
+    assert [one.view.start for one in new] == [one.view.start for one in old[1:]]
+    assert any("3 containers in .cask_re that the program's own code loads" in note for note in made.notes)
+    assert len(after) <= len(image.data)
+    assert linked_pe.total(after, image.optional + 64) == struct.unpack_from("<I", after, image.optional + 64)[0]
+
+
+def test_a_container_of_a_dll_into_whose_middle_a_word_points_stays() -> None:
+    own = [of_words("75 90"), of_words("75 90")]
+    image = linked_pe.build([of_words("80 90")], own=own, inside=1)
+    _, after, result = slimmed(image.data, for_("sm_90"))
+    assert result.is_proved, result.differences
+    assert [[image.label for image in found.images] for found in in_data_of_dll(after)] == [
+        ["sm_90"],
+        ["sm_75", "sm_90"],
+    ]
+
+
+def test_containers_in_the_code_of_a_dll_stay() -> None:
+    image = linked_pe.build([of_words("80 90")], own=[of_words("75 90")], own_flags=linked_pe.CODE)
+    _, after, _ = slimmed(image.data, for_("sm_90"))
+    assert [[image.label for image in found.images] for found in in_data_of_dll(after)] == [["sm_75", "sm_90"]]
+
+
+@pytest.mark.parametrize("place", [0, 16, 90, -1])
+def test_the_proof_rejects_other_bytes_in_the_data_of_a_dll(place: int) -> None:
+    image = linked_pe.build([of_words("80 90")], own=[of_words("75 90 100")], checksum=False)
+    _, after, result = slimmed(image.data, for_("sm_90"))
+    assert result.is_proved, result.differences
+    (found,) = in_data_of_dll(after)
+    (old,) = in_data_of_dll(image.data)
+    at = found.view.start + place if place >= 0 else old.view.end - 1
+    forged = bytearray(after)
+    forged[at] ^= 1
+    assert not proof.prove(view(image.data), view(bytes(forged))).is_proved
+
+
+def in_data_of_dll(data: bytes) -> list[FoundContainer]:
+    found = [item for item in scan(view(data)) if isinstance(item, FoundContainer)]
+    return [item for item in found if item.section == ".cask_re"]

@@ -53,6 +53,9 @@ _LONGEST_NAME = 256
 
 UNINITIALIZED = 0x80
 
+#: IMAGE_SCN_MEM_EXECUTE
+EXECUTED = 0x20000000
+
 #: optional header's magic → offset of its data directories
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
 #: indices of data directories

@@ -17,6 +17,7 @@ from fatpack.binary.pe.reader import (
     BASE_RELOCATIONS,
     CERTIFICATES,
     DEBUG,
+    EXECUTED,
     EXPORTS,
     FORMAT,
     HEADER,
@@ -63,7 +64,6 @@ def compute_checksum(pieces: Iterable[Piece]) -> int:
 #: offsets in the optional header
 INITIALIZED_SIZE, CHECKSUM = 8, 64
 _SECTION_ALIGN, _FILE_ALIGN = 32, 36
-_EXECUTED = 0x20000000
 
 #: Page size of all systems that load such images.
 PAGE = 4096
@@ -91,6 +91,28 @@ class ChangedPeSection(Record):
         """The address after the section, relative to the image's base."""
         section = self.section
         return section.virtual_address + max(section.virtual_size, section.raw_size)
+
+
+class FilledRange(Record):
+    """A range of another section with other bytes, from position ``start`` to ``end`` of the file.
+
+    ``start_address`` and ``end_address`` are relative to the image's base; zeros follow ``pieces``.
+    """
+
+    section: CoffSection
+    start: int
+    end: int
+    pieces: Sequence[Piece]
+
+    @property
+    def start_address(self) -> int:
+        """The address of the first byte."""
+        return self.section.virtual_address + self.start - self.section.raw_offset
+
+    @property
+    def end_address(self) -> int:
+        """The address after the last byte."""
+        return self.start_address + self.end - self.start
 
 
 class LinkedPeImage(PeFile):
@@ -168,7 +190,7 @@ class LinkedPeImage(PeFile):
             if index in found:
                 raise UsageError(f"section {index} is given twice", hint="give all new bytes of a section at once")
             section = self.all[index - 1]
-            if section.flags & (_EXECUTED | UNINITIALIZED) or not section.raw_size:
+            if section.flags & (EXECUTED | UNINITIALIZED) or not section.raw_size:
                 raise self.refusal(
                     f"{self.title(section)} holds code, or nothing: it is no section of device code",
                     "give a section of initialised data",
@@ -352,9 +374,9 @@ def pointer_patches(
 
 
 class _Ranges:
-    """The addresses of the sections that change."""
+    """The addresses of the sections that change, or of ranges in sections."""
 
-    def __init__(self, changed: Sequence[ChangedPeSection]) -> None:
+    def __init__(self, changed: Sequence[ChangedPeSection | FilledRange]) -> None:
         self._ordered = sorted(changed, key=lambda each: each.start_address)
         self._starts = [each.start_address for each in self._ordered]
 
@@ -371,7 +393,21 @@ class _Ranges:
         return number >= 0 and self._ordered[number].end_address > start
 
 
-def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> None:
+def filled_ranges(image: LinkedPeImage, change: ShrinkRequest) -> list[FilledRange]:
+    """Return the replaced ranges, which get zeros up to their ends. Raises HostError for one that is in no section."""
+    ranges = []
+    for each in change.replaced:
+        size = sum(map(len, each.pieces))
+        if size > each.end - each.start:
+            raise UsageError(f"{size} bytes do not fit between positions {each.start} and {each.end}")
+        inside = [one for one in image.all if one.raw_offset <= each.start < each.end <= one.raw_offset + one.raw_size]
+        if len(inside) != 1:
+            raise image.refusal(f"the bytes at {image.at(each.start)} are in {len(inside)} sections", _AGAIN)
+        ranges.append(FilledRange(inside[0], each.start, each.end, each.pieces))
+    return ranges
+
+
+def check_relocations(image: LinkedPeImage, changed: Sequence[ChangedPeSection | FilledRange]) -> None:
     """Raise HostError if a base relocation changes bytes of a section with new contents."""
     address, size = image.directory(BASE_RELOCATIONS)
     start = image.position_of(address, size) if size else -1
@@ -446,7 +482,9 @@ def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> 
     image = LinkedPeImage(view)
     changed = image.changed(change.contents)
     unsigned = find_signature(image, drop=change.drop_signature)
+    filled = filled_ranges(image, change)
     check_relocations(image, changed)
+    check_relocations(image, filled)
     check_exports(image, change.moves)
     patches = {
         **dict(pointer_patches(image, changed, change.pointers)),
@@ -466,7 +504,7 @@ def shrink_pe(view: View, change: ShrinkRequest, *, mode: ShrinkMode = AUTO) -> 
     entry = image.directory_at(CERTIFICATES)
     if unsigned[0] < unsigned[1] and entry is not None:
         patches[entry] = bytes(8)
-    pieces = _laid(image, changed, found, patches, unsigned)
+    pieces = _laid(image, [*changed, *filled], found, patches, unsigned)
     freed = [(cut.start, cut.size) for cut in found]
     freed += [(unsigned[0], unsigned[1] - unsigned[0])] if unsigned[0] < unsigned[1] else []
     return ShrinkResult(pieces, SHRINK if found else ZERO, freed, why)
@@ -482,7 +520,7 @@ def _planned(image: LinkedPeImage, changed: Sequence[ChangedPeSection]) -> tuple
 
 def _laid(
     image: LinkedPeImage,
-    changed: Sequence[ChangedPeSection],
+    changed: Sequence[ChangedPeSection | FilledRange],
     found: Sequence[PeCut],
     patches: Mapping[int, bytes],
     unsigned: tuple[int, int],
@@ -497,7 +535,7 @@ def _laid(
 
 def _assembled(
     image: LinkedPeImage,
-    changed: Sequence[ChangedPeSection],
+    changed: Sequence[ChangedPeSection | FilledRange],
     found: Sequence[PeCut],
     patches: Mapping[int, bytes],
     unsigned: tuple[int, int],
@@ -507,6 +545,9 @@ def _assembled(
         (at, at + len(data), [data], len(data)) for at, data in patches.items()
     ]
     for each in changed:
+        if isinstance(each, FilledRange):
+            replaced.append((each.start, each.end, each.pieces, each.end - each.start))
+            continue
         stored = each.section.raw_size - cut.get(each.section.number, 0)
         replaced.append((each.section.raw_offset, each.end, each.pieces, stored))
     if unsigned[0] < unsigned[1]:

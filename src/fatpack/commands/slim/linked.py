@@ -375,10 +375,10 @@ _EXECUTABLE = 4
 def containers_in_data(file: LinkedProgramFile) -> list[FoundContainer]:
     """Return the containers outside the sections of device code that can lose images at their places.
 
-    These are plain fat binaries of ELF programs, in which nothing but their first byte is referred to by a relocation,
-    a word or a visible symbol.
+    These are plain fat binaries of ELF programs and PE images, in which nothing but their first byte is referred to by
+    a relocation, a word or a visible symbol.
     """
-    if file.host != "elf":
+    if file.host not in ("elf", "pe"):
         return []
     by_section: dict[int, list[FoundContainer]] = {}
     for found in file.elsewhere:
@@ -392,9 +392,7 @@ def _unreferenced_inside(
     file: LinkedProgramFile, index: int, inside: Sequence[FoundContainer]
 ) -> Iterator[FoundContainer]:
     """Yield the containers of a section into whose middle nothing leads."""
-    from fatpack.binary.elf.file import ElfFile
-
-    if ElfFile(file.view).section(index).flags & _EXECUTABLE:
+    if _is_executable(file, index):
         return
     address = open_pointers(file.view, file.host).address(index)
     ranges = {number: (start, end) for start, end, _, number in binary.sections(file.host, file.view)}
@@ -409,6 +407,17 @@ def _unreferenced_inside(
     for found in inside:
         if not _is_any_within(reached, found.view.start + shift + 1, found.view.end + shift):
             yield found
+
+
+def _is_executable(file: LinkedProgramFile, index: int) -> bool:
+    """Return whether a section of an ELF program or PE image has code."""
+    if file.host == "pe":
+        from fatpack.binary.pe.reader import EXECUTED, PeFile
+
+        return any(each.number == index and each.flags & EXECUTED for each in PeFile(file.view).sections())
+    from fatpack.binary.elf.file import ElfFile
+
+    return bool(ElfFile(file.view).section(index).flags & _EXECUTABLE)
 
 
 def replaced_in_data(inside: Sequence[FoundContainer], file_start: int, changes: ImageChanges) -> list[ReplacedBytes]:
