@@ -100,4 +100,15 @@ def test_a_forgery_is_rejected(
 
 def test_a_folder_and_a_file_are_not_compared(folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(folders[0], LIBRARY) == 4
-    assert "is no folder as the other one is" in capsys.readouterr().err
+    assert "is no folder as the other one is; give two folders" in capsys.readouterr().err
+
+
+def test_a_wheel_and_the_folder_of_its_result_are_told_apart_by_the_file_to_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wheel, out = tmp_path / "x-1-py3-none-any.whl", tmp_path / "slim"
+    out.mkdir()
+    for path in (wheel, out / "x-1-1sm90-py3-none-any.whl", out / "y-1-py3-none-any.whl"):
+        path.write_bytes(b"PK")
+    assert verify(wheel, out) == 4
+    assert capsys.readouterr().err.rstrip().endswith(f"give the file in it: {out / 'x-1-1sm90-py3-none-any.whl'}")

@@ -49,10 +49,10 @@ def prove_folder(before: str, after: str) -> PackageProofResult:
     Reads all files of both. Raises Unsupported unless both are folders, ``OSError`` for what cannot be read, and the
     errors of proofs of libraries.
     """
-    for path in (before, after):
+    for path, other in ((before, after), (after, before)):
         if not is_plain_folder(path):
             hint = "give two folders, two wheels, two images or two libraries"
-            raise Unsupported(f"{path} is no folder as the other one is", hint=hint)
+            raise Unsupported(f"{path} is no folder as the other one is", hint=_file_like(path, other) or hint)
     work = _FolderComparison(before, after)
     work.compare()
     ledger = work.ledger
@@ -69,6 +69,15 @@ def prove_folder(before: str, after: str) -> PackageProofResult:
         COMPARED,
         NOT_COMPARED,
     )
+
+
+def _file_like(path: str, folder: str) -> str:
+    """Return the advice to give the file in a folder that has the kind and name of another one; "" if none has."""
+    if not os.path.isfile(path) or not os.path.isdir(folder):
+        return ""
+    name, suffix = os.path.basename(path).partition("-")[0], os.path.splitext(path)[1]
+    found = sorted(each for each in os.listdir(folder) if each.endswith(suffix) and each.partition("-")[0] == name)
+    return f"give the file in it: {os.path.join(folder, found[0])}" if suffix and found else ""
 
 
 class _FolderComparison:
