@@ -51,3 +51,8 @@ _KEPT = 8
 def with_cut(*names: str) -> tuple[str, ...]:
     """Return names, each followed by its first 8 bytes, as PE linkers cut it: ``.nv_fatb`` for ``.nv_fatbin``."""
     return tuple(dict.fromkeys(one for name in names for one in (name, name[:_KEPT])))
+
+
+#: Sections of objects with code for the device link; PE images truncate names. Sections of clang-offload-bundler are
+#: not included: a fat object has one per image, and DPC++ leaves the result of its link in such a section of a program.
+DEVICE_LINK_SECTIONS = (*with_cut(CUDA_RELOCATABLE), OFFLOADING_RELOCATABLE)

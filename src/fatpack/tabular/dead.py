@@ -8,7 +8,8 @@ kpack archives and SYCLBIN files.
 
 from __future__ import annotations
 
-from fatpack.tabular.image_sets import DEVICE_LINK_SECTIONS, is_in_data
+from fatpack.binary.section_names import DEVICE_LINK_SECTIONS
+from fatpack.tabular.image_sets import is_in_data
 from fatpack.targets.selection.dead import find_dead
 from fatpack.targets.selection.model import CandidateImage
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from fatpack.binary.host_sections import is_host_data_section, section_name_stem
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
-from fatpack.binary.section_names import CUDA_RELOCATABLE, OFFLOADING, OFFLOADING_RELOCATABLE, with_cut
+from fatpack.binary.section_names import DEVICE_LINK_SECTIONS, OFFLOADING
 from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.targets.selection.cuda import LINKED
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.tabular.columns import AnyRow, ImageRow
-
-#: Sections of objects with code for the device link; PE images truncate names. Sections of clang-offload-bundler are
-#: not included: a fat object has one per image, and DPC++ leaves the result of its link in such a section of a program.
-DEVICE_LINK_SECTIONS = (*with_cut(CUDA_RELOCATABLE), OFFLOADING_RELOCATABLE)
 
 #: formats whose containers in one section form one set
 _SIDE_BY_SIDE = ("llvm-offload-binary",)

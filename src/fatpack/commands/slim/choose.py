@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.binary.section_names import DEVICE_LINK_SECTIONS
 from fatpack.commands.slim import SlimRefused, keep_for_device
 from fatpack.commands.slim.keep_for_device import (
     SIDE_BY_SIDE,
@@ -18,7 +19,6 @@ from fatpack.commands.slim.keep_for_device import (
 )
 from fatpack.errors import FormatError, Unsupported, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
-from fatpack.tabular.image_sets import DEVICE_LINK_SECTIONS
 from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.selection.model import CandidateImage
