@@ -62,3 +62,13 @@ def test_kernels_that_do_nothing_are_listed(tmp_path: Path) -> None:
     assert (hollow.kernel, hollow.label, hollow.verdict) == ("k", "compute_80", "certain: only returns")
     assert (result.worth.certain, result.worth.likely) == (1, 0)
     assert "certain: only returns" in text
+
+
+def test_doctor_notes_them_and_the_file_is_healthy(tmp_path: Path) -> None:
+    path = tmp_path / "x.fatbin"
+    busy = ".reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], 3;\nret;"
+    path.write_bytes(fatbin(ptx(80, "ret;"), ptx(90, busy)))
+    result = fatpack.doctor(path)
+    told = "1 certain, 0 likely; the first is k on compute_80 (certain: only returns; works on compute_90)"
+    assert any(item.code == "FP3350" and told in item.text for item in result.findings)
+    assert result.exit_code == 0

@@ -21,6 +21,7 @@ from fatpack.record import Record
 from fatpack.scanner import bytes_to_inflate, detect_host, inflate_image, registration_verdict, scan
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
 from fatpack.tabular.cir_launches import cir_launches, launch_problems
+from fatpack.tabular.hollow import KernelCode, find_hollow
 from fatpack.tabular.image_sets import device_vendor, unknown_form_text
 
 TYPE_CHECKING = False
@@ -327,6 +328,12 @@ def examine_file(view: View, *, deep: bool = False) -> ExaminedFile:
     return ExaminedFile(host, len(view), notes, extent)
 
 
+def _label(view: View, form: str, image: Image | None) -> str:
+    """Return the architecture of an image whose kernels are compared with those of other architectures."""
+    arch = images.identify_image(view).arch if image is None else image.target.arch
+    return arch_name(arch, form) or form
+
+
 class _Examination:
     """Facts about one file, collected while it is verified."""
 
@@ -362,6 +369,7 @@ class _Examination:
         finally:
             made_ahead.close()
         self._alone(members)
+        self._hollow()
         self._registration(scanned)
         notes = self.notes
         if members or notes.counts.get("images"):
@@ -372,6 +380,16 @@ class _Examination:
             notes.skip("files without device code", "there is nothing to verify in them but their structure")
         if notes.state != "damaged":
             self._map()
+
+    def _hollow(self) -> None:
+        """Note kernels that do nothing on one architecture, all in one finding: the code is sound, and of no use."""
+        found = sorted(find_hollow(self.notes.codes), key=lambda kernel: not kernel.is_certain)
+        self.notes.codes = []
+        if found:
+            certain = sum(kernel.is_certain for kernel in found)
+            first = f"{found[0].name} on {found[0].label} ({found[0].verdict}; works on {found[0].other})"
+            text = f"{certain:,} certain, {len(found) - certain:,} likely; the first is {first}"
+            self.notes.add(finding("FP3350", self._view.span(), text, "fatpack check FILE --no-hollow fails for them"))
 
     def _registration(self, scanned: registration_verdict.ScannedContainers) -> None:
         """Take the verdict on what the file registers, which also those get who ask about nothing else."""
@@ -547,6 +565,8 @@ class _Examination:
             notes.skip("images of unknown form", "the form of their bytes is not known")
         facts = images.facts(view, form)
         notes.count("kernels", len(facts.kernels))
+        label = _label(view, form, image)
+        notes.codes += [KernelCode(kernel.name, label, kernel.size, kernel.body) for kernel in facts.kernels]
         span = view.span() if image is None else image.span
         notes.extend(finding("FP1106", span, text) for text in facts.contradictions)
         images.code_digests(view, form, facts.kernels)  # which reads every symbol, as rows of kernels and reports do

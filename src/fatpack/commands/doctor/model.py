@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.model import Finding
+    from fatpack.tabular.hollow import KernelCode
 
 SCHEMA = "fatpack.doctor/1"
 
@@ -328,6 +329,8 @@ class DoctorNotes:
         self.skipped: dict[tuple[str, str], int] = {}
         self.facts: dict[str, int] = {}
         self.archs: dict[str, int] = {}
+        #: kernels of all images, by which hollow ones are found in the end
+        self.codes: list[KernelCode] = []
         self.sections: set[tuple[str | None, int]] = set()
         self.inflated = self.drawn = self.images = self.device_images = 0
         self._tally = FindingTally(limits.FINDINGS)
@@ -379,6 +382,7 @@ class DoctorNotes:
         _add(self.skipped, other.skipped)
         _add(self.facts, other.facts)
         _add(self.archs, other.archs)
+        self.codes += other.codes
         self.sections |= other.sections
         self.inflated += other.inflated
         self.images += other.images
