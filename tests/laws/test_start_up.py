@@ -240,7 +240,7 @@ TYPED = {
 }
 MOST_TYPED = 6
 
-#: 6.00: it reads two files, one of them by its code, and writes a third. The rest is for a module or two.
+#: 6.03: it reads two files, one of them by its code, and writes a third. The rest is for a module or two.
 MORE_TYPED = {"replace": 6.1}
 
 #: Stand-ins take 2.1 bare starts at most, except two: docs/design/start-up.md says what takes the rest.
