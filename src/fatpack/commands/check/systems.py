@@ -11,7 +11,6 @@ import re
 
 from fatpack.commands.check.model import Violation
 from fatpack.errors import pluralize
-from fatpack.packages.wheel_names import split_wheel_name
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -50,6 +49,8 @@ def parse_system(text: str) -> System | None:
 
 def _promised(path: str) -> System | None:
     """Return the oldest system on which installers take a wheel, by its name; None for any other file."""
+    from fatpack.packages.wheel_names import split_wheel_name
+
     name = split_wheel_name(path)
     found = _TAG.findall(name.tags) if name is not None else []
     if not found:
