@@ -6,6 +6,7 @@ The public names, imported when first used; ``__init__.pyi`` beside this file is
     rows                                                   images and kernels of files as a table
     check, CheckResult                                     a policy for files
     diff                                                   the differences of two releases
+    digest                                                 the canonical digests of the code of files
     explain                                                the images that a device loads, and why
     files                                                  many files: folders, patterns, packages
     doctor                                                 the health of files

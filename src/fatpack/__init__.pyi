@@ -15,6 +15,8 @@ from fatpack.commands.explain.model import ExplainResult as ExplainResult
 from fatpack.commands.explain.request import explain as explain
 from fatpack.commands.extract.request import ExtractResult as ExtractResult
 from fatpack.commands.extract.request import extract as extract
+from fatpack.commands.inspect.digests import DigestResult as DigestResult
+from fatpack.commands.inspect.digests import digest as digest
 from fatpack.commands.inspect.rows import rows as rows
 from fatpack.commands.link_inputs.request import LinkGroup as LinkGroup
 from fatpack.commands.link_inputs.request import link_inputs as link_inputs

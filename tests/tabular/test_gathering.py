@@ -57,7 +57,7 @@ def test_many_paths_give_what_each_gives(
     monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", 0)
     monkeypatch.setattr(processes, "core_count", lambda: cores)
     expected = [row for path in PATHS for row in _alone(path, options)]
-    assert list(read_paths(PATHS, RowOptions(**options))) == expected
+    assert list(read_paths(PATHS, RowOptions(**options, identity="digests" in options))) == expected
 
 
 def test_the_files_are_reported_in_order_and_what_was_left_out_is_counted(place: Path) -> None:

@@ -15,6 +15,7 @@ kernel. One family of modules per form:
 ``tile_ir``                                      bytecode of CUDA Tile IR
 ``other``                                        objects for host processors; packages for Intel's FPGAs
 ``kernel``                                       properties of kernels for all vendors, and the parts of digests
+``identity``, ``build_traces``                   the canonical digest of an image; what a build leaves beside the code
 ``peek``                                         identification of a compressed image from its first bytes
 ``container_mismatch``, ``sidecar``              contradictions with the container, and with a compiler's metadata file
 ===============================================  ====================================================================
@@ -55,6 +56,7 @@ __all__ = [
     "ImageInfo",
     "code_digests",
     "facts",
+    "function_digests",
     "identify_image",
     "kernel_facts",
     "kernels",
@@ -253,6 +255,21 @@ def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple
     return {
         kernel.name: digest_with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made
     }, data.hex()
+
+
+def has_codes(form: str) -> bool:
+    """Return whether the code of kernels of a form has digests."""
+    return form in _CODES
+
+
+def function_digests(view: View, form: str) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return the digest of each function by name, and what else of an image counts; ({}, []) for forms without one.
+
+    Reads all code. Raises the errors of :func:`code_digests`.
+    """
+    reader = _module(_CODES, form)
+    made: tuple[dict[str, bytes], list[bytes]] = reader.functions(view) if reader else ({}, [])
+    return made
 
 
 def kernel_facts(view: View, form: str) -> tuple[KernelNeeds, ...]:

@@ -243,6 +243,31 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     return found, digest_parts((header, *of_image, *sorted(set(sized)), _variables(sections, places_of, moved)))
 
 
+def functions(view: View) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return no function by its name, and texts about the code of sections in which no kernel is, sorted.
+
+    The digest of each kernel covers the functions in its section. Raises FormatError if a table is damaged.
+    """
+    sections = DeviceElfSections(view)
+    symbols = ElfSymbolTable(view, (DYNSYM, SYMTAB))
+    rows = list(symbols)
+    names = symbols.names([row[0] for row in rows])
+    described = {name[:-3] for name, row in zip(names, rows, strict=True) if name.endswith(b".kd") and row[3]}
+    with_kernels = {
+        section
+        for name, (_, info, _, section) in zip(names, rows, strict=True)
+        if info & 15 == _DIGEST_HSA_KERNEL or (info & 15 == _DIGEST_FUNC and name in described)
+    }
+    moved = _RelocationText(sections, names)
+    found: list[bytes] = []
+    for index, row in enumerate(sections.headers):
+        if row[1] == _PROGBITS and row[2] & _EXECUTABLE and index not in with_kernels:
+            plain = strip_unit_suffix(decode_name(sections.names[index])).encode()
+            parts = (plain, _between(sections, index, {}), *moved.within(index, 0, row[5]))
+            found.append(digest_parts(parts).hex().encode())
+    return {}, sorted(found)
+
+
 def _variables(sections: DeviceElfSections, descriptors: dict[int, list[int]], moved: _RelocationText) -> bytes:
     """Return the digest of loaded bytes other than code and descriptors, which are given by section."""
     found: list[tuple[bytes, bytes]] = []

@@ -15,7 +15,7 @@ from binascii import hexlify
 from struct import Struct
 
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
-from fatpack.binary.elf.layout import SYMTAB
+from fatpack.binary.elf.layout import NOBITS, SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.cubin import ENTRY, FUNC
@@ -35,6 +35,11 @@ _CONSTANTS, _INITIAL, _OWN_INFO = b".nv.constant", b".nv.global.init", b".nv.inf
 
 #: sections without bytes in the file and without a function: reserved memory, and variables in no particular order
 _RESERVED_SHARED, _UNSET = b".nv.shared.reserved.", b".nv.global"
+
+#: sh_flags of loaded sections, the start of names of shared memory, and of sections that are covered otherwise, or
+#: that are made for debuggers or to compile the code again
+_ALLOC, _SHARED = 2, b".nv.shared."
+_OTHERWISE_COVERED = (_CONSTANTS, _UNSET, _RESERVED_SHARED, b".nv_debug", b".nv.merc", b".nv.capmerc")
 
 #: attributes whose first u32, or each u32, is a symbol number; and the version of CUDA's API, which newer toolkits
 #: raise and no launch needs
@@ -61,6 +66,15 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     """
     cubin = _CubinDigests(view)
     return cubin.codes(), cubin.variables()
+
+
+def functions(view: View) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return the digest of each function's own code, by its name, and texts about loaded sections of no function.
+
+    Raises FormatError if a table is damaged.
+    """
+    cubin = _CubinDigests(view)
+    return cubin.functions(), cubin.other_sections()
 
 
 class _CubinDigests:
@@ -149,6 +163,28 @@ class _CubinDigests:
             if other & ENTRY and info & 15 == FUNC and number
         ]
         return digest_with_calls(own, calls, kernels)
+
+    def functions(self) -> dict[str, bytes]:
+        """Return the digest of each function without what it calls, kernels too."""
+        return {self._name(symbol): self._own(number, []) for number, symbol in self._functions.items()}
+
+    def other_sections(self) -> list[bytes]:
+        """Return texts about the loaded sections that are neither of a function nor in :meth:`variables`, sorted.
+
+        Memory without bytes counts by its size. The second form of the code is left out: it contains line numbers.
+        """
+        found: list[bytes] = []
+        for index, (name, row) in enumerate(zip(self._sections.names, self._sections.headers, strict=True)):
+            if not row[2] & _ALLOC or name.startswith(_OTHERWISE_COVERED) or index in self._functions:
+                continue
+            content = b"%d" % row[5] if row[1] == NOBITS or name.startswith(_SHARED) else self._sections.bytes_of(index)
+            moved = (
+                f"{at} {kind} {self._referent(symbol)} {more}".encode()
+                for at, kind, symbol, more in self._relocations.for_section(index)
+            )
+            plain = strip_unit_suffix(decode_name(name)).encode()
+            found.append(digest_parts((plain, content, *moved)).hex().encode())
+        return sorted(found)
 
     def variables(self) -> bytes:
         """Return the digest of everything that functions share: variables with their relocations, and header fields."""

@@ -220,6 +220,17 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
     return digest_with_calls(functions.own, functions.calls, functions.kernels), digest_parts(functions.variables)
 
 
+def functions(view: View) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return the digest of each function's own text, by its name; a text has no further parts that count.
+
+    Raises LimitExceeded for headers without end.
+    """
+    found = _FunctionDigests(view)
+    for part in strip_comments(view.pieces()):
+        found.take(part)
+    return found.own, []
+
+
 class _FunctionDigests:
     """A parser of functions; the text of each is kept until its body ends."""
 

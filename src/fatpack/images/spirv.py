@@ -162,6 +162,85 @@ def _instructions(view: View, order: ByteOrder) -> Iterator[tuple[int, int, int]
         at += size
 
 
+#: OpSourceContinued, OpSource, OpSourceExtension, OpName, OpMemberName, OpString, OpLine, OpNoLine, OpModuleProcessed
+_FOR_DEBUGGERS = frozenset((2, 3, 4, 5, 6, 7, _LINE, _NO_LINE, 330))
+
+_STRING = 7
+
+#: OpExtInstImport, and the starts of names of sets without a meaning for the device
+_IMPORT, _DEBUG_SETS = 11, (b"NonSemantic.", b"OpenCL.DebugInfo.", b"SPIRV.debug")
+
+
+def code_digest(view: View) -> bytes:
+    """Return the SHA-256 of a module's version and instructions without those for debuggers, as little-endian words.
+
+    The generator and the bound of the IDs do not count; specification 2.4 lists the debug instructions. Bytes that are
+    no whole instruction count as they are. Raises FormatError for a module without a header.
+    """
+    from hashlib import sha256
+
+    order: ByteOrder = "little" if view.head(0, 4) == SPIRV else "big"
+    head = view.head(0, _HEADER)
+    if len(head) < _HEADER:
+        raise BadValue(
+            "the header of the module is cut short",
+            format="spirv",
+            offset=view.offset(0),
+            field="header",
+            expected=f"{_HEADER} bytes",
+            found=f"{len(head)} bytes",
+            chain=view.chain,
+        )
+    made = sha256(int.from_bytes(head[4:8], order).to_bytes(4, "little"))
+    ignored: set[int] = set()
+    for words in _whole_instructions(view, order):
+        opcode = int.from_bytes(words[:2], "little")
+        if opcode in _FOR_DEBUGGERS:
+            continue
+        if opcode == _IMPORT and words[8:].startswith(_DEBUG_SETS):
+            ignored.add(int.from_bytes(words[4:8], "little"))
+            continue
+        if opcode == _EXT_INST and int.from_bytes(words[12:16], "little") in ignored:
+            continue
+        made.update(words)
+    return made.digest()
+
+
+def debug_texts(view: View) -> tuple[int, list[str], str]:
+    """Return the generator, the texts of OpString, and the SHA-256 of the instructions that only debuggers read."""
+    from hashlib import sha256
+
+    order: ByteOrder = "little" if view.head(0, 4) == SPIRV else "big"
+    made, texts = sha256(), list[str]()
+    for words in _whole_instructions(view, order):
+        opcode = int.from_bytes(words[:2], "little")
+        if opcode in _FOR_DEBUGGERS:
+            made.update(words)
+        if opcode == _STRING:
+            texts.append(words[8:].split(b"\0", 1)[0].decode("utf-8", "backslashreplace"))
+    return int.from_bytes(view.head(8, 4), order), texts, made.hexdigest()
+
+
+def _whole_instructions(view: View, order: ByteOrder) -> Iterator[bytes]:
+    """Yield the bytes of each instruction in little-endian words; what is left is marked by an opcode that none has."""
+    block, start, at, total = b"", 0, _HEADER, len(view)
+    while at + 4 <= total:
+        if at + 4 > start + len(block):
+            block, start = view.head(at, limits.CHUNK), at
+        size = (int.from_bytes(block[at - start : at - start + 4], order) >> 16) * 4
+        if not size or at + size > total:
+            break
+        if at + size > start + len(block):
+            block, start = view.head(at, max(limits.CHUNK, size)), at
+        words = block[at - start : at - start + size]
+        if order == "big":
+            words = b"".join(words[word : word + 4][::-1] for word in range(0, size, 4))
+        yield words
+        at += size
+    for rest in view.slice(at, total - at).read_once() if at < total else ():
+        yield b"\xff\xff" + bytes(rest)
+
+
 def extent(view: View) -> tuple[int, int]:
     """Return the size of the module at the start of a view, and how many bytes were read to find it.
 

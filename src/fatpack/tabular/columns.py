@@ -90,6 +90,8 @@ class ImageRow(Row):
     dead: str | None = None
     unread_kind: str | None = None
     system: str | None = None
+    digest: str | None = None
+    build: tuple[str, ...] = ()
 
 
 class KernelRow(Row):
@@ -183,6 +185,10 @@ MEANING = {
     "([dead code](dead-code.md))",
     "unread_kind": "of a file in a format that is known and not read: its kind, a name of `check --allow-unread`",
     "system": "of a function of a Metal library: the system and the version that it needs, `macOS 14.0`",
+    "digest": "the canonical digest of its code, `fp1:sha256:…`: builds of one source at other times and places have "
+    "the same ([digest.md](design/digest.md)); with digests alone",
+    "build": "what its build left in it beside the code, each as `what: value`: `tool`, `options`, `temporary name`, "
+    "`source`, `time of a source`, `unit name`, `debug information`; with digests alone",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",
@@ -365,6 +371,7 @@ class RowOptions(Record):
     ``kernel``: a regular expression; ``has_kernel`` is true for images with a kernel of a matching name.
     ``digest_sizes``: the sizes of the images that get ``sha256``, None for all.
     ``dead``: fill ``dead``, which reads nothing.
+    ``identity``: fill ``digest`` and ``build`` of images. Reads every image completely, and its kernels.
     """
 
     of: str = "images"
@@ -379,6 +386,7 @@ class RowOptions(Record):
     compares_heads: bool = False
     digest_sizes: frozenset[int] | None = None
     dead: bool = False
+    identity: bool = False
 
     @property
     def reads_kernels(self) -> bool:
@@ -393,7 +401,7 @@ class RowOptions(Record):
     @property
     def reads_content(self) -> bool:
         """True if the bytes of identified images are read."""
-        return self.digests or self.reads_kernels
+        return self.digests or self.identity or self.reads_kernels
 
 
 #: Forms of entries in CUDA fat binaries whose headers have no further columns.

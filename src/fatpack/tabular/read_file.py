@@ -94,7 +94,7 @@ class ImageReader:
         self._note = note
         #: bytes of images that are still read: entries may share their bytes, and small streams may have large content
         self._room = room
-        self._read_of: dict[tuple[Source, int, int], ImageBytes] = {}
+        self._read_of: dict[tuple[Source, int, int, str], ImageBytes] = {}
 
     @property
     def room(self) -> int:
@@ -135,20 +135,24 @@ class ImageReader:
             self._note(_too_much(found.span))
         return self._room >= 0
 
-    def read(self, view: View, form: str, record: object, findings: list[Finding]) -> ImageBytes:
-        """Return the columns that need the bytes of an image, and its kernels with digests; shared bytes once."""
+    def read(self, view: View, form: str, record: object, findings: list[Finding], arch: str) -> ImageBytes:
+        """Return the columns that need the bytes of an image, and its kernels with digests; shared bytes once.
+
+        ``arch`` is the container's word for the architecture.
+        """
         options = self._options
         wants_kernels = options.reads_kernels
-        place = (view.source, view.start, view.end)
+        place = (view.source, view.start, view.end, arch)
         if place in self._read_of:
             return self._read_of[place]
         columns: dict[str, Any] = {}
         kernels: tuple[KernelNeeds, ...] = ()
         codes: dict[str, str] = {}
         try:
-            has_room = options.digests and self._has_room_for(view)
+            is_digested = options.digests or options.identity
+            has_room = is_digested and self._has_room_for(view)
             is_hashed = options.digest_sizes is None or len(view) in options.digest_sizes
-            if has_room and is_hashed and self._options.of != "kernels":
+            if has_room and options.digests and is_hashed and self._options.of != "kernels":
                 from fatpack.io.source import sha256_of_pieces
 
                 columns["sha256"] = sha256_of_pieces([view]).hex()
@@ -159,10 +163,20 @@ class ImageReader:
                 if options.kernel:
                     columns["has_kernel"] = has_kernel(kernels, form, options.kernel)
                 columns["registers_max"] = max((item.registers for item in kernels if item.registers), default=None)
-            if has_room and (self._options.of == "kernels" or options.each_kernel):
-                codes, data = images.code_digests(view, form, kernels)
-                if options.each_kernel:
-                    columns["data_sha256"] = data
+            data: str | None = None
+            if has_room and (
+                options.identity or (options.digests and (options.of == "kernels" or options.each_kernel))
+            ):
+                known = kernels if wants_kernels else images.kernel_facts(view, form) if images.has_codes(form) else ()
+                codes, data = images.code_digests(view, form, known)
+            if has_room and options.each_kernel:
+                columns["data_sha256"] = data
+            if has_room and options.identity:
+                from fatpack.images.build_traces import build_traces
+                from fatpack.images.identity import image_digest
+
+                columns["digest"] = image_digest(view, form, codes, data, arch)
+                columns["build"] = build_traces(view, form)
         except Unsupported:  # its container has the finding
             pass
         except FormatError as error:
@@ -415,7 +429,7 @@ class _RowReader:
         findings = [item for item in inside if isinstance(item, Finding)]
         read = NO_CONTENT
         if found.info is not NOT_INFLATED and self._options.reads_content:
-            read = self._contents.read(image.data, found.info.form, image.record, findings)
+            read = self._contents.read(image.data, found.info.form, image.record, findings, image.target.arch)
         yield from self._rows(facts, image.target, found.form, read, findings)
 
     def _alone(self) -> Iterator[_Made]:
@@ -451,7 +465,9 @@ class _RowReader:
         }
         target = Target(recognised.triple, recognised.arch)
         found = [*findings]
-        read = self._contents.read(view, recognised.form, None, found) if self._options.reads_content else NO_CONTENT
+        read = NO_CONTENT
+        if self._options.reads_content:
+            read = self._contents.read(view, recognised.form, None, found, recognised.arch)
         yield from self._rows(facts, target, recognised.form, read, found)
 
     def _rows(

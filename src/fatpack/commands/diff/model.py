@@ -56,14 +56,26 @@ class KernelDiff(Record):
     demangled: str | None = None
 
 
+class TraceDiff(Record):
+    """A difference between two builds beside the same code: the ``tool``, a ``source``, a ``temporary name``, ….
+
+    ``old`` and ``new`` are the values that only one side has; both are empty for the bytes of no known kind.
+    """
+
+    what: str
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+
 class ArchDiff(Record):
     """The images of one library for one architecture, in one form: how many there are, and what became of them.
 
     ``lost`` and ``added`` are images that the other side has no counterpart for, ``changed`` have other content,
     ``repacked`` the same content stored otherwise. With kernels compared, ``rebuilt`` have other bytes and the same
-    kernels and variables, and ``variables`` says that what kernels share is not all the same: variables, flags and ABI
-    of the header, version and target of PTX. ``kernels`` are kernels that differ; None where they were not compared, or
-    an image cannot be read. Of two files, lost and added kernels are named without comparing kernels, too.
+    canonical digest, and ``traces`` names what differs between these; ``variables`` says that what kernels share is not
+    all the same: variables, flags and ABI of the header, version and target of PTX. ``kernels`` are kernels that
+    differ; None where they were not compared, or an image cannot be read. Of two files, lost and added kernels are
+    named without comparing kernels, too.
     Of SPIR-V and Tile IR, kernels are lost or added; other changes are reported for images alone.
     """
 
@@ -81,6 +93,7 @@ class ArchDiff(Record):
     new: CodeSizes = CodeSizes()
     variables: bool = False
     kernels: tuple[KernelDiff, ...] | None = None
+    traces: tuple[TraceDiff, ...] = ()
 
     @property
     def is_same(self) -> bool:

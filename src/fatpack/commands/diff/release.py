@@ -79,11 +79,16 @@ class KernelFacts(Record):
 
 
 class ImageContent(Record):
-    """Contents of an image: digests of its bytes and of its variables, and its kernels if they were requested."""
+    """Contents of an image: digests of its bytes and of its variables, and its kernels if they were requested.
+
+    With kernels also its canonical digest (``code``), and what its build left beside the code.
+    """
 
     digest: str | None
     variables: str | None
     kernels: tuple[KernelFacts, ...]
+    code: str | None = None
+    traces: tuple[str, ...] = ()
 
 
 class Release:
@@ -148,7 +153,9 @@ class Release:
         def is_wanted(path: str) -> bool:
             return path in wanted or any(name.startswith(path + "!") for name in folders)
 
-        making = _ImageContentReader(dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep))
+        making = _ImageContentReader(
+            dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep, identity=kernels)
+        )
         found: dict[tuple[str, ImageKey], ImageContent] = {}
         for item in self._made(making, is_wanted):
             found |= item
@@ -274,7 +281,10 @@ class _ImageContentReader(Record):
                 found[key] = image.replace(kernels=tuple(kernels))
                 kernels, image = [], None
             if row.row == "image" and not row.containers and row.sha256 is not None:
-                key, image = (leaf.path, _place(row)), ImageContent(row.sha256, row.data_sha256, ())
+                key, image = (
+                    (leaf.path, _place(row)),
+                    ImageContent(row.sha256, row.data_sha256, (), row.digest, row.build),
+                )
         return found
 
 

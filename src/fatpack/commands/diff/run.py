@@ -12,7 +12,16 @@ import re
 from collections import Counter
 from itertools import starmap, zip_longest
 
-from fatpack.commands.diff.model import NEEDS, ArchDiff, CodeSizes, DiffResult, KernelDiff, LibraryDiff, UnreadFile
+from fatpack.commands.diff.model import (
+    NEEDS,
+    ArchDiff,
+    CodeSizes,
+    DiffResult,
+    KernelDiff,
+    LibraryDiff,
+    TraceDiff,
+    UnreadFile,
+)
 from fatpack.demangling import demangle
 from fatpack.record import Record
 
@@ -397,18 +406,21 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
     is_seen = all(image.digest for image in (*group.old_left, *group.new_left))
     repacked = count - len(left) if is_seen else 0
     rebuilt, variables = 0, False
+    traces: tuple[TraceDiff, ...] = ()
     differing: tuple[KernelDiff, ...] | None = None
     if kernels and left and right:
-        before = len(left)
-        left, right = _without_twins(left, right, _does)
-        rebuilt = before - len(left)
+        before = left, right
+        left, right = _without_twins(left, right, _code)
+        rebuilt = len(before[0]) - len(left)
+        if rebuilt:
+            traces = _traces(before, (left, right))
         if None not in left and None not in right:
             differing = _kernels(left, right)
             data = [Counter(item.variables for item in side if item) for side in (left, right)]
             variables = data[0] != data[1]
             is_told = all(map(_is_told, (*left, *right)))
-            if is_told and len(left) == len(right) and not differing and not variables:
-                # Kernels went from one image to another, or only their order is new.
+            if is_told and len(left) == len(right) > 1 and not differing and not variables:
+                # Kernels went from one image to another.
                 rebuilt, left, right = rebuilt + len(left), [], []
     elif kernels:
         differing = ()
@@ -430,6 +442,7 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
         _sizes(group.new),
         variables,
         differing,
+        traces,
     )
 
 
@@ -448,11 +461,28 @@ def _is_told(content: ImageContent | None) -> bool:
     return content is not None and content.variables is not None and all(item.digest for item in content.kernels)
 
 
-def _does(content: ImageContent | None) -> Hashable:
-    """Return what an image does, as its digests say it; None where they do not."""
-    if content is None or not _is_told(content):
-        return None
-    return content.variables, tuple(sorted((item.plain, item.digest or b"") for item in content.kernels))
+def _code(content: ImageContent | None) -> Hashable:
+    """Return the canonical digest of an image; None where it has none."""
+    return content.code if content else None
+
+
+def _traces(
+    before: tuple[Sequence[ImageContent | None], ...], after: tuple[Sequence[ImageContent | None], ...]
+) -> tuple[TraceDiff, ...]:
+    """Return what differs beside the code between images that were built anew: those that are gone ``after``."""
+    sides: list[Counter[str]] = []
+    for images, rest in zip(before, after, strict=True):
+        left = list(map(id, rest))
+        taken = [image for image in images if id(image) not in left]
+        sides.append(Counter(trace for image in taken if image for trace in image.traces))
+    by_kind: dict[str, tuple[list[str], list[str]]] = {}
+    for side, found in enumerate((sides[0] - sides[1], sides[1] - sides[0])):
+        for trace in sorted(found):
+            what, _, value = trace.partition(": ")
+            by_kind.setdefault(what, ([], []))[side].append(value)
+    if not by_kind:
+        return (TraceDiff("order or padding"),)
+    return tuple(TraceDiff(what, tuple(old), tuple(new)) for what, (old, new) in sorted(by_kind.items()))
 
 
 def _kernels(old: Sequence[ImageContent | None], new: Sequence[ImageContent | None]) -> tuple[KernelDiff, ...]:

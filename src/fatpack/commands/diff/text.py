@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.commands.diff.model import ArchDiff, DiffResult, KernelDiff, LibraryDiff
+    from fatpack.commands.diff.model import ArchDiff, DiffResult, KernelDiff, LibraryDiff, TraceDiff
 
 #: names in the first line, and kernels of an architecture without ``-v``
 _NAMED, _KERNELS = 4, 5
@@ -40,6 +40,9 @@ _WORDS = {
 _WIDEST = 48
 _TENDING = ("registers", "sgprs", "vgpr_spills", "sgpr_spills", "local", "shared")
 _IN_BYTES = frozenset(("shared", "local", "params", "code_size"))
+
+#: the trace of a build whose values are digests
+_DEBUG = "debug information"
 
 #: forms that need no mention beside their architecture
 _USUAL = ("cubin", "code-object")
@@ -194,6 +197,22 @@ def _library(library: LibraryDiff, diff: DiffResult, *, verbose: int) -> Iterato
     for arch in shown:
         if arch.kernels or arch.variables:
             yield from _kernels(arch, verbose=verbose)
+        if arch.traces:
+            words = "; ".join(_trace(trace, verbose=verbose) for trace in arch.traces)
+            yield printable(f"  {_title(arch)}: the same code but for: {words}")
+
+
+def _trace(trace: TraceDiff, *, verbose: int) -> str:
+    """Return words for what differs beside the same code: the first values, of debug information what it is."""
+    if trace.what == _DEBUG:
+        names = dict.fromkeys(text.split(" ")[0] for text in (*trace.old, *trace.new))
+        return f"{trace.what} ({', '.join(list(names) if verbose else list(names)[:_NAMED])})"
+    sides = [side if verbose else side[:1] for side in (trace.old, trace.new)]
+    if not any(sides):
+        return trace.what
+    more = len(trace.old) + len(trace.new) - sum(map(len, sides))
+    before, now = (", ".join(side) or "none" for side in sides)
+    return f"{trace.what} {before} → {now}{f' and {more} more' if more else ''}"
 
 
 def _alone(arch: ArchDiff) -> ArchDiff:

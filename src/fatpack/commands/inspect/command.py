@@ -35,8 +35,13 @@ if TYPE_CHECKING:
     "inspect",
     cls=Command,
     schema=SCHEMA,
-    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1", "used": "fatpack.used/1"},
-    row_schemas={"rows": "fatpack.rows/1"},
+    schemas={
+        "runtime": "fatpack.runtime/1",
+        "by": "fatpack.sums/1",
+        "used": "fatpack.used/1",
+        "digest": "fatpack.digests/1",
+    },
+    row_schemas={"rows": "fatpack.rows/1", "in_toto": "fatpack.digest-statement/1"},
 )
 @click.argument("files", type=INPUT, metavar="FILE...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
@@ -74,6 +79,10 @@ if TYPE_CHECKING:
     show_default=True,
 )
 @click.option("--digests", is_flag=True, help="With --rows: add the SHA-256 of every image or kernel.")
+@click.option(
+    "--digest", is_flag=True, help="Print the canonical digest of each file's device code; -v: of each image."
+)
+@click.option("--in-toto", is_flag=True, help="With --digest: print a statement of in-toto.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
 @force_option
 @click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch.")
@@ -102,6 +111,8 @@ def command(
     rows: str | None,
     rows_of: str,
     digests: bool,
+    digest: bool,
+    in_toto: bool,
     output: str | None,
     force: bool,
     runtime: bool,
@@ -135,16 +146,23 @@ def command(
     if as_bytes or at is not None:
         _refuse("--bytes" if as_bytes else "--at", {**others, "--rows": rows})
         return max(_show_bytes(path, at) for path in files)
+    _check_in_toto(in_toto, digest=digest, as_json=as_json)
+    if digest:
+        _refuse(
+            "--digest",
+            {"--rows": rows, "--runtime": runtime, "--used": used, **_without(others, "--json", "-v", "--deep")},
+        )
+        from fatpack.commands.inspect.digests import show_digests
+
+        return show_digests(
+            files, as_json=as_json, in_toto=in_toto, deep=reading["deep"], exclude=exclude, verbose=verbose
+        )
     if runtime:
         _refuse("--runtime", {"--rows": rows, "--used": used, **_without(others, "--json")})
-        from fatpack.commands.inspect.registration import show_registration
-
-        return show_registration(files, as_json=as_json, exclude=exclude)
-    if used:
+    elif used:
         _refuse("--used", {"--rows": rows, **_without(others, "--json", "--deep", "--inflate")})
-        from fatpack.commands.inspect.used import show_used
-
-        return show_used(files, used, as_json=as_json, deep=reading["deep"], exclude=exclude)
+    if runtime or used:
+        return _show_programs(files, used, as_json=as_json, deep=reading["deep"], exclude=exclude)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
         from fatpack.commands.inspect.run import show_totals
@@ -156,7 +174,16 @@ def command(
         from fatpack.commands.inspect.rows import write_rows
         from fatpack.tabular.columns import RowOptions
 
-        wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"], dead=True)
+        has_identity = digests and rows_of == "images"
+        wanted = RowOptions(
+            rows_of,
+            digests,
+            reading["kernels"],
+            reading["inflate"],
+            reading["deep"],
+            dead=True,
+            identity=has_identity,
+        )
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     if one_program:
@@ -170,6 +197,27 @@ def command(
     position = None if image is None else parse_position(image)
     options = InspectOptions(**reading, inflate=inflate, arch=arch, position=position)
     return show_files(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
+
+
+def _check_in_toto(in_toto: bool, *, digest: bool, as_json: bool) -> None:
+    """Raise UsageError for ``--in-toto`` without ``--digest``, or with ``--json``."""
+    if in_toto and (not digest or as_json):
+        raise UsageError(
+            "--in-toto goes with --digest, and without --json", hint="fatpack inspect --digest --in-toto FILE"
+        )
+
+
+def _show_programs(
+    files: tuple[str, ...], used: tuple[str, ...], *, as_json: bool, deep: bool, exclude: tuple[str, ...]
+) -> int:
+    """Show the kernels that programs register and launch, or with ``used`` those that a run used."""
+    if used:
+        from fatpack.commands.inspect.used import show_used
+
+        return show_used(files, used, as_json=as_json, deep=deep, exclude=exclude)
+    from fatpack.commands.inspect.registration import show_registration
+
+    return show_registration(files, as_json=as_json, exclude=exclude)
 
 
 def _refuse(option: str, others: Mapping[str, object]) -> None:

@@ -80,13 +80,16 @@ def rows(  # noqa: F811
     the columns mean, and ``to_dict()`` makes plain data of a row. Of a folder, a pattern or a package these are the
     rows of each file in it (:func:`fatpack.files`), and after them one of the package.
 
-    ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``: both read every image whole,
-    as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers state is read.
+    ``digests`` fills ``sha256`` and ``digest``, ``kernels`` fills ``kernel_count`` and ``registers_max``: both read
+    every image whole, as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers
+    state is read.
     ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. Raises TypeError and UsageError for wrong arguments.
     """
     if check_type("of", of, str, "a text") not in TABLES:
         raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
-    named, options = as_inputs("paths", paths), RowOptions(of, digests, kernels, inflate, deep, dead=True)
+    has_identity = bool(digests) and of == "images"
+    named = as_inputs("paths", paths)
+    options = RowOptions(of, digests, kernels, inflate, deep, dead=True, identity=has_identity)
     return Rows(rows_with_options(named, options, max_inflated), TABLES[of][0])
 
 
