@@ -487,11 +487,11 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3340": (
         "error",
-        "A file is of a kind that carries device code, or any files, and is not read; `--allow-unread` accepts it.",
+        "A file is of a kind that carries device code, or any files, and is not read; a policy may allow its kind.",
     ),
     "FP3342": ("error", "A Metal library does not load on a system that a policy requires, or none is for it."),
     "FP3343": ("error", "A Metal library does not load on the oldest system for which installers take its wheel."),
-    "FP3341": ("note", "A file of a kind that is not read was left out of a check, as `--allow-unread` asks."),
+    "FP3341": ("note", "A file of a kind that is not read was left out of a check, as its policy allows."),
     "FP3330": (
         "error",
         "Installers refuse a wheel for the description of its variant, or take it for another variant.",
