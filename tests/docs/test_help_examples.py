@@ -36,6 +36,7 @@ PIPELINE = {
 RUN_ELSEWHERE = {
     "cli.md": "tests/docs/test_help_examples.py",  # what the help ends with
     "kernels.md": "tests/commands/inspect/test_inspect_command_kernels.py",
+    "dead-code.md": "tests/commands/slim/test_dead_code.py",
     "tools/nvprune.md": "tests/docs/test_commands.py",
     "tools/roc-obj.md": "tests/docs/test_commands.py",
     "tools/roc-obj-extract.md": "tests/docs/test_commands.py",

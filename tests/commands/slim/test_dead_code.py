@@ -1,4 +1,4 @@
-"""``slim --drop-dead`` of a library that nvcc made: what goes, what cuobjdump sees then, and the proof."""
+"""``slim --drop-dead`` (docs/dead-code.md) of a library that nvcc made: removed images, and the proof."""
 
 from __future__ import annotations
 
