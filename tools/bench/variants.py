@@ -1,5 +1,6 @@
-"""Wheels split and offered to uv: ``python -m tools.bench.variants [--record] WHEEL...``; the table is in
-``docs/how-to/what-an-installer-takes.md``.
+"""Wheels split and offered to uv: ``python -m tools.bench.variants [--record] WHEEL...``.
+
+``docs/benchmarks.md`` has the table.
 
 Each wheel is split by family and put into a simple index on this machine. For 20 devices and 4 drivers uv says which
 wheel it takes, which has to be the one of the table that ``split`` prints; each wheel that was taken is installed once,

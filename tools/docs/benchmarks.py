@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.bench import recording, stack
+from tools.bench import recording, stack, variants
 from tools.bench.measure import HEADS, Figure
 from tools.docs.bars import Bar, render
 from tools.docs.markdown import filled, table
@@ -28,7 +28,8 @@ def pages() -> dict[str, str]:
     text = "\n".join(stack_tables(stack.read()))
     page = filled(made["benchmarks.md"], "figures of real wheels", text)
     staying = "\n".join(staying_libraries(stack.read()))
-    return {**made, "benchmarks.md": filled(page, "libraries that stay", staying)}
+    page = filled(page, "libraries that stay", staying)
+    return {**made, "benchmarks.md": filled(page, "answers of uv", "\n".join(variant_lines(variants.read())))}
 
 
 def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
@@ -47,6 +48,20 @@ def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
         lines += table(list(HEADS), [list(figure.row()) for figure in run.figures])
         page = filled(page, f"figures of {subject}", "\n".join(lines))
     return {"benchmarks.md": page} | made
+
+
+def variant_lines(recorded: Mapping[str, Any]) -> list[str]:
+    """Return the table of wheels that were split, with what uv and the others did with them."""
+    tools = ", ".join(f"{name} {version}" for name, version in recorded["versions"].items())
+    heads = ["wheel", "MB", "labels (MB)", "uv takes the table's", "runs", "gets less", "pip", "variantlib", "--verify"]
+    rows = []
+    for row in recorded["rows"]:
+        labels = ", ".join(f"{label} {size / 1e6:.1f}" for label, size in row["labels"].items())
+        cells = [row["wheel"], f"{row['size'] / 1e6:.1f}", labels, f"{row['agree']} of {row['questions']}"]
+        cells += [str(row["served"]), str(row["lost"]), "the fat one" if row["pip"] else "another"]
+        cells += ["agrees" if row["variantlib"] else "differs", "proved" if row["proved"] else "not proved"]
+        rows.append(cells)
+    return [f"{recorded['date']}: {tools}.", "", *table(heads, rows)]
 
 
 def stack_tables(rows: Sequence[Mapping[str, Any]]) -> list[str]:
