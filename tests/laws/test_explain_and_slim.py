@@ -16,13 +16,16 @@ import fatpack
 from fatpack.commands.slim.choose import choose_images
 from fatpack.commands.slim.options import SlimOptions
 from fatpack.io.source import BytesSource, View
-from fatpack.scanner import scan
+from fatpack.scanner import FoundContainer, scan
 from fatpack.tabular.image_sets import ImageSet, read_image_sets
 from fatpack.targets.local_devices import parse_devices
 from fatpack.targets.selection.runtime_settings import RuntimeSettings
 from fatpack.targets.selection.select_image import DeviceSelection, select_image
 
 DEVICES = parse_devices(("sm_75", "sm_87", "sm_90", "sm_103", "gfx90a", "gfx1031", "gfx1100", "pvc"))
+
+#: Formats whose containers slim leaves as they are, whatever is asked for.
+UNCHANGED = ("gcc-offload",)
 
 #: bytes of the largest file that is looked at
 MOST = 1 << 20
@@ -44,10 +47,13 @@ def disagreements(data: bytes, name: str) -> tuple[list[str], int]:
     """Return what devices load and slim would not keep, and how many answers were compared."""
     view: View = BytesSource(data, name).view()
     items = list(scan(view))
+    containers = [item for item in items if isinstance(item, FoundContainer)]
     units = [
         unit
         for unit in read_image_sets(fatpack.rows(data))
-        if isinstance(unit, ImageSet) and unit.place.container is not None
+        if isinstance(unit, ImageSet)
+        and unit.place.container is not None
+        and containers[unit.place.container].format not in UNCHANGED
     ]
     wrong, compared = [], 0
     for device in DEVICES if units else ():

@@ -60,6 +60,7 @@ PARTS = {
         "docs/findings",
         "docs/targets",
         "docs/kernels",
+        "docs/dead-code",
         "docs/stability",
     ),
     "In place of other tools": ("docs/tools", "docs/tools/*"),

@@ -284,7 +284,7 @@ def test_future_and_generic_names_are_no_slips(folder: Path, fatpack: Fatpack, a
 
 
 def test_help_names_the_producer_that_is_followed_without_an_option(fatpack: Fatpack) -> None:
-    assert f"of this CUDA version. Default: {DEFAULT_PRODUCER}." in " ".join(fatpack("pack", "--help").out.split())
+    assert f"of this CUDA version. Default: {DEFAULT_PRODUCER}." in " ".join(fatpack("help", "formats").out.split())
 
 
 def test_a_triple_that_a_cir_module_states_is_added(folder: Path, fatpack: Fatpack) -> None:

@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -123,14 +125,21 @@ def test_buildah_mounts_what_was_slimmed(tmp_path: Path, method: str) -> None:
         shutil.rmtree(tmp_path / "root", ignore_errors=True)
 
 
+@pytest.fixture
+def short_folder() -> Iterator[str]:
+    """A folder with a short path: podman refuses a ``--runroot`` of more than 50 characters."""
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="podman needs root, or user namespaces that the machine grants")
 @pytest.mark.parametrize("form", ["saved", "both"])
-def test_podman_loads_what_docker_saved_and_was_slimmed(tmp_path: Path, form: str) -> None:
+def test_podman_loads_what_docker_saved_and_was_slimmed(tmp_path: Path, short_folder: str, form: str) -> None:
     image = build.Image(layers(), "" if form == "saved" else "gzip")
     before, after = tmp_path / "before.tar", tmp_path / "after.tar"
     before.write_bytes(build.archive(getattr(image, form)()))
     assert main(["slim", str(before), "--for", "sm_90", "-o", str(after), "-q"]) == 0
-    store = ["--root", str(tmp_path / "root"), "--runroot", str(tmp_path / "run"), "--storage-driver", "vfs"]
+    store = ["--root", str(tmp_path / "root"), "--runroot", short_folder, "--storage-driver", "vfs"]
     policy = tmp_path / "policy.json"
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
     try:
@@ -151,14 +160,14 @@ def test_podman_loads_what_docker_saved_and_was_slimmed(tmp_path: Path, form: st
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="podman needs root, or user namespaces that the machine grants")
-def test_podman_sees_a_stale_diff_id_in_an_archive_of_plain_layers(tmp_path: Path) -> None:
+def test_podman_sees_a_stale_diff_id_in_an_archive_of_plain_layers(tmp_path: Path, short_folder: str) -> None:
     """The judge can fail: it compares the layers of such an archive with the config."""
     image = build.Image(layers(), "")
     image.layers[2] = build.layer(build.file("opt.so", b"other"))
     archive, policy = tmp_path / "stale.tar", tmp_path / "policy.json"
     archive.write_bytes(build.archive(image.saved()))
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-    store = ["--root", str(tmp_path / "root"), "--runroot", str(tmp_path / "run"), "--storage-driver", "vfs"]
+    store = ["--root", str(tmp_path / "root"), "--runroot", short_folder, "--storage-driver", "vfs"]
     loaded = ran("podman", *store, "load", "--quiet", "--signature-policy", str(policy), "-i", str(archive))
     assert loaded.returncode != 0
     assert "Digest did not match" in loaded.stderr

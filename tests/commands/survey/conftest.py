@@ -50,7 +50,7 @@ def expected(folder: Path, of: str = "images") -> list[dict[str, Any]]:
     for path in folder.rglob("*"):
         if path.is_file():
             with open_source(str(path)) as source:
-                rows += [row.to_dict() for row in read_rows(source.view(), RowOptions(of=of))]
+                rows += [row.to_dict() for row in read_rows(source.view(), RowOptions(of=of, dead=True))]
     return in_order(rows)
 
 
