@@ -40,6 +40,7 @@ PARTS = {
     ),
     "For CI, and for users' reports": (
         "docs/how-to/fail-a-build",
+        "docs/how-to/gates/*",
         "docs/how-to/what-an-installer-takes",
         "docs/how-to/no-kernel-image",
         "docs/how-to/verify-a-file",
