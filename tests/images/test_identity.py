@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.images.identity import VERSION
@@ -236,3 +237,9 @@ OpFunctionEnd
     assert found[0] == found[1] != found[2]
     ((arch,),) = (library.archs for library in fatpack.diff(*made[:2], kernels=True).libraries)
     assert ("debug text", ("a.cl",), ("bb/b.cl",)) in [(trace.what, trace.old, trace.new) for trace in arch.traces]
+
+
+def test_an_architecture_that_is_no_text_counts_by_its_bytes() -> None:
+    (row,) = [row for row in fatpack.rows(FIXTURES / "fuzz/rows/arch-of-no-text.offload", digests=True) if row.arch]
+    assert "\udcff" in row.arch
+    assert (row.digest or "").startswith(f"{VERSION}:sha256:")

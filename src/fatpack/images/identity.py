@@ -52,15 +52,15 @@ def image_digest(view: View, form: str, codes: Mapping[str, str], variables: str
     """
     if form in CONTAINERS:
         return None
-    stated = "" if form in STATES_ARCH else arch
+    stated = b"" if form in STATES_ARCH else arch.encode("utf-8", "surrogateescape")
     if form == "spirv":
         from fatpack.images.spirv import code_digest
 
-        return format_digest(digest_parts((b"spirv", stated.encode(), code_digest(view))))
+        return format_digest(digest_parts((b"spirv", stated, code_digest(view))))
     if form not in UNDERSTOOD:
         from fatpack.io.source import sha256_of_pieces
 
-        return format_digest(digest_parts((form.encode(), stated.encode(), sha256_of_pieces([view]))))
+        return format_digest(digest_parts((form.encode(), stated, sha256_of_pieces([view]))))
     from fatpack import images
 
     functions, rest = images.function_digests(view, form)
