@@ -172,6 +172,14 @@ def test_the_build_is_the_one_that_rattler_installs(
     assert (choice.package and choice.package.build) == (solved and solved["demo"])
 
 
+def test_one_version_of_the_metapackage_has_to_do_for_all_who_ask(tmp_path: Path) -> None:
+    rows = {"demo-1.0-b_0.conda": index("b_0", "cuda-arch >=5.0,<7.5", "cuda-arch >=7.5")}
+    assert solved_builds(tmp_path, rows, "7.5", "9.0") == {"7.5": None, "9.0": None}
+    answer = may_have(package("cuda-arch >=5.0,<7.5", "cuda-arch >=7.5"), CondaMachine(((9, 0),)))
+    assert not answer.answer
+    assert answer.spec == "cuda-arch >=5.0,<7.5, cuda-arch >=7.5"
+
+
 def solved_builds(
     folder: Path, rows: Mapping[str, Mapping[str, Any]], *machines: str | None
 ) -> dict[str | None, str | None]:

@@ -238,6 +238,16 @@ def _package_spec(name: str, versions: str, text: str) -> PackageSpec:
     return PackageSpec(name, spec, text, lowest)
 
 
+def _joined(specs: Sequence[PackageSpec]) -> PackageSpec:
+    """Return the specification of one package that several make together."""
+    tests = [spec.versions.test for spec in specs]
+    versions = VersionSpec(
+        ",".join(f"({spec.versions.text})" for spec in specs), lambda text: all(test(text) for test in tests)
+    )
+    lowest = next(filter(versions.matches, _known()), None)
+    return PackageSpec(specs[0].name, versions, ", ".join(spec.text for spec in specs), lowest)
+
+
 class CondaPackage(Record):
     """A build of a package, as solvers read it: ``depends`` and ``constrains`` are those about devices and drivers.
 
@@ -256,9 +266,15 @@ class CondaPackage(Record):
 
     @property
     def asks(self) -> tuple[PackageSpec, ...]:
-        """The specifications about devices: all conditions for a machine to have it, except about its driver."""
-        constrains = (spec for spec in self.constrains if spec.name == CUDA_ARCH)
-        return (*(spec for spec in self.depends if spec.name != CUDA), *constrains)
+        """The specifications about devices: all conditions for a machine to have it, except about its driver.
+
+        Several about the metapackage are one: a solver installs one version of it, which all of them have to let in.
+        """
+        metapackages = [spec for spec in self.depends if spec.name == METAPACKAGE]
+        depends = [spec for spec in self.depends if spec.name != CUDA]
+        if len(metapackages) > 1:
+            depends = [*(spec for spec in depends if spec.name == CUDA_ARCH), _joined(metapackages)]
+        return (*depends, *(spec for spec in self.constrains if spec.name == CUDA_ARCH))
 
 
 def read_conda_index(index: Mapping[str, Any], path: str = "") -> CondaPackage:
@@ -380,7 +396,7 @@ def may_have(package: CondaPackage, machine: CondaMachine) -> CondaAnswer:
     shown = f"{CUDA_ARCH} {_dotted(arch)}" if arch else f"there is no {CUDA_ARCH}"
     for spec in package.asks:
         if arch is None:
-            if spec in package.depends:
+            if spec.name == METAPACKAGE or spec in package.depends:
                 return CondaAnswer(False, spec.text, shown)
         elif not spec.lets_in(arch):
             return CondaAnswer(False, spec.text, f"this machine has {shown}, the lowest of its GPUs")
