@@ -112,6 +112,8 @@ def _subject(item: Violation) -> str:
         return f"lacks {'PTX later than ' if item.subject.endswith('+ptx') else ''}{item.subject.removesuffix('+ptx')}"
     if item.subject == "pattern":
         return "no file matches"
+    if item.code == "FP3302" and item.message.startswith("no device code for "):
+        return item.message.partition(" was found")[0]
     return {
         "FP3301": "cannot be read",
         "FP3302": "no device code",

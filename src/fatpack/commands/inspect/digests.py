@@ -186,7 +186,7 @@ def digest_lines(result: DigestResult, *, verbose: int = 0) -> Iterator[str]:
             yield printable(f"  {image.digest}  {'  '.join(filter(None, words))}")
 
 
-def problem_messages(result: DigestResult) -> Iterator[str]:
+def problem_messages(result: DigestResult, paths: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong, for stderr: files without a digest, patterns that no file has, no device code at all."""
     for item in result.files:
         if item.digest is None:
@@ -195,7 +195,7 @@ def problem_messages(result: DigestResult) -> Iterator[str]:
     for name in result.unmatched:
         yield printable(f"fatpack: warning: no file matches {name}")
     if not result.files and not result.unmatched:
-        yield "fatpack: error: no device code found"
+        yield printable(f"fatpack: error: {', '.join(paths)}: no device code found")
     if not result.unlooked.is_asked:
         yield f"fatpack: note: {result.unlooked.sentence()}"
 
@@ -235,6 +235,6 @@ def show_digests(
     elif not result.exit_code:
         write_document(in_toto_statement(result))
     sys.stdout.flush()
-    for line in problem_messages(result):
+    for line in problem_messages(result, files):
         print_stderr(line)
     return result.exit_code

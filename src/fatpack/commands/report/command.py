@@ -14,7 +14,7 @@ from fatpack.command_line.param_types import FILE, INPUT, ChoiceType
 from fatpack.command_line.shared_options import check_output_name, force_option, quiet_option, reading_options
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, worst_exit_code
-from fatpack.printable import format_size
+from fatpack.printable import format_size, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,10 @@ def command(
         print_stderr(f"fatpack: warning: no file matches {name}")
     for problem in overview.problems:
         print_stderr(f"fatpack: error: {problem}")
+    for item in overview.findings:
+        if item.severity == "error":
+            more = f" ({item.count - 1:,} more in the report)" if item.count > 1 else ""
+            print_stderr(printable(f"fatpack: error: {item.files[0]}: {item.messages[0] or item.meaning}{more}"))
     if not overview.image_count:
         files = pluralize(overview.files_read, "file")
         print_stderr(f"fatpack: warning: no device code was found in {files}")

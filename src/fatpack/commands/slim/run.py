@@ -210,6 +210,8 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     if not request.dry_run:
         _write(request, view, target, made)
         outcomes = [item.replace(output=target) for item in outcomes]
+    elif not made.is_changed:
+        print_stderr(f"would copy {target}: unchanged, {format_size(len(view))}", quiet=request.quiet)
     else:
         size = sum(map(len, made.pieces))
         print_stderr(f"would write {target}: {format_size(len(view))} → {format_size(size)}", quiet=request.quiet)

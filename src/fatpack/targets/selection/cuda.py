@@ -196,9 +196,15 @@ def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch
         "runs",
         number,
         "C9" if len(cubins) + len(texts) > 1 else _rule_of(arch),
-        f"the cubin for {arch.name} runs on {ruling.rule}",
+        _ruled(f"the cubin for {arch.name}", ruling),
         is_certain=ruling.is_certain and (arch.suffix == "a" or not is_open),
     )
+
+
+def _ruled(name: str, ruling: LoadRule) -> str:
+    """Return by which rule an image runs, or that the rule is not confirmed for the device."""
+    words = f"{name} runs on {ruling.rule}"
+    return words if ruling.is_certain else f"that {words} is not confirmed for this device"
 
 
 def _rival_texts(cubins: Sequence[_Fit], texts: Sequence[_Fit]) -> list[_Fit]:
@@ -221,7 +227,7 @@ def _of_texts(texts: Sequence[_Fit]) -> SelectionResult | None:
         "compiles",
         number,
         "C9" if len(texts) > 1 else _rule_of(arch, is_text=True),
-        f"the PTX for compute_{arch.number}{arch.suffix} runs on {ruling.rule}",
+        _ruled(f"the PTX for compute_{arch.number}{arch.suffix}", ruling),
         is_certain=ruling.is_certain and not has_family and (arch.suffix != "f" or len(texts) == 1),
     )
 
