@@ -44,13 +44,13 @@ def many(tmp_path: Path) -> Path:
     return folder
 
 
-def expected(folder: Path, of: str = "images") -> list[dict[str, Any]]:
+def expected(folder: Path, of: str = "images", *, dead: bool = True) -> list[dict[str, Any]]:
     """Return the rows that a survey of a folder has to have, sorted."""
     rows = []
     for path in folder.rglob("*"):
         if path.is_file():
             with open_source(str(path)) as source:
-                rows += [row.to_dict() for row in read_rows(source.view(), RowOptions(of=of, dead=True))]
+                rows += [row.to_dict() for row in read_rows(source.view(), RowOptions(of=of, dead=dead))]
     return in_order(rows)
 
 
