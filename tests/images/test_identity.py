@@ -243,3 +243,14 @@ def test_an_architecture_that_is_no_text_counts_by_its_bytes() -> None:
     (row,) = [row for row in fatpack.rows(FIXTURES / "fuzz/rows/arch-of-no-text.offload", digests=True) if row.arch]
     assert "\udcff" in row.arch
     assert (row.digest or "").startswith(f"{VERSION}:sha256:")
+
+
+def test_traces_of_ptx_end_with_its_last_closed_section() -> None:
+    """An open brace is not followed to the end of the text, once for each section."""
+    from fatpack.images.build_traces import build_traces
+    from fatpack.io.source import BytesSource
+
+    text = b"// Compiler\n.version 8.0\n.section .debug_a\n{\n.b8 1\n}\n" + b".section .debug_b {\n" * 9
+    found = build_traces(BytesSource(text, "x.ptx").view(), "ptx")
+    assert [line for line in found if ".debug_" in line] == [line for line in found if ".debug_a" in line]
+    assert any(".debug_a" in line for line in found)

@@ -42,7 +42,8 @@ _NOTE_HEAD, _NOTE_STRINGS = 24, 24
 _DEBUG = (".debug_", ".nv_debug", ".nv.merc.debug", ".nv.merc.nv_debug")
 _TEMPORARY = re.compile(rb"tmpxft_[0-9a-f]{8}_[0-9a-f]{8}-\d+_[\w.+-]*")
 _UNIT = re.compile(
-    r"_INTERNAL_[0-9a-f]{8}_\d+_\w*?_(?:cu|cpp|cc|c|cxx)_[0-9a-f]{8}|_INTERNAL_[0-9a-f]{8}_\d+_\w+?_cu_?"
+    r"_INTERNAL_[0-9a-f]{8}_\d{1,9}_\w{0,1024}?_(?:cu|cpp|cc|c|cxx)_[0-9a-f]{8}"
+    r"|_INTERNAL_[0-9a-f]{8}_\d{1,9}_\w{1,1024}?_cu_?"
 )
 _PTX_FILE = re.compile(rb'(?m)^[ \t]*\.file[ \t]+\d+[ \t]+"([^"\n]*)"(?:[ \t]*"([^"\n]*)")?(?:[ \t]*,[ \t]*(\d+))?')
 
@@ -88,7 +89,7 @@ def _tool_note(sections: DeviceElfSections, section: DeviceElfSection) -> Iterat
     """Yield the texts of a note about the tool that made a cubin."""
     data = sections.content(section).head(0, 1 << 16)
     at = _NOTE_HEAD + 4
-    while at + _NOTE_STRINGS - 4 <= len(data) and data[12:23] == b"NVIDIA Corp":
+    if at + _NOTE_STRINGS - 4 <= len(data) and data[12:23] == b"NVIDIA Corp":
         start = _NOTE_HEAD + _NOTE_STRINGS
         offsets = [sections.number(data[at + 4 * place : at + 4 * place + 4]) for place in range(5)]
         texts = [data[start + offset :].split(b"\0", 1)[0] for offset in offsets]
@@ -98,7 +99,6 @@ def _tool_note(sections: DeviceElfSections, section: DeviceElfSection) -> Iterat
         yield "tool", ", ".join(filter(None, (tool, version, build)))
         yield "options", " ".join(options.split())
         yield "name of the output", name
-        return
 
 
 def _line_table(data: bytes, sections: DeviceElfSections) -> Iterator[tuple[str, str]]:
@@ -115,10 +115,10 @@ def _line_table(data: bytes, sections: DeviceElfSections) -> Iterator[tuple[str,
         folders, place = _strings(data, place, end)
         yield from (("source folder", folder) for folder in folders)
         for _ in range(_FILES):
-            name, stop, _ = data[place:end].partition(b"\0")
-            if not stop or not name:
+            stop = data.find(b"\0", place, end)  # a slice would copy what follows for each name
+            if stop <= place:
                 break
-            place += len(name) + 1
+            name, place = data[place:stop], stop + 1
             numbers = []
             for _ in range(3):
                 value, place = _leb128(data, place, end)
@@ -176,7 +176,8 @@ def _ptx(view: View) -> Iterator[tuple[str, str]]:
         yield "time of a source", _time(int(time[:20] or b"0"))
     for unit in set(_UNIT.findall(text.decode("latin-1"))):
         yield "unit name", unit
-    for start in re.finditer(rb"(?m)^[ \t]*\.section[ \t]+(\.debug_\w+)[^{]*\{([^}]*)\}", text):
+    closed = text[: text.rfind(b"}") + 1]  # an open brace would be followed to the end, for each section anew
+    for start in re.finditer(rb"(?m)^[ \t]*\.section[ \t]+(\.debug_\w+)\s*\{([^}]*)\}", closed):
         yield "debug information", f"{decode_name(start[1])} {_hash(start[2])}"
     lines = b"\n".join(re.findall(rb"(?m)^[ \t]*\.loc\b[^\n]*", text))
     if lines:

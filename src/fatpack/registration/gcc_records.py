@@ -74,6 +74,10 @@ OWN_KERNELS = ("_init_array", "_fini_array")
 #: bytes of one; bytes of a name
 _MOST, _MOST_RECORDS, _CONSTRUCTORS, _LONGEST_CODE, _LONGEST = 1 << 16, 64, 1 << 12, 512, 8192
 
+#: LIMIT: bytes of tables and names that are read, in multiples of the file: records may share them, and two layouts of
+#: one may be tried
+_TIMES = 4
+
 #: what every text for nvptx begins with, up to its version
 PTX_START = b"// BEGIN PREAMBLE"
 
@@ -232,14 +236,14 @@ def find_register_calls(elf: ElfFile) -> list[GccCall]:
     for constructor in program.constructors()[:_CONSTRUCTORS]:
         function = program.function_at(constructor.function)
         section = None if function is None else program.section_at(function.start)
-        if function is None or section is None or len(found) == _MOST_RECORDS:
+        if function is None or section is None:
             continue
         start = function.start - section.address
         code = section.data.head(start, min(function.end - function.start, _LONGEST_CODE))
         for version, table, device, record in _FOLLOWERS[program.machine](program, code, function.start):
             if device in DEVICES and version >> 16 < 1 << 8 and program.section_at(record) is not None:
                 found.append(GccCall(version, table, device, record))
-    return found
+    return found[:_MOST_RECORDS]
 
 
 def _x86_calls(program: LinkedProgram, code: bytes, start: int) -> Iterator[tuple[int, int, int, int]]:
@@ -324,8 +328,7 @@ class _Reader:
         self._elf = elf
         self._pointers = ElfPointers(elf.view)
         self._word, self._order = elf.layouts.word, elf.layouts.order
-        #: LIMIT: bytes of names that are read
-        self._left = len(elf.view)
+        self._left = _TIMES * len(elf.view)
 
     def called(self, call: GccCall) -> GccRecord:
         """Return the record that a call registers."""
@@ -444,6 +447,9 @@ class _Reader:
             return []
         if table.kind != INSIDE or count * layout.size > table.room:
             raise _WrongRecordError(f"{pluralize(count, 'row')} at {table.address:#x} do not lie in the file", field)
+        self._left -= count * layout.size
+        if self._left < 0:
+            raise _WrongRecordError(f"all tables take more than {_TIMES} times the file", field)
         return [layout.named(self._elf.view, table.position + number * layout.size) for number in range(count)]
 
     def _string(self, target: Pointer, field: str) -> str:

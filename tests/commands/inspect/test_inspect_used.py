@@ -111,3 +111,11 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path, capsy
 @pytest.mark.parametrize("other", ["--kernels", "--runtime", "--rows=csv", "--by=arch", "--arch=sm_90", "-v"])
 def test_options_that_would_be_ignored_are_refused(other: str, tmp_path: Path) -> None:
     assert main(["inspect", str(LIBRARY), "--used", profile(tmp_path, "add_one"), other]) == 2
+
+
+def test_a_file_without_device_code_has_nothing_that_was_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "host.txt").write_text("plain")
+    assert main(["inspect", str(tmp_path / "host.txt"), "--used", profile(tmp_path, "add_one")]) == 1
+    assert capsys.readouterr().err.endswith("fatpack: no device code found\n")

@@ -149,12 +149,13 @@ class _DigestReader(Record):
         for row in read_file_rows(leaf, self.options):
             missed = end.missed(row)
             if missed is not None:
-                problem, code = row.error or missed.problem, missed.exit_code
+                problem = problem or row.error or missed.problem
+                code = worst_exit_code((code, missed.exit_code))
             elif isinstance(row, ImageRow) and _is_device_code(row):
                 where, form = row.position or row.member or "", row.form or ""
                 if row.digest is None:
                     problem = problem or f"image {where or 'alone'} was not read ({form or 'unknown form'})"
-                    code = max(code, MALFORMED)
+                    code = worst_exit_code((code, MALFORMED))
                 else:
                     images.append(ImageDigest(row.position or "", row.member or "", row.label or "", form, row.digest))
         if problem:

@@ -185,9 +185,10 @@ class _UseOfFiles:
 
             report_unused(self._exclude, self._trees.summaries)
             print_stderr(summary_line(self._trees.summaries, deep=self._options.deep))
-        if self.files and not any(one.forms for one in self.files):
+        if not any(one.forms for one in self.files):
             names = ", ".join(printable(one.path) for one in self._profiles)
-            print_stderr(f"fatpack: no name in {names} is a kernel of the input")
+            what = f"no name in {names} is a kernel of the input" if self.files else "no device code found"
+            print_stderr(f"fatpack: {what}")
             self.code = worst_exit_code((self.code, FINDINGS))
 
     def lines(self, style: Style) -> Iterator[str]:
