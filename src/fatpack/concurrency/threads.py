@@ -59,7 +59,7 @@ class JobsInEffect:
 
 
 def core_count() -> int:
-    """Return the number of cores to use: those that this process may use, or as many jobs as were asked for."""
+    """Return the number of cores to use: all that this process may use, or as many as ``--jobs`` says."""
     if _jobs:
         return _jobs[-1]
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

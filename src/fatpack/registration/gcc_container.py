@@ -146,7 +146,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 
 def write(container: Container, options: None = None) -> Iterator[Piece]:
-    """Yield the bytes that a container spans. Raises UsageError if its images are not those that were read."""
+    """Yield the bytes that a container spans. Raises UsageError if its images are not the same as when it was read."""
     own = _own(container)
     if [image.data for image in container.images] != list(own.record.images):
         raise UsageError("images of GCC's offloading are not replaced", hint="build the program again")

@@ -63,7 +63,7 @@ class UnreadFiles(Record):
 
 
 def unread_files(counts: Mapping[str, tuple[int, int]]) -> tuple[UnreadFiles, ...]:
-    """Return the counts of files that are not read by kind, those that may have device code first."""
+    """Return the counts of unread files by kind; kinds that may have device code come first."""
     if not counts:
         return ()
     from fatpack.scanner.unread_kinds import KINDS

@@ -469,7 +469,7 @@ def _code(content: ImageContent | None) -> Hashable:
 def _traces(
     before: tuple[Sequence[ImageContent | None], ...], after: tuple[Sequence[ImageContent | None], ...]
 ) -> tuple[TraceDiff, ...]:
-    """Return what differs beside the code between images that were built anew: those that are gone ``after``."""
+    """Return what differs beside the code between images that were built anew."""
     sides: list[Counter[str]] = []
     for images, rest in zip(before, after, strict=True):
         left = list(map(id, rest))

@@ -210,7 +210,7 @@ def _check_in_toto(in_toto: bool, *, digest: bool, as_json: bool) -> None:
 def _show_programs(
     files: tuple[str, ...], used: tuple[str, ...], *, as_json: bool, deep: bool, exclude: tuple[str, ...]
 ) -> int:
-    """Show the kernels that programs register and launch, or with ``used`` those that a run used."""
+    """Show the kernels that programs register and launch; with ``used``, the kernels of a recorded run."""
     if used:
         from fatpack.commands.inspect.used import show_used
 

@@ -275,7 +275,7 @@ class ContainerRows:
         return position
 
     def count_images(self) -> int:
-        """Return the number of images, with those that have no row of their own."""
+        """Return the number of images, also of the images without a row of their own."""
         return len(self.rows) + sum(images for _, images in self.said)
 
     def below_last(self) -> NestedRows:

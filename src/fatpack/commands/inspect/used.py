@@ -72,7 +72,7 @@ class FileUse(Record):
     widened: tuple[str, ...]
 
     def sums(self) -> dict[str, int]:
-        """Return counts of containers, bytes and distinct kernels: all of them, and those that were used."""
+        """Return counts of containers, bytes and distinct kernels, each in all and used."""
         used = [one for one in self.containers if one.used]
         return {
             "containers": len(self.containers),

@@ -497,7 +497,7 @@ def slim_environment(
 
 
 class Undo(Record):
-    """The outcome of an undo: files that are ``restored``, those that are not with the reason, and ``commands``."""
+    """The outcome of an undo: the ``restored`` files, the other files with the reason, and ``commands``."""
 
     restored: tuple[str, ...]
     left: tuple[tuple[str, str], ...]

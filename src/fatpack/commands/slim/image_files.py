@@ -381,7 +381,7 @@ def is_image_folder(path: str) -> bool:
 
 
 def is_image_archive(view: View) -> bool:
-    """Return whether a tar archive is an image: it has the documents of a layout, or those that docker save writes.
+    """Return whether a tar archive is an image: it has the documents of a layout, or of docker save.
 
     Archives of files with other names, as those of a root file system, are none; damaged ones are left to others.
     """

@@ -307,7 +307,7 @@ def image_key(found: FoundContainer, image: FoundImage) -> object:
 
 
 def dead_keys(view: View, kept: Sequence[SlimImage], file: LinkedProgramFile | None) -> frozenset[object]:
-    """Return the keys of the images that can never run, of those that stay so far and may be taken out.
+    """Return the keys of the kept images that can never run and may be taken out.
 
     Of containers that are linked together an architecture goes from all or none; those in data stay as they are.
     """

@@ -321,7 +321,7 @@ class _Rules:
 
 
 def _registered_and_asked(view: View, host: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the kernels whose registration a program's code shows, and those that it does more with than launch."""
+    """Return the kernels whose registration a program's code shows, and the kernels that it not only launches."""
     from fatpack.registration.analysis.analyze import read_evidence
     from fatpack.registration.analysis.asked_kernels import asked_kernels
 

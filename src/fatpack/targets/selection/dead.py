@@ -77,7 +77,7 @@ def find_dead(images: Sequence[CandidateImage], offload: str, *, is_linked: bool
 
 
 def nvidia_numbers() -> tuple[int, ...]:
-    """Return the compute capabilities of devices, 86 for 8.6: those of the tables, and those that may come later."""
+    """Return the compute capabilities of devices, 86 for 8.6, of known devices and of later ones."""
     archs = filter(None, map(parse_nvidia, load_vocabulary().nvidia))
     known = {arch.number for arch in archs if not arch.is_virtual}
     later = set(range(10 * _GROWING, 10 * _LAST)) if known else set()
