@@ -36,6 +36,9 @@ class Driver:
         major, minor = (self._attribute(device, number) for number in (_MAJOR, _MINOR))
         #: 1000 * major + 10 * minor of the CUDA that the driver supports, and 10 * major + minor of the device
         self.version, self.sm = version.value, 10 * major + minor
+        name = ctypes.create_string_buffer(256)
+        self("cuDeviceGetName", name, ctypes.c_int(len(name)), device)
+        self.name = name.value.decode()
         self._context, self._device = _Handle(), device
         self("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         self("cuCtxSetCurrent", self._context)

@@ -4,7 +4,7 @@ These tests need a device of compute capability 8.0 and a driver of CUDA 13.0; w
 runs them but ``make test-gpu``. With ``FATPACK_REQUIRE_GPU=1`` they fail instead; what needs a newer driver, as groups
 of entries do, or another device is skipped even then, with the reason.
 
-Measured: 68 tests passed on an H100 with driver 580.159.04 (CUDA 13.0); the two for groups of entries need CUDA 13.4.
+docs/testing.md has the runs: ``tests.gpu.last_run`` writes them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.gpu.driver import Driver, DriverError
+from tests.gpu.last_run import named
 from tests.gpu.requirements import cuda, needs_capability, needs_driver, no_device
 
 import fatpack
@@ -30,7 +31,7 @@ NEEDED, FOR_GROUPS = 13000, 13040
 
 
 @pytest.fixture(scope="module")
-def driver() -> Iterator[Driver]:
+def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     try:
         found = Driver()
     except (OSError, DriverError) as error:
@@ -39,6 +40,8 @@ def driver() -> Iterator[Driver]:
         reason = f"CUDA {cuda(found.version)} and a device of {found.sm / 10}"
         found.close()
         no_device(f"{reason}: too old for what CUDA 13.0 compiles")
+    if run := request.config.pluginmanager.get_plugin("last-run"):
+        run.device = named(found)
     yield found
     found.close()
 
