@@ -13,6 +13,7 @@ from hypothesis import settings
 from tests.effort import EXAMPLES
 from tests.kept import Kept
 from tests.laws.rooms import FIXTURES
+from tests.skipped import Judges
 
 from fatpack.main import main
 
@@ -21,9 +22,10 @@ settings.load_profile("fatpack")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look at the fixtures once, not in each process that runs a part of the tests."""
+    """Look at the fixtures and count missing judges once, not in each process that runs a part of the tests."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Kept(Path(__file__).parent / "fixtures"))
+        config.pluginmanager.register(Judges())
 
 
 @pytest.hookimpl(tryfirst=True)
