@@ -33,8 +33,7 @@ _BLOCK = 64
 
 def _rotate_right(value: int, count: int) -> int:
     value &= _MASK
-    count %= 64
-    return (value >> count | value << (64 - count)) & _MASK if count else value
+    return (value >> count | value << (64 - count)) & _MASK
 
 
 def _city_mix(value: int) -> int:

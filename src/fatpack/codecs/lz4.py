@@ -44,7 +44,7 @@ def inflate_block_beginning(block: bytes, size: int) -> bytes:
                 count, at = _extended_count(block, at)
             out += block[at : at + count]
             at += count
-            if len(out) >= size or at >= len(block):
+            if len(out) >= size:
                 break
             distance = block[at] | block[at + 1] << 8
             at += 2
@@ -56,8 +56,7 @@ def inflate_block_beginning(block: bytes, size: int) -> bytes:
                 raise LZ4BlockError("a match starts before it does")
             count = min(count + MIN_MATCH, size - len(out))
             # A match may overlap its own output, which then repeats.
-            repeated = out[start:] if distance < count else out[start : start + count]
-            out += (repeated * (count // distance + 1))[:count] if distance < count else repeated
+            out += (out[start : start + count] * (count // distance + 1))[:count]
     except IndexError:
         pass  # the block is truncated
     return bytes(out[:size])
