@@ -1,14 +1,15 @@
 """Mutation testing: ``python -m tools.mutation [--samples N] [--seed N] [ROOM...]``.
 
-A room is a folder of ``src/fatpack``. A sample of its mutations is tried one at a time, in a copy of the sources, by
-the room's own tests: those in the folder of ``tests`` that mirrors the changed module's. A change is noticed if a test
-fails or does not end. Each change that was not noticed is printed; then comes the table of docs/testing.md.
+A room is a folder of ``src/fatpack``, or one in it. A sample of its mutations is tried one at a time, in a copy of the
+sources, by the room's own tests: those in the folder of ``tests`` that mirrors the changed module's. A change is
+noticed if a test fails or does not end. Those that nobody can notice are left out (``equivalent.toml`` says why).
+Each change that was not noticed is printed; then comes the table of docs/testing.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
+import json
 import os
 import queue
 import resource
@@ -16,10 +17,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
+from tools.mutation import reach
+from tools.mutation.equivalent import Equivalents
 from tools.mutation.sites import Mutation, draw
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,16 +58,18 @@ class Copies:
             shutil.copytree(SOURCES, copy / SOURCES.name)
             self._free.put(copy)
 
-    def is_noticed(self, change: Mutation) -> bool:
-        """Return True if the tests of the changed module's folder fail with the change."""
+    def is_noticed(self, change: Mutation, reached: reach.Reach) -> bool:
+        """Return True if the tests of the changed module's folder fail with the change: those that reach it first."""
         copy = self._free.get()
         path = copy / change.path.relative_to(SOURCES.parent)
         before, at = path.read_text(), path.stat()
+        first = copy / "first.json"
+        first.write_text(json.dumps(reached.order(change.path, change.line)))
         try:
             path.write_text(change.apply(before))
             # Python compiles a module again if its time is another: this one is that of no other change.
             os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns + 10**9 * (1 + change.occurrence)))
-            return run_tests(tests_of(change.path), copy) != 0
+            return run_tests(tests_of(change.path), copy, **{reach.FIRST: str(first)}) != 0
         finally:
             path.write_text(before)
             os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
@@ -78,12 +84,15 @@ def tests_of(module: Path) -> Path:
     return folder
 
 
-def run_tests(tests: Path, sources: Path) -> int:
-    """Run a folder of tests against a folder of sources, and return pytest's exit code, or 1 if they do not end."""
+def run_tests(tests: Path, sources: Path, **settings: str) -> int:
+    """Run a folder of tests against a folder of sources, and return pytest's exit code, or 1 if they do not end.
+
+    The settings are variables of the environment that ``tools.mutation.reach`` knows.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow and not gpu", "-p", "no:cacheprovider"]
-        command += [f"--basetemp={folder}/tmp", str(tests)]
-        environment = dict(os.environ, PYTHONPATH=str(sources), PYTHONDONTWRITEBYTECODE="1")
+        command += ["-p", reach.__name__, f"--basetemp={folder}/tmp", str(tests)]
+        environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1", **settings}
         try:
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS, preexec_fn=_bound_memory
@@ -97,28 +106,39 @@ def _bound_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def try_room(room: str, samples: int, seed: int, jobs: int) -> tuple[int, list[Mutation]]:
-    """Return how many changes of a room were tried, and those that no test of the room noticed.
+def try_room(room: str, samples: int, seed: int, jobs: int, until: float) -> tuple[int, int]:
+    """Return how many changes of a room were tried, and how many tests of the room noticed; print the others.
+
+    Changes that nobody can notice are not tried, nor is one begun after the time ``until`` of the monotonic clock.
 
     Raises:
         SystemExit: the tests fail without a change.
     """
-    changes = draw(sorted((SOURCES / room).rglob("*.py")), samples, seed)
+    equivalents = Equivalents.read()
+    changes = [
+        change for change in draw(sorted((SOURCES / room).rglob("*.py")), samples, seed) if change not in equivalents
+    ]
     with tempfile.TemporaryDirectory(prefix="fatpack-mutation-") as name, ThreadPoolExecutor(jobs) as pool:
-        folders = sorted({tests_of(change.path) for change in changes})
-        for folder, code in zip(folders, pool.map(lambda each: run_tests(each, SOURCES.parent), folders), strict=True):
-            if code:
-                raise SystemExit(f"{folder.relative_to(ROOT)} fails without a change: run pytest there")
-        noticed = list(pool.map(Copies(Path(name), jobs).is_noticed, changes))
-    return len(changes), [change for change, seen in zip(changes, noticed, strict=True) if not seen]
+        copies, folders = Copies(Path(name), jobs), sorted({tests_of(change.path) for change in changes})
+        records = [Path(name) / f"{index}.json" for index in range(len(folders))]
+        reached = dict(zip(folders, pool.map(_record, folders, records), strict=True))
+
+        def has_survived(change: Mutation) -> bool | None:
+            if time.monotonic() > until:
+                return None
+            if copies.is_noticed(change, reached[tests_of(change.path)]):
+                return False
+            print(change, flush=True)
+            return True
+
+        survived = [what for what in pool.map(has_survived, changes) if what is not None]
+    return len(survived), survived.count(False)
 
 
-def describe(change: Mutation) -> str:
-    """Return the change as lines of a diff, after its place."""
-    before = change.path.read_text()
-    lines = difflib.unified_diff(before.splitlines(), change.apply(before).splitlines(), n=0, lineterm="")
-    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("---", "+++")]
-    return f"{change.path.relative_to(ROOT)}:{change.line}\n  " + "\n  ".join(changed)
+def _record(tests: Path, record: Path) -> reach.Reach:
+    if run_tests(tests, SOURCES.parent, **{reach.RECORD: str(record)}):
+        raise SystemExit(f"{tests.relative_to(ROOT)} fails without a change: run pytest there")
+    return reach.Reach(record)
 
 
 def main() -> int:
@@ -131,13 +151,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="another number gives other changes")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at a time")
     parser.add_argument("--at-least", type=int, default=0, metavar="PERCENT", help="exit with 1 if less is noticed")
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="begin no change after so long")
     options = parser.parse_args()
+    until = time.monotonic() + 60 * options.minutes
     rows, tried, noticed = ["| room | changes | noticed |", "|---|---:|---:|"], 0, 0
     for room in options.rooms or ROOMS:
-        changes, missed = try_room(room, options.samples, options.seed, options.jobs)
-        tried, noticed = tried + changes, noticed + changes - len(missed)
-        rows.append(f"| `{room}` | {changes} | {changes - len(missed)} ({100 - 100 * len(missed) // changes} %) |")
-        print("\n".join([*map(describe, missed), rows[-1]]), flush=True)
+        changes, seen = try_room(room, options.samples, options.seed, options.jobs, until)
+        if not changes:
+            continue
+        tried, noticed = tried + changes, noticed + seen
+        rows.append(f"| `{room}` | {changes} | {seen} ({100 * seen // changes} %) |")
+        print(rows[-1], flush=True)
     print(
         f"\n{date.today()}, --seed {options.seed} --samples {options.samples}: {noticed} of {tried} changes noticed\n"
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import cosmic_ray.ast
 import cosmic_ray.plugins
 from cosmic_ray.mutating import mutate_code
+
+ROOT = Path(__file__).resolve().parents[2]
 
 #: Operators that are not used: decorators are caches and properties; the last two need names of variables.
 UNUSED = {"RemoveDecorator", "VariableReplacer", "VariableInserter"}
@@ -31,6 +34,21 @@ class Mutation:
         changed = mutate_code(source, _operator(self.operator), self.occurrence)
         assert isinstance(changed, str)
         return changed
+
+    @cached_property
+    def lines(self) -> tuple[str, str]:
+        """The changed lines before and after, without the white space around them."""
+        before = self.path.read_text().splitlines()
+        diff = list(difflib.unified_diff(before, self.apply("\n".join(before) + "\n").splitlines(), n=0, lineterm=""))[
+            2:
+        ]
+        old, new = (" ".join(line[1:].strip() for line in diff if line[0] == sign) for sign in "-+")
+        return old, new
+
+    def __str__(self) -> str:
+        """Return the place, and what was there and is there instead, as in a diff."""
+        old, new = self.lines
+        return f"{self.path.relative_to(ROOT)}:{self.line}\n  -{old}\n  +{new}"
 
 
 def draw(paths: list[Path], number: int, seed: int) -> list[Mutation]:

@@ -1,0 +1,38 @@
+"""Changes that nobody can notice, of ``equivalent.toml``: each with its reason, and named by the code of its line."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutation.sites import ROOT, Mutation
+
+TABLE = Path(__file__).with_suffix(".toml")
+
+
+@dataclass(frozen=True)
+class Equivalents:
+    """The rows: module below ``src/fatpack``, changed line, and the line after the change, or "" for any change."""
+
+    rows: frozenset[tuple[str, str, str]]
+
+    @classmethod
+    def read(cls) -> Equivalents:
+        """Return the rows of the table.
+
+        Raises:
+            ValueError: a row has no reason, or its line is not in the module any more.
+        """
+        rows = set()
+        for row in tomllib.loads(TABLE.read_text())["change"]:
+            lines = (ROOT / "src/fatpack" / row["module"]).read_text().splitlines()
+            if row["line"] not in map(str.strip, lines) or not row["why"]:
+                raise ValueError(f"{TABLE.name}: no line {row['line']!r} in {row['module']}, or no reason")
+            rows.add((row["module"], row["line"], row.get("becomes", "")))
+        return cls(frozenset(rows))
+
+    def __contains__(self, change: Mutation) -> bool:
+        module = str(change.path.relative_to(ROOT / "src/fatpack"))
+        old, new = change.lines
+        return bool({(module, old, new), (module, old, "")} & self.rows)
