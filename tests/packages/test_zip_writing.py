@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import random
 import struct
 import subprocess
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,14 +24,8 @@ from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import directory, writer
 from fatpack.packages.zip.crosscheck import verify_zip_change
-from fatpack.packages.zip.writer import (
-    PackedFile,
-    ZipAddition,
-    ZipChange,
-    exchange_entries,
-    pack_content,
-    read_zip_entries,
-)
+from fatpack.packages.zip.packing import PackedFile, Packing, StoredBlocks, pack_content
+from fatpack.packages.zip.writer import ZipAddition, ZipChange, exchange_entries, read_zip_entries
 
 FILES = {"a.txt": b"first\n" * 50, "lib/b.so": os.urandom(3000) + bytes(90000), "empty": b"", "c/ü.txt": b"last\n" * 9}
 NEW = b"other content " * 9000
@@ -242,11 +238,37 @@ def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> 
 def test_other_numbers_of_threads_and_pieces_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     content = os.urandom(700_000) * 5
     whole = pack_content([content], deflates=True)
-    monkeypatch.setattr("fatpack.packages.zip.writer.thread_count", lambda: 1)
+    monkeypatch.setattr("fatpack.packages.zip.packing.thread_count", lambda: 1)
     monkeypatch.setattr("fatpack.concurrency.threads.thread_count", lambda: 1)
     parts = pack_content([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
     assert whole.stored.tobytes() == parts.stored.tobytes()
     assert (whole.crc, whole.size, whole.digest) == (parts.crc, parts.size, hashlib.sha256(content).digest())
+
+
+def test_contents_of_one_file_deflate_their_common_ranges_once(tmp_path: Path) -> None:
+    file = tmp_path / "library"
+    file.write_bytes(random.Random(1).randbytes(1 << 20) * 5)
+    deflated = 0
+    with open_source(str(file)) as source, open(tmp_path / "contents", "w+b") as contents:
+        view = source.view()
+        known = StoredBlocks(source, contents.fileno(), {})
+        for first, start, size in ((b"one", 0, 5 << 20), (b"the other", 70_000, (5 << 20) - 200_000), (b"3", 0, 100)):
+            pieces = [first, view.slice(start, size), view.slice(start, 200), b"end"]
+            packing = Packing(pieces, deflates=True, known=known)
+            stored, before = b"", len(known.places)
+            for part in packing.parts():
+                stored += part
+                contents.seek(known.at)
+                contents.write(part)
+                contents.flush()
+                known = known.replace(at=known.at + len(part))
+            content = PiecesSource(pieces).read(0, sum(map(len, pieces)))
+            assert zlib.decompress(stored, -15) == content
+            assert (packing.size, packing.crc) == (len(content), zlib.crc32(content))
+            assert packing.digest == hashlib.sha256(content).digest()
+            deflated += len(known.places) - before
+    # Five blocks of the first content; of the second the first and last one, whose bounds are others.
+    assert deflated == 5 + 2
 
 
 @given(st.lists(st.tuples(st.binary(max_size=300), st.booleans()), min_size=1, max_size=6), st.data())

@@ -15,7 +15,8 @@ from fatpack.packages.tar import writer
 from fatpack.packages.tar.writer import exchange_files, read_files
 from fatpack.packages.zip import crosscheck
 from fatpack.packages.zip.content import open_content
-from fatpack.packages.zip.writer import ZipChange, exchange_entries, pack_content, read_zip_entries
+from fatpack.packages.zip.packing import pack_content
+from fatpack.packages.zip.writer import ZipChange, exchange_entries, read_zip_entries
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -29,7 +29,7 @@ from fatpack.packages.members import LazyInflatedMember
 from fatpack.packages.names import detect_compression
 from fatpack.packages.streams import ForwardStream, InflatedStream
 from fatpack.packages.tar.reader import BLOCK, ForwardTarFile, TarHeaders
-from fatpack.packages.zip.writer import pack_content
+from fatpack.packages.zip.packing import pack_content
 from fatpack.record import Record
 
 TYPE_CHECKING = False

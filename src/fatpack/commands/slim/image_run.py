@@ -18,7 +18,7 @@ from fatpack.errors import HostError, UsageError
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.source import PiecesSource, View
 from fatpack.io.write import write_pieces
-from fatpack.packages.zip.writer import pack_content
+from fatpack.packages.zip.packing import pack_content
 from fatpack.printable import format_size
 
 TYPE_CHECKING = False

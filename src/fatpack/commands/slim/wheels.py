@@ -19,7 +19,8 @@ from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsup
 from fatpack.io.source import PiecesSource
 from fatpack.packages.zip import crosscheck
 from fatpack.packages.zip.content import open_content
-from fatpack.packages.zip.writer import LEVEL, ZipChange, exchange_entries, pack_content, read_zip_entries
+from fatpack.packages.zip.packing import LEVEL, pack_content
+from fatpack.packages.zip.writer import ZipChange, exchange_entries, read_zip_entries
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -27,7 +27,7 @@ from fatpack.distributions.conda_packages import (
     update_paths,
 )
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.packages.zip.writer import pack_content
+from fatpack.packages.zip.packing import Packing
 from fatpack.targets.installers.conda import (
     CUDA_ARCH,
     METAPACKAGE,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from fatpack.commands.split.serving import LibraryCode, ServingJudge
     from fatpack.distributions.conda_packages import JsonDocument
     from fatpack.io.source import Piece, View
-    from fatpack.packages.zip.writer import PackedFile
+    from fatpack.packages.zip.packing import PackedFile, StoredBlocks
     from fatpack.targets.devices import Device
 
 #: a dependency that says on which devices a package is installed
@@ -105,9 +105,9 @@ class FatConda:
             raise UsageError(f"{option} is for wheels: {self.path} is a conda package", hint=hint)
         return map_conda_labels(packages, request.by, judge, self.build, request.depend_on)
 
-    def pack(self, library: PackageFile, pieces: Sequence[Piece]) -> PackedFile:
+    def pack(self, library: PackageFile, pieces: Sequence[Piece], known: StoredBlocks) -> Packing:
         """Return the new content of a library: the archive is compressed as a whole."""
-        return pack_content(pieces, deflates=False)
+        return Packing(pieces, deflates=False)
 
     def variant(self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str) -> PackageVariant:
         """Return the package of a label, with new contents of some libraries."""

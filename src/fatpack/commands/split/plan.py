@@ -7,6 +7,7 @@ processes share, each to a place of its own.
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import tempfile
 
@@ -18,13 +19,13 @@ from fatpack.concurrency import system
 from fatpack.concurrency.processes import is_worker, map_in_processes
 from fatpack.errors import FatpackError, HostError
 from fatpack.io.open import open_source
-from fatpack.io.source import PiecesSource, sha256_of_pieces
-from fatpack.packages.zip.writer import PackedFile
+from fatpack.io.source import PiecesSource, View
+from fatpack.packages.zip.packing import PackedFile, StoredBlocks
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import ExitStack
     from typing import Protocol
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from fatpack.commands.split.labels import LabelMap
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import ServingJudge
-    from fatpack.io.source import Piece, View
+    from fatpack.io.source import Piece
+    from fatpack.packages.zip.packing import Packing
 
     class Verify(Protocol):
         """Raises HostError unless a file is the package."""
@@ -57,8 +59,8 @@ if TYPE_CHECKING:
             """The files with device code, open as long as the package is."""
             ...
 
-        def pack(self, library: PackageFile, pieces: Sequence[Piece]) -> PackedFile:
-            """Return the new content of a library as it is stored."""
+        def pack(self, library: PackageFile, pieces: Sequence[Piece], known: StoredBlocks) -> Packing:
+            """Return the new content of a library as it is to be stored; ``known`` are blocks of other contents."""
             ...
 
         def variant(
@@ -226,8 +228,7 @@ class PlannedPackage:
 def _plan(package: SplitPackage, work: _Work, fd: int) -> dict[str, PlannedLibrary]:
     """Return a library for each label; its new contents are written to a file, those of equal ones once."""
     found: dict[str, PlannedLibrary] = {}
-    known: dict[bytes, PlannedLibrary] = {}
-    at = work.start
+    made = _Made({}, StoredBlocks(work.library.view.source, fd, {}, work.start))
     if is_worker():
         system.return_freed_memory(_RETURNED)
     # Inflated bundles are in circles of references, which Python looks for rarely: of thirty labels they would take a
@@ -236,8 +237,8 @@ def _plan(package: SplitPackage, work: _Work, fd: int) -> dict[str, PlannedLibra
     gc.freeze()
     try:
         for label, options in work.options.items():
-            found[label] = _planned(package, work, options, _Place(fd, at), known)
-            at += work.room
+            found[label] = _planned(package, work, options, made)
+            made = made.replace(blocks=made.blocks.replace(at=made.blocks.at + work.room))
             work.library.view.source.drop_cache()
             gc.collect()
     finally:
@@ -245,56 +246,70 @@ def _plan(package: SplitPackage, work: _Work, fd: int) -> dict[str, PlannedLibra
     return found
 
 
-class _Place(Record):
-    """A place in a file that is written to."""
+class _Made(Record):
+    """The contents of a library that are stored: the planned libraries by their pieces, and deflated ``blocks``."""
 
-    fd: int
-    at: int
-
-    def write(self, view: View) -> tuple[int, int]:
-        """Write bytes there; return place and size."""
-        at = self.at
-        for part in view.read_once():
-            rest = memoryview(part)
-            while rest:
-                count = system.write_at(self.fd, rest, at)
-                at, rest = at + count, rest[count:]
-        return self.at, at - self.at
+    libraries: dict[bytes, PlannedLibrary]
+    blocks: StoredBlocks
 
 
-def _planned(
-    package: SplitPackage, work: _Work, options: SlimOptions, place: _Place, known: dict[bytes, PlannedLibrary]
-) -> PlannedLibrary:
-    """Return a library for a label; ``known`` are those of other labels, by the digests of their contents."""
+def _planned(package: SplitPackage, work: _Work, options: SlimOptions, made: _Made) -> PlannedLibrary:
+    """Return a library for a label; ``made`` are those of other labels, and where its own new content goes."""
     library = work.library
     view, name = library.view, library.name
     same = PlannedLibrary(name, len(view), len(view), {}, {}, library.code)
-    made = try_to_slim(lambda part: plan_with_digests(part, options), view)
-    if isinstance(made, FatpackError) or not isinstance(made, SlimmedFile):
-        return same.replace(notes=(f"stays as it is: {getattr(made, 'problem', made)}",))
-    plan = made.plan
+    slimmed = try_to_slim(lambda part: plan_with_digests(part, options), view)
+    if isinstance(slimmed, FatpackError) or not isinstance(slimmed, SlimmedFile):
+        return same.replace(notes=(f"stays as it is: {getattr(slimmed, 'problem', slimmed)}",))
+    plan = slimmed.plan
     kept = count_by_arch(row for row in plan.kept if not is_host(row.image))
     same = same.replace(kept=kept, notes=plan.notes)
-    if not made.is_changed:
+    if not slimmed.is_changed:
         return same
     dropped = count_by_arch(plan.dropped)
-    twin = known.get(digest := sha256_of_pieces(made.pieces))
+    twin = made.libraries.get(digest := _digest_of_places(slimmed.pieces, view))
     if twin is not None:
         return twin.replace(kept=kept, dropped=dropped, notes=plan.notes)
-    after = PiecesSource(made.pieces, name).view()
-    made.verify(view, after)
-    packed = package.pack(library, made.pieces)
-    if len(packed.stored) > work.room:
-        raise HostError(f"{name} would grow", hint="report this, with the package", chain=view.chain)
-    known[digest] = new = same.replace(
-        after=packed.size,
+    after = PiecesSource(slimmed.pieces, name).view()
+    slimmed.verify(view, after)
+    packing = package.pack(library, slimmed.pieces, made.blocks)
+    stored = _store(packing.parts(), made.blocks, work)
+    made.libraries[digest] = new = same.replace(
+        after=packing.size,
         dropped=dropped,
         code=read_library(after, name),
-        stored=place.write(packed.stored),
-        method=packed.method,
-        crc=packed.crc,
-        digest=packed.digest,
-        hash_name=packed.hash_name,
+        stored=stored,
+        method=packing.method,
+        crc=packing.crc,
+        digest=packing.digest,
+        hash_name=packing.hash_name,
     )
-    packed.stored.source.close()
     return new
+
+
+def _store(parts: Iterable[bytes], blocks: StoredBlocks, work: _Work) -> tuple[int, int]:
+    """Write the content of a library to its place; return place and size. Raises HostError if it has no room there."""
+    at, end = blocks.at, blocks.at + work.room
+    for part in parts:
+        if at + len(part) > end:
+            raise HostError(
+                f"{work.library.name} would grow", hint="report this, with the package", chain=work.library.view.chain
+            )
+        rest = memoryview(part)
+        while rest:
+            count = system.write_at(blocks.fd, rest, at)
+            at, rest = at + count, rest[count:]
+    return blocks.at, at - blocks.at
+
+
+def _digest_of_places(pieces: Sequence[Piece], view: View) -> bytes:
+    """Return a digest of pieces of a file, the same for the same pieces; what they take from the file is not read."""
+    digest = hashlib.sha256(usedforsecurity=False)
+    for piece in pieces:
+        if isinstance(piece, View) and piece.source is view.source:
+            digest.update(f"{piece.start}-{piece.end};".encode())
+            continue
+        digest.update(f"{len(piece)}:".encode())
+        for part in piece.read_once() if isinstance(piece, View) else (piece,):
+            digest.update(part)
+    return digest.digest()

@@ -19,7 +19,8 @@ from fatpack.distributions import wheel_metadata
 from fatpack.errors import HostError, UsageError, cli_or_api
 from fatpack.packages.wheel_names import INDEX_END, split_wheel_name
 from fatpack.packages.zip.content import open_content
-from fatpack.packages.zip.writer import LEVEL, ZipAddition, ZipChange, exchange_entries, pack_content, read_zip_entries
+from fatpack.packages.zip.packing import LEVEL, Packing, pack_content
+from fatpack.packages.zip.writer import ZipAddition, ZipChange, exchange_entries, read_zip_entries
 from fatpack.targets.installers.conda import METAPACKAGE
 from fatpack.targets.installers.variant_documents import InvalidVariants, parse_variants
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from fatpack.distributions.wheel_metadata import RecordLine
     from fatpack.io.source import Piece, View
     from fatpack.packages.wheel_names import WheelName
-    from fatpack.packages.zip.writer import PackedFile
+    from fatpack.packages.zip.packing import PackedFile, StoredBlocks
     from fatpack.targets.installers.variant_documents import VariantDocument
     from fatpack.targets.installers.variant_providers import Properties
 
@@ -94,15 +95,18 @@ class FatWheel:
     def _line(self, name: str) -> RecordLine | None:
         return next((line for line in self._lines if line.path == name), None)
 
-    def pack(self, library: PackageFile, pieces: Sequence[Piece]) -> PackedFile:
+    def pack(self, library: PackageFile, pieces: Sequence[Piece], known: StoredBlocks) -> Packing:
         """Return the new content of a library, deflated if the old one is compressed."""
         entry = self._wheel.entries[library.number]
-        return self._packed(pieces, entry.name, deflates=entry.method != 0)
+        deflates, hash_name = entry.method != 0, self._hash_name(entry.name)
+        return Packing(pieces, deflates=deflates, level=LEVEL, hash_name=hash_name, known=known)
 
     def _packed(self, pieces: Sequence[Piece], name: str, *, deflates: bool) -> PackedFile:
+        return pack_content(pieces, deflates=deflates, level=LEVEL, hash_name=self._hash_name(name))
+
+    def _hash_name(self, name: str) -> str:
         line = self._line(name)
-        hash_name = line.hash_name if line is not None and line.hash_name else "sha256"
-        return pack_content(pieces, deflates=deflates, level=LEVEL, hash_name=hash_name)
+        return line.hash_name if line is not None and line.hash_name else "sha256"
 
     def variant(self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str) -> PackageVariant:
         """Return the wheel of a label, with new contents of some libraries."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.io.source import View
-    from fatpack.packages.zip.writer import PackedFile, ZipAddition, ZipChange
+    from fatpack.packages.zip.packing import PackedFile
+    from fatpack.packages.zip.writer import ZipAddition, ZipChange
 
 #: fields that must not change for any file; extra fields except Zip64's are compared separately
 _SAME = (

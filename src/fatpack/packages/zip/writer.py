@@ -11,16 +11,10 @@ QUIRK(data descriptors): a replaced file gets its sizes in its header, and bit 3
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 
 from fatpack import magic_numbers
-from fatpack.concurrency.threads import ThreadTasks, thread_count
 from fatpack.errors import BadValue, HostError
-from fatpack.io.source import View
-from fatpack.limits import UNCOUNTED
-from fatpack.packages import streams
-from fatpack.packages.members import LazyInflatedMember
 from fatpack.packages.zip.content import find_data
 from fatpack.packages.zip.directory import (
     ENCRYPTED,
@@ -43,113 +37,15 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
-    from fatpack.io.source import Piece
+    from fatpack.io.source import Piece, View
     from fatpack.packages.zip.directory import ZipEntry
+    from fatpack.packages.zip.packing import PackedFile
 
     #: number of a field, -1 for trailing bytes, and its bytes with their header
     ExtraField: TypeAlias = tuple[int, bytes]
-
-
-# New content of a file in a zip archive: stored, or deflated in blocks on all cores, with CRC-32, size and digest.
-#
-# Each block is deflated on its own, with the 32 KiB before it as dictionary, and the results are joined: one stream for
-# every reader (RFC 1951, 3.2.3; pigz does the same). The size of blocks is fixed, so the bytes depend neither on the
-# number of cores nor on the size of the pieces, only on the library of zlib that Python was built with.
-
-#: zlib's own default, also used for wheels
-LEVEL = 6
-
-#: Bytes that are deflated at once: the end of each block costs five bytes, and none refers to more than 32 KiB back.
-_BLOCK, _WINDOW = 1 << 20, 32 << 10
-
-
-class PackedFile(Record):
-    """The content of a file as stored in an archive: ``stored`` are its bytes, ``method`` is 0 or 8.
-
-    ``crc``, ``size`` and ``digest``, by the hash of ``hash_name``, are of the content. The source of ``stored`` is in
-    memory or in an unnamed temporary file; the caller closes it.
-    """
-
-    stored: View
-    method: int
-    crc: int
-    size: int
-    digest: bytes
-    hash_name: str = "sha256"
-
-
-def pack_content(
-    pieces: Iterable[Piece], *, deflates: bool, level: int = LEVEL, hash_name: str = "sha256"
-) -> PackedFile:
-    """Return pieces, each read once, in the form for an archive. Raises the errors of reading them."""
-    taken = _ContentMeasure(hash_name)
-    blocks = taken.blocks(pieces)
-    stream = _deflated(blocks, level) if deflates else blocks
-    source = LazyInflatedMember(lambda: iter(stream), None, "", present=0, budget=UNCOUNTED)
-    source.complete()
-    return PackedFile(source.view(), 8 if deflates else 0, taken.crc, taken.size, taken.digest(), hash_name)
-
-
-class _ContentMeasure:
-    """CRC-32, size and digest of the content, complete when all of it was read."""
-
-    def __init__(self, hash_name: str) -> None:
-        self._hash = hashlib.new(hash_name, usedforsecurity=False)
-        self.crc = self.size = 0
-        self.digest = self._hash.digest
-
-    def blocks(self, pieces: Iterable[Piece]) -> Iterator[bytes]:
-        """Yield the content in blocks of one size, the last one shorter."""
-        pending = bytearray()
-        for piece in pieces:
-            for part in piece.read_once() if isinstance(piece, View) else [memoryview(piece).cast("B")]:
-                rest = part
-                while rest:
-                    room = _BLOCK - len(pending)
-                    pending += rest[:room]
-                    rest = rest[room:]
-                    if len(pending) == _BLOCK:
-                        yield self._noted(bytes(pending))
-                        pending.clear()
-        if pending:
-            yield self._noted(bytes(pending))
-
-    def _noted(self, block: bytes) -> bytes:
-        self._hash.update(block)
-        self.crc = streams.crc32(block, self.crc)
-        self.size += len(block)
-        return block
-
-
-def _deflated(blocks: Iterator[bytes], level: int) -> Iterator[bytes]:
-    """Yield the stream of blocks; as many are deflated at a time as there are cores."""
-    before = b""
-    block = next(blocks, b"")
-    is_over = False
-    while not is_over:
-        tasks: list[Callable[[], bytes]] = []
-        for _ in range(2 * thread_count()):
-            following = next(blocks, None)
-            tasks.append(_task(block, before, level, is_last=following is None))
-            if following is None:
-                is_over = True
-                break
-            before, block = block[-_WINDOW:], following
-        with ThreadTasks(tasks) as done:
-            yield from done
-
-
-def _task(block: bytes, before: bytes, level: int, *, is_last: bool) -> Callable[[], bytes]:
-    def run() -> bytes:
-        import zlib
-
-        stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, 8, zlib.Z_DEFAULT_STRATEGY, before)
-        return stream.compress(block) + stream.flush(zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH)
-
-    return run
 
 
 # Extra fields of zip archives (APPNOTE 4.5): split and joined; unknown ones are kept.
