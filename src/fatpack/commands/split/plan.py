@@ -17,15 +17,15 @@ from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
 from fatpack.commands.split.serving import LibraryCode, read_library
 from fatpack.concurrency import system
 from fatpack.concurrency.processes import is_worker, map_in_processes
-from fatpack.errors import FatpackError, HostError
+from fatpack.errors import FatpackError
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource, View
-from fatpack.packages.zip.packing import PackedFile, StoredBlocks
+from fatpack.packages.zip.packing import StoredBlocks
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
     from typing import Protocol
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fatpack.commands.split.request import SplitRequest
     from fatpack.commands.split.serving import ServingJudge
     from fatpack.io.source import Piece
-    from fatpack.packages.zip.packing import Packing
+    from fatpack.packages.zip.packing import PackedFile, Packing, StoredContent
 
     class Verify(Protocol):
         """Raises HostError unless a file is the package."""
@@ -63,10 +63,13 @@ if TYPE_CHECKING:
             """Return the new content of a library as it is to be stored; ``known`` are blocks of other contents."""
             ...
 
-        def variant(
-            self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str
-        ) -> PackageVariant:
-            """Return the package of a label, with new contents of libraries by their numbers; the others stay."""
+        def variants(
+            self, labels: LabelMap, contents: Mapping[str, Mapping[int, PackedFile]], schema: str, stack: ExitStack
+        ) -> dict[str, PackageVariant]:
+            """Return the packages of labels, with new contents of libraries by their numbers; the others stay.
+
+            What they are made of is open until ``stack`` closes it.
+            """
             ...
 
         def map_labels(
@@ -144,8 +147,8 @@ class PlannedLibrary(Record):
     """A library in the package of one label.
 
     ``before`` and ``after`` are its sizes in bytes, ``kept`` and ``dropped`` the images by architecture. ``code`` is
-    what devices get of it, ``notes`` why it stays, or what to know. ``stored`` are place and size of its new content in
-    the temporary file; None for a library that stays as it is.
+    what devices get of it, ``notes`` why it stays, or what to know. ``stored`` is its new content in the temporary
+    file; None for a library that stays as it is.
     """
 
     name: str
@@ -155,11 +158,7 @@ class PlannedLibrary(Record):
     dropped: Mapping[str, int]
     code: LibraryCode
     notes: tuple[str, ...] = ()
-    stored: tuple[int, int] | None = None
-    method: int = 0
-    crc: int = 0
-    digest: bytes = b""
-    hash_name: str = "sha256"
+    stored: StoredContent | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -220,8 +219,7 @@ class PlannedPackage:
         for number, one in zip(self._numbers, self.libraries[label], strict=True):
             if one.stored is not None:
                 assert self._scratch is not None
-                stored = self._scratch.slice(*one.stored)
-                found[number] = PackedFile(stored, one.method, one.crc, one.after, one.digest, one.hash_name)
+                found[number] = one.stored.packed(self._scratch)
         return found
 
 
@@ -273,33 +271,11 @@ def _planned(package: SplitPackage, work: _Work, options: SlimOptions, made: _Ma
     after = PiecesSource(slimmed.pieces, name).view()
     slimmed.verify(view, after)
     packing = package.pack(library, slimmed.pieces, made.blocks)
-    stored = _store(packing.parts(), made.blocks, work)
+    stored = packing.store(made.blocks.fd, made.blocks.at, made.blocks.at + work.room)
     made.libraries[digest] = new = same.replace(
-        after=packing.size,
-        dropped=dropped,
-        code=read_library(after, name),
-        stored=stored,
-        method=packing.method,
-        crc=packing.crc,
-        digest=packing.digest,
-        hash_name=packing.hash_name,
+        after=stored.size, dropped=dropped, code=read_library(after, name), stored=stored
     )
     return new
-
-
-def _store(parts: Iterable[bytes], blocks: StoredBlocks, work: _Work) -> tuple[int, int]:
-    """Write the content of a library to its place; return place and size. Raises HostError if it has no room there."""
-    at, end = blocks.at, blocks.at + work.room
-    for part in parts:
-        if at + len(part) > end:
-            raise HostError(
-                f"{work.library.name} would grow", hint="report this, with the package", chain=work.library.view.chain
-            )
-        rest = memoryview(part)
-        while rest:
-            count = system.write_at(blocks.fd, rest, at)
-            at, rest = at + count, rest[count:]
-    return blocks.at, at - blocks.at
 
 
 def _digest_of_places(pieces: Sequence[Piece], view: View) -> bytes:

@@ -179,10 +179,11 @@ def _split_package(
         options[NULL_LABEL] = rest
         rule[NULL_LABEL] = _REST
     planned = PlannedPackage(package, options, stack, request.planned)
-    variants = {label: package.variant(label, labels, planned.contents(label), request.schema) for label in options}
+    contents = {label: planned.contents(label) for label in options}
     if labels.has_null and rest is None:
-        variants[NULL_LABEL] = package.variant(NULL_LABEL, labels, {}, request.schema)
+        contents[NULL_LABEL] = {}
         rule[NULL_LABEL] = _FAT
+    variants = package.variants(labels, contents, request.schema, stack)
     found = {label: [one.code for one in libraries] for label, libraries in planned.libraries.items()}
     lost = list(find_losses(codes, found, own, judge))
     if lost:

@@ -108,8 +108,13 @@ class FatWheel:
         line = self._line(name)
         return line.hash_name if line is not None and line.hash_name else "sha256"
 
-    def variant(self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str) -> PackageVariant:
-        """Return the wheel of a label, with new contents of some libraries."""
+    def variants(
+        self, labels: LabelMap, contents: Mapping[str, Mapping[int, PackedFile]], schema: str, stack: ExitStack
+    ) -> dict[str, PackageVariant]:
+        """Return the wheels of labels, with new contents of some libraries."""
+        return {label: self._variant(label, labels, own, schema) for label, own in contents.items()}
+
+    def _variant(self, label: str, labels: LabelMap, contents: Mapping[int, PackedFile], schema: str) -> PackageVariant:
         wheel = self._wheel
         changes = {number: ZipChange(content) for number, content in contents.items()}
         digests = {wheel.entries[number].name: (content.digest, content.size) for number, content in contents.items()}

@@ -16,6 +16,7 @@ import zlib
 
 from fatpack.concurrency import system
 from fatpack.concurrency.threads import ThreadTasks, thread_count
+from fatpack.errors import HostError
 from fatpack.io.source import View
 from fatpack.limits import UNCOUNTED
 from fatpack.packages import streams
@@ -78,6 +79,23 @@ class StoredBlocks(Record):
         return lambda: system.read_at(self.fd, size, offset)
 
 
+class StoredContent(Record):
+    """A content that is stored in some file: where, and what :class:`PackedFile` has of it; processes can send it."""
+
+    start: int
+    end: int
+    method: int
+    crc: int
+    size: int
+    digest: bytes
+    hash_name: str
+
+    def packed(self, file: View) -> PackedFile:
+        """Return the content; ``file`` is all of the file in which it is stored."""
+        stored = file.slice(self.start, self.end - self.start)
+        return PackedFile(stored, self.method, self.crc, self.size, self.digest, self.hash_name)
+
+
 class _Block(Record):
     """Bytes to deflate, the dictionary before them, and where they are in the source if they may be shared."""
 
@@ -132,6 +150,18 @@ class Packing:
     def digest(self) -> bytes:
         """The digest of the content, by the hash of ``hash_name``."""
         return self._hash.digest()
+
+    def store(self, fd: int, at: int, end: int) -> StoredContent:
+        """Write all parts to a file from an offset on. Raises HostError before a byte would be written at ``end``."""
+        start = at
+        for part in self.parts():
+            if at + len(part) > end:
+                raise HostError("a new content has no room in the file for it", hint="report this, with the package")
+            rest = memoryview(part)
+            while rest:
+                count = system.write_at(fd, rest, at)
+                at, rest = at + count, rest[count:]
+        return StoredContent(start, at, self.method, self.crc, self.size, self.digest, self.hash_name)
 
     def _blocks(self) -> Iterator[_Block]:
         """Yield the content in blocks: long ranges of the known source in their own, all else in blocks of one size."""
