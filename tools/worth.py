@@ -6,6 +6,10 @@ Prints a table in Markdown: a line for each file, with the sums that ``fatpack r
 kernels that certainly do nothing, drawn with the seed of all files together, are disassembled by nvdisasm (found
 beside ``FATPACK_REFERENCE_BIN``; PTX is compiled by ptxas first) or llvm-objdump 22, and read again by a reader of
 their text that shares nothing with ``fatpack.images.hollow``. The exit code is 1 if one of them does something.
+
+The tools of CUDA 13 know 7.5 and later architectures. ``FATPACK_REFERENCE_CUDA12`` names a folder with nvdisasm and
+ptxas of CUDA 12, which know those from 5.0 on (the wheel of triton 3.4.0 has them, in ``triton/backends/nvidia/bin``);
+without it, kernels for earlier architectures are not drawn.
 """
 
 from __future__ import annotations
@@ -33,8 +37,11 @@ from fatpack.tabular.read_many import read_paths
 #: seconds that a disassembler may take for one kernel
 _LONGEST = 120
 
-#: the lowest compute capability for which the reference ptxas compiles
-_FIRST = 75
+#: the lowest compute capability that the tools of CUDA 13 know, and those of CUDA 12
+_FIRST, _FIRST_OF_12 = 75, 50
+
+#: the variable that names the folder with tools of CUDA 12
+_CUDA12 = "FATPACK_REFERENCE_CUDA12"
 
 _LLVM = "/usr/lib/llvm-22/bin"
 
@@ -114,9 +121,11 @@ def image_bytes(path: str, positions: Collection[str]) -> dict[str, bytes]:
     return found
 
 
-def tool(name: str) -> str:
-    """Return the path of a tool. Raises SystemExit where there is none."""
+def tool(name: str, *, is_old: bool = False) -> str:
+    """Return the path of a tool, of CUDA 12 if it ``is_old``. Raises SystemExit where there is none."""
     places = [os.environ.get("FATPACK_REFERENCE_BIN", ""), _LLVM, os.environ.get("PATH", "")]
+    if is_old:
+        places = [os.environ.get(_CUDA12, "")]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
         raise SystemExit(f"{name} is missing: CONTRIBUTING.md says where it comes from")
@@ -126,6 +135,7 @@ def tool(name: str) -> str:
 def disassembled(kernel: Kernel, data: bytes, folder: Path) -> list[str]:
     """Return the instructions of a kernel as text, without addresses; a tool may raise CalledProcessError."""
     path = folder / "image"
+    is_old = not is_known(kernel, _FIRST)
     path.write_bytes(data.rstrip(b"\0") if kernel.form == "ptx" else data)
     if kernel.form == "ptx":
         target = re.search(rb"\.target\s+sm_(\d+)(\w?)", data)
@@ -134,6 +144,7 @@ def disassembled(kernel: Kernel, data: bytes, folder: Path) -> list[str]:
         arch = f"sm_{max(int(target[1]), _FIRST)}{target[2].decode()}"
         (folder / "image.ptx").write_bytes(data.rstrip(b"\0"))
         run(tool("ptxas"), f"-arch={arch}", "-o", str(path), str(folder / "image.ptx"))
+        is_old = False
     if kernel.form == "code-object":
         text = run(tool("llvm-objdump"), "-d", f"--disassemble-symbols={kernel.name}", str(path))
         lines = text.partition(f"<{kernel.name}>:")[2].splitlines()
@@ -142,8 +153,20 @@ def disassembled(kernel: Kernel, data: bytes, folder: Path) -> list[str]:
     number = next(
         words[0].rstrip(":") for line in symbols.splitlines() if (words := line.split())[-1:] == [kernel.name]
     )
-    text = run(tool("nvdisasm"), "-c", "-fun", number, str(path))
-    return [code.strip() for code in re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", text)]
+    text = run(tool("nvdisasm", is_old=is_old), "-c", "-fun", number, str(path))
+    return list(with_loops(text))
+
+
+def with_loops(text: str) -> Iterator[str]:
+    """Yield the instructions that nvdisasm prints; a branch to itself, by the label before it, as ``BRA .``."""
+    labels: set[str] = set()
+    for label, code in re.findall(r"(?m)^(\.L_\w+):|/\*[0-9a-f]{4,}\*/\s+(.*?);", text):
+        if label:
+            labels.add(label)
+            continue
+        target = re.match(r"BRA `?\(?(\.L_\w+)\)?", code.strip())
+        yield "BRA ." if target is not None and target[1] in labels else code.strip()
+        labels = set()
 
 
 def run(*command: str) -> str:
@@ -159,7 +182,7 @@ _NOTHING = re.compile(r"(NOP|MOV R1, c\[.*|LDC R1, .*|IMAD\.MOV\.U32 R1, .*|@!PT
 _ENDS = (
     (re.compile(r"EXIT$|s_endpgm$"), "returns"),
     (re.compile(r"BPT\.TRAP.*|s_trap 2$"), "traps"),
-    (re.compile(r"BRA (0x0|`\(\.L_x_0\)|\.L_x_0|`\(\.L_\w+\))?$"), "loops"),
+    (re.compile(r"BRA \.$"), "loops"),
 )
 
 
@@ -175,10 +198,10 @@ def word_for(instructions: Sequence[str]) -> str:
     return "nothing was printed"
 
 
-def is_readable(kernel: Kernel) -> bool:
-    """Return whether a disassembler knows the architecture of a kernel: nvdisasm of CUDA 13 has 7.5 and later ones."""
+def is_known(kernel: Kernel, first: int) -> bool:
+    """Return whether tools that know the compute capabilities from ``first`` on read a kernel's machine code."""
     number = re.match(r"sm_(\d+)", kernel.label)
-    return number is None or int(number[1]) >= _FIRST
+    return number is None or int(number[1]) >= first
 
 
 def verdicts(sample: Sequence[Kernel]) -> Iterator[tuple[Kernel, str]]:
@@ -218,7 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             format_size(sums.doubled),
         )
         print(f"| {' | '.join(cells)} |", flush=True)
-    readable = [kernel for kernel in hollow if is_readable(kernel)]
+    first = _FIRST_OF_12 if os.environ.get(_CUDA12) else _FIRST
+    readable = [kernel for kernel in hollow if is_known(kernel, first)]
     sample = random.Random(asked.seed).sample(readable, min(asked.sample, len(readable)))
     wrong = unread = 0
     for kernel, word in verdicts(sample):
