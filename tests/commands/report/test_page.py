@@ -15,6 +15,7 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack.commands.report import byte_regions
 from fatpack.commands.report.byte_regions import ByteRegion, FileRegions, file_regions
+from fatpack.commands.report.cost_picture import draw_costs
 from fatpack.commands.report.markdown import escape_markdown, markdown_code, render_markdown
 from fatpack.commands.report.model import ReportResult
 from fatpack.commands.report.overview import build_overview
@@ -130,7 +131,7 @@ def test_the_policy_allows_this_style_and_this_script_alone(hostile: str) -> Non
 def test_pictures_of_hostile_names_are_xml() -> None:
     overview = hostile_overview()
     pictures = [draw_treemap(overview, is_stored=True), draw_treemap(overview, is_stored=False)]
-    pictures += [draw_coverage(overview), draw_byte_grid(hostile_map())]
+    pictures += [draw_coverage(overview), draw_byte_grid(hostile_map()), draw_costs(overview)]
     for picture in pictures:
         assert picture is not None
         root = ET.fromstring(standalone_svg(picture, FAMILIES).encode())

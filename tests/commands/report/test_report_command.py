@@ -34,7 +34,7 @@ def test_an_output_that_exists_is_kept_unless_forced(fatpack: Command, folder: P
     assert fatpack("report", "a.cubin", "-o", "a.cubin", "-f").code == 2
 
 
-@pytest.mark.parametrize("picture", ["treemap", "coverage", "bytes"])
+@pytest.mark.parametrize("picture", ["treemap", "coverage", "costs", "bytes"])
 def test_a_picture_goes_to_stdout(fatpack: Command, folder: Path, picture: str) -> None:
     done = fatpack("report", FATBIN, "--svg", picture, "-o", "-")
     assert (done.code, done.err) == (0, "")
@@ -53,7 +53,7 @@ def test_the_ending_of_the_output_says_what_it_is(fatpack: Command, folder: Path
     assert (folder / "report.md").read_text("utf-8").startswith("### Device code of `a.cubin`\n")
     done = fatpack("report", "a.cubin", "-o", "bytes.SVG")
     assert (done.code, (folder / "bytes.SVG").exists()) == (2, False)
-    assert "say which: --svg treemap, coverage or bytes" in done.err
+    assert "say which: --svg treemap, coverage, costs or bytes" in done.err
 
 
 def test_what_cannot_be_read_is_in_the_page_and_the_exit_code(fatpack: Command, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from io import BytesIO
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from tests.builders.fatbin import PTX, entry, fatbin, of_words
 
 import fatpack
 from fatpack.commands.report.model import ReportResult
+from fatpack.printable import format_size
+
+MARKS = {"runs": "served", "compiles": "ptx", "unknown": "link", "fails": "none"}
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def report(path: Path, kind: str = "markdown") -> tuple[ReportResult, str]:
@@ -27,6 +32,27 @@ def test_it_begins_with_what_can_never_run(tmp_path: Path) -> None:
     assert "fatpack slim FILE --lossless --drop-dead" in text
     _, page = report(path, "html")
     assert page.index('id="dead"') < page.index('id="bytes"') and 'id="costs"' in page
+
+
+def test_the_picture_says_what_devices_take_instead(tmp_path: Path) -> None:
+    path = tmp_path / "x.fatbin"
+    path.write_bytes(of_words("80 86 p90"))
+    result, text = report(path, "costs")
+    root = ET.fromstring(text.encode())
+    groups = {group[1].text: group for group in root.iter(f"{SVG}g") if group[0].tag == f"{SVG}title"}
+    costs = {cost.label: cost for cost in result.worth.costs}
+    assert groups.keys() == costs.keys() == {"sm_80", "sm_86", "compute_90"}
+    for label, group in groups.items():
+        texts = [node.text for node in group.iter(f"{SVG}text")]
+        cost = costs[label]
+        assert group[0].text == cost.advice and any(format_size(cost.stored or 0) in (text or "") for text in texts)
+        for one in cost.instead:
+            assert any((text or "").endswith(f": {one.words}") for text in texts)
+        bar = next(node for node in group.iter(f"{SVG}rect") if node.get("class") == "own")
+        most = max(each.stored or 0 for each in costs.values())
+        assert abs(float(bar.get("width", "0")) - 240 * (cost.stored or 0) / most) < 0.1
+    marks = [node.get("class") for node in groups["sm_86"].iter(f"{SVG}rect")]
+    assert marks == ["own", *[MARKS[one.outcome] for one in costs["sm_86"].instead]]
 
 
 def test_where_all_is_of_use_that_is_said(tmp_path: Path) -> None:

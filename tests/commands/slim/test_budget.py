@@ -192,6 +192,10 @@ def test_json_has_the_steps(lib: Path, capsys: pytest.CaptureFixture[str]) -> No
     size = document["size"]
     assert (size["max_size"], size["fits"], [one["step"] for one in size["steps"]]) == (40_000, True, [4])
     assert sum(one["images"] for one in size["archs"]) == 6
+    lines = library.write_report(lib, io.BytesIO(), kind="markdown").to_dict()["worth"]["costs"]
+    told = {one["label"]: (one["devices"], one["instead"]) for one in lines}
+    assert {one["arch"]: (one["devices"], one["instead"]) for one in size["archs"]} == told
+    assert any(one["instead"] for one in size["archs"])
     assert size["size"] == document["files"][0]["after"]
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 @force_option
 @click.option(
     "--svg",
-    type=ChoiceType(("treemap", "coverage", "bytes")),
-    help="Write one picture instead: bytes by kernel, kernels by GPU, or a map of a file.",
+    type=ChoiceType(("treemap", "coverage", "costs", "bytes")),
+    help="Write one picture instead: bytes by kernel, kernels by GPU, what an architecture costs, or a map of a file.",
 )
 @click.option("--markdown", is_flag=True, help="Write Markdown tables (for a pull request), by default to stdout.")
 @click.option("--demangle", is_flag=True, help="Demangle C++ names of kernels.")
@@ -112,7 +112,9 @@ def _is_markdown(output: str) -> bool:
     """Return whether an output's name asks for Markdown. Raises UsageError for a picture's: which one?"""
     ending = os.path.splitext(output)[1].lower()
     if ending == ".svg":
-        raise UsageError(f"{output} is the name of a picture", hint="say which: --svg treemap, coverage or bytes")
+        raise UsageError(
+            f"{output} is the name of a picture", hint="say which: --svg treemap, coverage, costs or bytes"
+        )
     return ending == ".md"
 
 

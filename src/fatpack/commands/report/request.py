@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fatpack.tabular.columns import AnyRow
 
 #: Kinds of reports: a page, a text for a pull request, or one picture.
-KINDS = ("html", "markdown", "treemap", "coverage", "bytes")
+KINDS = ("html", "markdown", "treemap", "coverage", "costs", "bytes")
 
 
 def write_report(
@@ -44,8 +44,9 @@ def write_report(
     """Write what is in files, folders, packages, patterns and URLs as one file, and return what it says as records.
 
     ``kind`` is ``html`` (a page that loads nothing), ``markdown`` (tables for a pull request), or a picture as SVG:
-    ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``overwrite``, or a
-    binary file. Unreadable files are in the report, and in ``exit_code`` of the result; nothing is raised for them.
+    ``treemap``, ``coverage``, ``costs``, ``bytes``. ``output`` is a path, which is refused if it exists unless
+    ``overwrite``, or a binary file. Unreadable files are in the report, and in ``exit_code`` of the result; nothing is
+    raised for them.
     ``exclude`` are patterns of files that are left out; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`.
     ``demangle`` lists kernels by the names that people write (the package cxxfilt, or ``c++filt`` on PATH). All images
     are inflated and read, one after the other. Raises UsageError for arguments, for a pattern that matches no file, and
@@ -185,10 +186,19 @@ def _picture(overview: ReportResult, kind: str, map: FileRegions | None) -> str:
         picture = draw_treemap(overview, is_stored=True) or draw_treemap(overview, is_stored=False)
     elif kind == "coverage":
         picture = draw_coverage(overview)
+    elif kind == "costs":
+        from fatpack.commands.report.cost_picture import draw_costs
+
+        picture = draw_costs(overview)
     else:
         picture = None if map is None else draw_byte_grid(map)
     if picture is None:
-        lacking = {"treemap": "no images", "coverage": "no kernels", "bytes": "no file that can be read again"}[kind]
+        lacking = {
+            "treemap": "no images",
+            "coverage": "no kernels",
+            "costs": "no images",
+            "bytes": "no file that can be read again",
+        }[kind]
         raise UsageError(f"there is nothing to draw: {lacking}", hint="fatpack inspect says what is there")
     return standalone_svg(picture, FAMILIES)
 

@@ -41,6 +41,7 @@ from fatpack.errors import FatpackError, FormatError, Unsupported, UsageError, c
 from fatpack.exit_codes import FINDINGS
 from fatpack.printable import format_size, format_size_and_limit
 from fatpack.record import Record
+from fatpack.result import to_plain_data
 from fatpack.tabular.arch_costs import ArchCosts
 from fatpack.tabular.dead import DeadFinder
 from fatpack.targets.devices import Device
@@ -156,7 +157,16 @@ class SizePlan(Record):
             "steps": [
                 {"step": one.step, "what": one.what, "before": one.before, "after": one.after} for one in self.steps
             ],
-            "archs": [{"arch": one.label, "images": one.images, "stored": one.stored or 0} for one in self.costs],
+            "archs": [
+                {
+                    "arch": one.label,
+                    "images": one.images,
+                    "stored": one.stored or 0,
+                    "devices": list(one.devices),
+                    "instead": to_plain_data(one.instead),
+                }
+                for one in self.costs
+            ],
         }
 
 
