@@ -6,11 +6,10 @@ import sys
 
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style, write_text
-from fatpack.command_line.terminal import get_style as terminal_style
 from fatpack.commands.inspect.record import FileInspection, InspectOptions, failure_record
 from fatpack.commands.inspect.text import ListingRows, not_searched_lines, render_inspect
 from fatpack.errors import FatpackError
-from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
+from fatpack.exit_codes import FINDINGS, FINE, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import finding
 from fatpack.io.open import is_tree, resolve_url
 from fatpack.io.source import Span
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeGuard
 
-    from fatpack.command_line.trees import ShownFile, TreeListing
+    from fatpack.command_line.trees import ShownFile, TreeListing, TreeSummary
     from fatpack.commands.inspect.listing import AnyFile, ContainerRecord, FileRecord, OptionalFacts
     from fatpack.inputs.files import InputFile
     from fatpack.io.source import View
@@ -206,9 +205,11 @@ def show_files(
     containers are taken from their tables. ``one_program`` compares the files too. Of folders, patterns and packages
     every file with device code is shown, and a summary ends the output; ``exclude`` are patterns of files left out.
     """
-    shown = _ShownFiles(options, exclude, as_json=as_json, verbose=verbose, one_program=one_program)
-    found: Iterable[Any] = shown.records(files)
+    shown = _shown_files(options, exclude, as_json=as_json, verbose=verbose, one_program=one_program)
+    found: Iterable[Any] = shown.read(files)
     code = FINE
+    if as_json or one_program:
+        found = map(_content, found)
     if one_program:
         found = all_of_them = list(found)
         code = FINDINGS if add_differences(all_of_them) else FINE
@@ -216,15 +217,18 @@ def show_files(
         from fatpack.text.json import document_pieces
 
         head = {"schema": SCHEMA}
-        sys.stdout.writelines(document_pieces(head, "files", found, written=_flush, tail=shown.tail))
+        sys.stdout.writelines(document_pieces(head, "files", found, written=_flush, tail=shown.tree_records))
     else:
-        style = terminal_style()
+        style = get_style()
         if verbose:
             style = style.replace(width=0)  # addresses and names are there to be copied
         for record in found:
             _write(record, verbose, style)
-        shown.end()
-    shown.say_unused()
+        if shown.summaries:
+            write_text([shown.summary_line()])
+    if exclude:
+        sys.stdout.flush()
+        shown.say_unused()
     if (options.arch or options.position) and not shown.images and shown.code in (FINE, FINDINGS):
         _flush()
         asked = "--image {}.{}".format(*options.position) if options.position else f"--arch {','.join(options.arch)}"
@@ -233,34 +237,33 @@ def show_files(
     return worst_exit_code((code, shown.code))
 
 
-class _ShownFiles:
-    """Records or text of each argument, and the exit code so far."""
+class ArgumentFiles:
+    """Reads the files that arguments name, and keeps the worst exit code and the summaries of trees.
 
-    def __init__(
-        self, options: InspectOptions, exclude: tuple[str, ...], *, as_json: bool, verbose: int, one_program: bool
-    ) -> None:
-        self._options, self._exclude, self._verbose = options, exclude, verbose
-        self._form = "record" if one_program else "json" if as_json else "lines"
-        self._is_brief = not (as_json or verbose or one_program or options.kernels)
-        self._keep: Callable[[ContainerRecord], Any] | None = None
+    ``reader`` says what is shown of the files in folders, patterns and packages. The record of any other file has the
+    containers that its ``keep`` returns, or rows of text if ``is_brief``.
+    """
+
+    def __init__(self, reader: InspectTrees, exclude: tuple[str, ...], *, is_brief: bool = False) -> None:
+        self._reader, self._exclude, self._is_brief = reader, exclude, is_brief
         self._trees: TreeListing | None = None
         self.code = FINE
-        #: how many images were shown
+        #: how many images the files have, without those inside images
         self.images = 0
-        if options.kernels:
-            from fatpack.commands.inspect.text import with_kernel_tables
-            from fatpack.text.json import prepared_container
 
-            # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
-            self._keep = with_kernel_tables if not as_json else None if one_program else prepared_container
+    @property
+    def summaries(self) -> Sequence[TreeSummary]:
+        """Counts of what was met in each tree."""
+        return self._trees.summaries if self._trees is not None else ()
 
-    def records(self, names: Iterable[str]) -> Iterator[Any]:
-        """Yield the record of each file, read lazily, and of each file in a tree."""
+    def read(self, names: Iterable[str]) -> Iterator[AnyFile | ShownFile]:
+        """Yield the record of each file, with its ``error`` if it has one, and what is shown of files in trees."""
         for name in names:
             if is_tree(name):
                 yield from self._of_tree(name)
                 continue
             path = name
+            record: AnyFile
             try:
                 path = resolve_url(name)
                 source, view = open_argument(path)
@@ -268,48 +271,67 @@ class _ShownFiles:
                     if detect_package(view):
                         yield from self._of_tree(view.chain[0] if view.chain else path, view)
                         continue
-                    record: AnyFile
-                    inspection = FileInspection(view, self._options, self._keep)
+                    inspection = FileInspection(view, self._reader.options, self._reader.keep)
                     record = inspection.record(ListingRows()) if self._is_brief else inspection.record([])
-                    problem = record_exit_code(record)
+                    code = record_exit_code(record)
             except (FatpackError, OSError) as error:
-                record, problem = failure_record(path, error), exit_code(error)
-            self.code = worst_exit_code((self.code, problem))
+                record, code = failure_record(path, error), exit_code(error)
+            self.code = worst_exit_code((self.code, code))
             self.images += 0 if record.get("error") else image_count(record) or 0
             yield record
 
-    def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
+    def _of_tree(self, path: str, view: View | None = None) -> Iterator[ShownFile]:
         from fatpack.command_line.trees import TreeListing
         from fatpack.inputs.files import Filter
 
         if self._trees is None:
-            keep = self._keep if self._form == "lines" else None
-            self._trees = TreeListing(
-                InspectTrees(self._options, self._form, self._verbose, keep), Filter(self._exclude, self._options.deep)
-            )
-        for item in self._trees.shown(path, view):
-            yield item if self._form == "lines" else item.content
+            self._trees = TreeListing(self._reader, Filter(self._exclude, self._reader.options.deep))
+        yield from self._trees.shown(path, view)
         self.images += self._trees.summaries[-1].images
         self.code = worst_exit_code((self.code, self._trees.code))
 
-    def tail(self) -> dict[str, object]:
-        """Return what JSON says of the trees after their files: how much was met in each."""
-        return {"trees": [item.record() for item in self._trees.summaries]} if self._trees is not None else {}
-
     def end(self) -> None:
-        """Print the line that ends what is shown of trees."""
+        """Print to stderr which patterns left nothing out of trees, and how much was met in them."""
         if self._trees is not None:
-            from fatpack.command_line.trees import summary_line
-
-            write_text([summary_line(self._trees.summaries, deep=self._options.deep)])
+            self.say_unused()
+            print_stderr(self.summary_line())
 
     def say_unused(self) -> None:
         """Say which patterns left nothing out of trees."""
         if self._trees is not None and self._exclude:
             from fatpack.command_line.trees import report_unused
 
-            sys.stdout.flush()
             report_unused(self._exclude, self._trees.summaries)
+
+    def tree_records(self) -> dict[str, object]:
+        """Return what JSON says of the trees after their files: how much was met in each."""
+        return {"trees": [item.record() for item in self.summaries]} if self.summaries else {}
+
+    def summary_line(self) -> str:
+        """Return the line that ends what is shown of trees."""
+        from fatpack.command_line.trees import summary_line
+
+        return summary_line(self.summaries, deep=self._reader.options.deep)
+
+
+def _shown_files(
+    options: InspectOptions, exclude: tuple[str, ...], *, as_json: bool, verbose: int, one_program: bool
+) -> ArgumentFiles:
+    """Return the reader of the files that are printed one by one."""
+    keep: Callable[[ContainerRecord], Any] | None = None
+    if options.kernels:
+        from fatpack.commands.inspect.text import with_kernel_tables
+        from fatpack.text.json import prepared_container
+
+        # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
+        keep = with_kernel_tables if not as_json else None if one_program else prepared_container
+    form = "record" if one_program else "json" if as_json else "lines"
+    is_brief = not (as_json or verbose or one_program or options.kernels)
+    return ArgumentFiles(InspectTrees(options, form, verbose, keep), exclude, is_brief=is_brief)
+
+
+def _content(item: AnyFile | ShownFile) -> Any:
+    return item if isinstance(item, dict) else item.content
 
 
 def _flush() -> None:
@@ -322,9 +344,8 @@ def _flush() -> None:
         pass  # it is still there, and said when the command ends
 
 
-def _print_inspect_error(text: str) -> None:
-    from fatpack.command_line.messages import print_stderr
-
+def print_error(text: str) -> None:
+    """Print an error to stderr, after what was written to stdout before."""
     sys.stdout.flush()
     print_stderr(f"fatpack: error: {text}")
 
@@ -332,12 +353,12 @@ def _print_inspect_error(text: str) -> None:
 def _write(record: AnyFile | ShownFile, verbose: int, style: Style) -> None:
     if not isinstance(record, dict):
         if record.error:
-            _print_inspect_error(record.error)
+            print_error(record.error)
         else:
             write_lines(colorize(record.content, style), sys.stdout)
         return
     if record.get("error"):
-        _print_inspect_error(record["error"]["message"])
+        print_error(record["error"]["message"])
         return
     with gc_paused():
         write_lines(colorize(render_inspect(record, verbose=verbose), style), sys.stdout)
@@ -379,8 +400,7 @@ def show_totals(
     needs_kernels = "kernel" in by
     options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
     found = _TotalsOverFiles(options, by, exclude)
-    for path in files:
-        found.add(path)
+    found.add(files)
     if as_json:
         sys.stdout.writelines(json_pieces(found.sums.record()))
         sys.stdout.write("\n")
@@ -390,71 +410,38 @@ def show_totals(
     return found.code
 
 
-class _TotalsOverFiles:
-    """The sums over all names, and the exit code for what was read so far."""
+class _TotalsOverFiles(ArgumentFiles):
+    """The sums over all arguments."""
 
     def __init__(self, options: InspectOptions, by: Sequence[str], exclude: tuple[str, ...]) -> None:
-        self._options, self._by, self._exclude = options, by, exclude
-        self._trees: TreeListing | None = None
         from fatpack.commands.inspect.totals import Totals
 
+        super().__init__(InspectTrees(options, "sums", by=tuple(by)), exclude)
         self.sums = Totals(by)
-        self.code = FINE
         #: Zeros after nothing but errors would look like an answer.
         self.is_any_read = False
 
-    def add(self, path: str) -> None:
-        """Add the images of a file, or of all files in a tree."""
-        if is_tree(path):
-            self._add_tree(path)
-            return
-        try:
-            source, view = open_argument(path)
-            with source:
-                if detect_package(view):
-                    self._add_tree(view.chain[0] if view.chain else path, view)
-                    return
-                record = FileInspection(view, self._options).record([])
-                code = record_exit_code(record)
-        except (FatpackError, OSError) as error:
-            self.code = worst_exit_code((self.code, exit_code(error)))
-            _print_totals_error(error_message(error))
-            return
-        self.is_any_read = True
-        self.code = worst_exit_code((self.code, code))
-        _say_all(problem_lines(path, record))
-        assert has_containers(record)
-        self.sums.add(record)
-
-    def _add_tree(self, path: str, view: View | None = None) -> None:
-        from fatpack.command_line.trees import TreeListing
-        from fatpack.inputs.files import Filter
-
-        if self._trees is None:
-            self._trees = TreeListing(
-                InspectTrees(self._options, "sums", by=tuple(self._by)), Filter(self._exclude, self._options.deep)
-            )
-        for item in self._trees.shown(path, view):
-            if item.error:
-                _print_totals_error(item.error)
+    def add(self, paths: Iterable[str]) -> None:
+        """Add the images of files, and of all files in trees."""
+        for item in self.read(paths):
+            if not isinstance(item, dict):
+                if item.error:
+                    print_error(item.error)
+                else:
+                    lines, part = item.content
+                    _say_all(lines)
+                    self.sums.merge(part)
+            elif item.get("error"):
+                print_error(item["error"]["message"])
             else:
-                lines, part = item.content
-                _say_all(lines)
-                self.sums.merge(part)
-        self.code = worst_exit_code((self.code, self._trees.code))
-        self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
+                self.is_any_read = True
+                _say_all(problem_lines(item["path"], item))
+                assert has_containers(item)
+                self.sums.add(item)
 
-    def end(self) -> None:
-        """Print the counts of skipped files to stderr, because programs read the sums."""
-        if self._trees is not None:
-            from fatpack.command_line.trees import report_unused, summary_line
-
-            report_unused(self._exclude, self._trees.summaries)
-            print_stderr(summary_line(self._trees.summaries, deep=self._options.deep))
-
-
-def _print_totals_error(text: str) -> None:
-    print_stderr(f"fatpack: error: {text}")
+    def _of_tree(self, path: str, view: View | None = None) -> Iterator[ShownFile]:
+        yield from super()._of_tree(path, view)
+        self.is_any_read |= self.summaries[-1].files > 0 or not self.code
 
 
 def _say_all(lines: Iterable[str]) -> None:

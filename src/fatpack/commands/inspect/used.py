@@ -18,27 +18,23 @@ import sys
 
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.terminal import get_style
-from fatpack.commands.inspect.record import FileInspection, InspectOptions
-from fatpack.commands.inspect.run import InspectTrees, problem_lines, record_exit_code
+from fatpack.commands.inspect.record import InspectOptions
+from fatpack.commands.inspect.run import ArgumentFiles, InspectTrees, print_error, problem_lines
 from fatpack.commands.inspect.totals import stored_images
-from fatpack.errors import FatpackError, pluralize
-from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
-from fatpack.io.open import is_tree
+from fatpack.errors import pluralize
+from fatpack.exit_codes import FINDINGS, worst_exit_code
 from fatpack.printable import format_size, printable
 from fatpack.record import Record
-from fatpack.scanner.context import detect_package
-from fatpack.selectors.address import open_argument
 from fatpack.selectors.kernel_names import KernelNameIndex, best_forms, form_counts, match_names, name_lines
 from fatpack.selectors.profiles import read_profiles
 from fatpack.text.style import PLAIN, table_lines, write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from fatpack.commands.inspect.listing import ContainerRecord
-    from fatpack.io.source import View
     from fatpack.selectors.kernel_names import NameForm
     from fatpack.selectors.profiles import Profile
     from fatpack.text.style import Style
@@ -106,8 +102,7 @@ def show_used(
     a damaged one, ``OSError``, and Unsupported if names need a demangler and none is installed.
     """
     found = _UseOfFiles(read_profiles(profiles), InspectOptions(deep=deep, code_sizes=True), exclude)
-    for path in files:
-        found.add(path)
+    found.add(files)
     if as_json:
         from fatpack.text.json import json_pieces
 
@@ -119,50 +114,27 @@ def show_used(
     return found.code
 
 
-class _UseOfFiles:
-    """The use of all files that arguments name, and the exit code for what was read so far."""
+class _UseOfFiles(ArgumentFiles):
+    """The use of all files that arguments name."""
 
     def __init__(self, profiles: tuple[Profile, ...], options: InspectOptions, exclude: tuple[str, ...]) -> None:
-        from fatpack.command_line.trees import TreeListing
-        from fatpack.inputs.files import Filter
-
-        self._profiles, self._options, self._exclude = profiles, options, exclude
-        reader = InspectTrees(options, "record", keep=summarize_container)
-        self._trees = TreeListing(reader, Filter(exclude, options.deep))
+        super().__init__(InspectTrees(options, "record", keep=summarize_container), exclude)
+        self._profiles = profiles
         self.files: list[FileUse] = []
-        self.code = FINE
 
-    def add(self, path: str) -> None:
-        """Add the containers of a file, or of all files in a tree."""
-        if is_tree(path):
-            self._add_tree(path)
-            return
-        try:
-            source, view = open_argument(path)
-            with source:
-                if detect_package(view):
-                    self._add_tree(view.chain[0] if view.chain else path, view)
-                    return
-                record: Any = FileInspection(view, self._options, summarize_container).record([])
-        except (FatpackError, OSError) as error:
-            self._fail(exit_code(error), error_message(error))
-            return
-        self._add_record(record)
-
-    def _add_tree(self, path: str, view: View | None = None) -> None:
-        for item in self._trees.shown(path, view):
-            if item.error:
-                print_stderr(f"fatpack: error: {item.error}")
+    def add(self, paths: Iterable[str]) -> None:
+        """Add the containers of files, and of all files in trees."""
+        for item in self.read(paths):
+            if isinstance(item, dict):
+                error, record = item["error"]["message"] if item.get("error") else "", item
             else:
-                self._add_record(item.content)
-        self.code = worst_exit_code((self.code, self._trees.code))
-
-    def _fail(self, code: int, message: str) -> None:
-        self.code = worst_exit_code((self.code, code))
-        print_stderr(f"fatpack: error: {message}")
+                error, record = item.error, item.content
+            if error:
+                print_error(error)
+            else:
+                self._add_record(record)
 
     def _add_record(self, record: Any) -> None:
-        self.code = worst_exit_code((self.code, record_exit_code(record)))
         for line in problem_lines(record["path"], record):
             print_stderr(line.rstrip("\n"))
         containers = [one.replace(number=number) for number, one in enumerate(record["containers"])]
@@ -180,11 +152,7 @@ class _UseOfFiles:
 
     def end(self) -> None:
         """Say what is no part of the table: skipped files, patterns without effect, and that nothing matches."""
-        if self._trees.summaries:
-            from fatpack.command_line.trees import report_unused, summary_line
-
-            report_unused(self._exclude, self._trees.summaries)
-            print_stderr(summary_line(self._trees.summaries, deep=self._options.deep))
+        super().end()
         if not any(one.forms for one in self.files):
             names = ", ".join(printable(one.path) for one in self._profiles)
             what = f"no name in {names} is a kernel of the input" if self.files else "no device code found"
