@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from fatpack.tabular.columns import AnyRow, ImageRow
 
-#: formats whose containers in one section form one unit
-_SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
-
 #: sections of what a device link takes; PE images cut their names
 _LINKER_INPUT = with_cut(CUDA_RELOCATABLE)
 
@@ -149,26 +146,17 @@ def group_into_image_sets(rows: Sequence[ImageRow]) -> tuple[ImageSetRows, ...]:
         vendor = row_vendor(row)
         is_input = row.section in _LINKER_INPUT and has_linked
         if vendor and not row.containers and not is_input and not seen.is_compiler_input(row):
-            offload = seen.choosing_runtime(row, vendor) if seen.is_host_data(row) else row.offload
-            found.setdefault((_place(row), offload, vendor), []).append(row)
-    owners = {key[-1] for key, images in found.items() if seen.is_host_data(images[0])}
+            found.setdefault(_unit_key(row, vendor), []).append(row)
     return tuple(
         ImageSetRows(images[0].path, str(key[-1]), images[0].offload or "", tuple(images))
-        for key, images in found.items()
-        if not (key[-1] in owners and seen.is_left_by_link(images))
+        for key, images in seen.without_link_leftovers(found.items())
     )
 
 
-def _place(row: ImageRow) -> object:
-    around = (row.position or "").rpartition("/")[0]
+def _unit_key(row: ImageRow, vendor: str) -> tuple[object, ...]:
+    """Return the key of the images of a unit: an image set, but all loose images are one unit, and so are SYCL's."""
     if row.container is None:
-        return "loose"
-    if seen.is_host_data(row):
-        return "own", around, row.member
-    if row.container_format == "rocm-kpack":
-        return row.binary
-    if row.offload == "sycl" and row.module is None:
-        return "sycl"
-    if row.container_format in _SIDE_BY_SIDE or seen.is_side_by_side(row):
-        return around, row.member, row.section_index, row.section
-    return around, row.container, row.module
+        return "loose", row.offload, vendor
+    if row.offload == "sycl" and row.module is None and not seen.is_host_data(row):
+        return "sycl", vendor
+    return seen.image_set_key(row, vendor)

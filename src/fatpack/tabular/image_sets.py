@@ -24,12 +24,15 @@ from fatpack.targets.selection.select_image import CandidateSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from fatpack.tabular.columns import AnyRow, ImageRow
 
+    Key: TypeAlias = tuple[object, ...]
+
 #: formats whose containers in one section form one set
-_SIDE_BY_SIDE = ("llvm-offload-binary",)
+_SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
 
 #: the format of kernel caches: a library compiles what its cache lacks, so they never decide if a device is served
 _CACHE = "rocm-kernel-cache"
@@ -131,18 +134,23 @@ class ImageSet(Record):
 
 def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
     """Yield the image sets of files, each row ``file`` after those of the file; sets of kpack archives come last."""
-    archives: dict[object, list[ImageRow]] = {}
-    groups: dict[object, list[ImageRow]] = {}
+    archives: dict[Key, list[ImageRow]] = {}
+    groups: dict[Key, list[ImageRow]] = {}
     for row in rows:
         if row.row == "file":
-            yield from _made(groups)
+            yield from _image_sets(groups)
             groups = {}
             yield row
         elif _is_chosen_from(row):
-            key = _key(row)
+            key = image_set_key(row, image_vendor(row.triple or "", row.arch or ""))
             (archives if row.container_format == "rocm-kpack" else groups).setdefault(key, []).append(row)
-    yield from _made(groups)
-    yield from _made(archives)
+    yield from _image_sets(groups)
+    yield from _image_sets(archives)
+
+
+def _image_sets(groups: Mapping[Key, list[ImageRow]]) -> Iterator[ImageSet]:
+    for _, rows in without_link_leftovers(groups.items()):
+        yield make_image_set(rows)
 
 
 def _is_chosen_from(row: ImageRow) -> bool:
@@ -170,13 +178,13 @@ def is_compiler_input(row: ImageRow) -> bool:
     return row.container is None and row.form in _FOR_COMPILERS
 
 
-def _key(row: ImageRow) -> tuple[object, ...]:
-    vendor = image_vendor(row.triple or "", row.arch or "")
+def image_set_key(row: ImageRow, vendor: str) -> tuple[object, ...]:
+    """Return the key of the images of a file from which a runtime selects one; it ends with their vendor."""
+    around = (row.position or "").rpartition("/")[0]
     if row.container_format == "rocm-kpack":
         return row.binary, vendor
-    around = (row.position or "").rpartition("/")[0]
     if row.container is None:
-        return row.chain, row.member, row.position, row.offset
+        return row.chain, row.member, row.position, row.offset, vendor
     if is_host_data(row):
         return "own", around, row.member, choosing_runtime(row, vendor), vendor
     if is_side_by_side(row):
@@ -184,13 +192,16 @@ def _key(row: ImageRow) -> tuple[object, ...]:
     return around, row.container, row.module, row.offload, vendor
 
 
-def _made(groups: dict[object, list[ImageRow]]) -> Iterator[ImageSet]:
-    owners = {
-        image_vendor(rows[0].triple or "", rows[0].arch or "") for rows in groups.values() if is_host_data(rows[0])
-    }
-    for rows in groups.values():
-        if not (owners and is_left_by_link(rows) and image_vendor(rows[0].triple or "", rows[0].arch or "") in owners):
-            yield make_image_set(rows)
+def without_link_leftovers(groups: Iterable[tuple[Key, list[ImageRow]]]) -> Iterator[tuple[Key, list[ImageRow]]]:
+    """Yield groups without empty results of a device link, where the data of the host have code of the same vendor.
+
+    The last part of a key is the vendor.
+    """
+    found = list(groups)
+    owners = {key[-1] for key, rows in found if is_host_data(rows[0])}
+    for key, rows in found:
+        if not (key[-1] in owners and is_left_by_link(rows)):
+            yield key, rows
 
 
 def is_host_data(row: ImageRow) -> bool:
