@@ -17,11 +17,13 @@ FILES = {
     "a container": FIXTURES / "offload_binary" / "llvm-22-four.bin",
 }
 
-#: command → its options, and the most frames from ``main`` to ``parse`` of a format, both counted
+#: case → its command and options, and the most frames from ``main`` to ``parse`` of a format, both counted; a slimmed
+#: file is read again when it is verified, before it gets its name
 COMMANDS = {
-    "inspect": ([], 13),
-    "check": (["--forbid", "sm_50"], 20),
-    "slim": (["--keep", "sm_90,gfx90a", "--dry-run"], 19),
+    "inspect": (["inspect"], 13),
+    "check": (["check", "--forbid", "sm_50"], 20),
+    "slim to show": (["slim", "--keep", "sm_90,gfx90a", "--dry-run"], 19),
+    "slim to write": (["slim", "--keep", "sm_9*", "--allow-empty", "-o", "slimmed"], 19),
 }
 
 
@@ -42,13 +44,16 @@ class Deepest:
 
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_few_calls_lead_to_the_reader_of_a_format(command: str, file: str) -> None:
-    options, most = COMMANDS[command]
+def test_few_calls_lead_to_the_reader_of_a_format(
+    command: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (name, *options), most = COMMANDS[command]
     deepest = Deepest()
     before = sys.getprofile()
     sys.setprofile(deepest)
     try:
-        main([command, str(FILES[file]), *options])
+        main([name, str(FILES[file]), *options])
     finally:
         sys.setprofile(before)
     assert deepest.stack, f"{command} of {file} reads no container"

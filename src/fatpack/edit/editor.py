@@ -101,13 +101,15 @@ def write_edited(
     archive. The host and the files of ``inputs`` are refused as output even with ``force`` (:func:`write_in_place`
     writes over the host).
     """
+    from functools import partial
+
     return write_file(
         output,
         pieces,
         force=force,
         mode=None if (mode := file_mode(host)) is None else mode & MODE_OF_COPIES,
         inputs=[host, *inputs],
-        verify=lambda after: (check or verify_edited)(host, after),
+        verify=partial(check or verify_edited, host),
         progress=progress,
     )
 

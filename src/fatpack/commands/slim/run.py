@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from fatpack import __version__, proof
 from fatpack.command_line.edit_io import write_result
@@ -29,7 +29,7 @@ from fatpack.text.json import json_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from fatpack.command_line.edit_io import EditDestination
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.request import SlimRequest
     from fatpack.commands.slim.wheels import SlimmedWheel
     from fatpack.edit.editor import EditCheck
-    from fatpack.io.source import Piece, View
+    from fatpack.io.source import View
 
 
 # Proofs of slimmed files: from the two files alone, as text, as JSON, and as certificates in files.
@@ -157,6 +157,15 @@ class CertificateWriter:
         if self._to.in_place and self._target is not None:
             write_file(self._target, self._text, force=self._to.force, inputs=[self._before])
 
+    def after(self, check: EditCheck) -> EditCheck:
+        """Return a check of the host and the result that proves the result if ``check`` accepts it."""
+
+        def checked_and_proved(before: View, after: View) -> None:
+            check(before, after)
+            self.prove(after)
+
+        return checked_and_proved
+
     def tell(self) -> None:
         """Say what was proved; write the certificate that is not written yet.
 
@@ -176,6 +185,17 @@ class CertificateWriter:
         if self._text is not None and self._to.in_place and self._target is not None:
             with suppress(FileNotFoundError):
                 os.unlink(self._target)
+
+
+@contextmanager
+def withdrawn_on_failure(proof: CertificateWriter | None) -> Iterator[None]:
+    """Take a certificate back that was written before a file got its name, if it never gets it."""
+    try:
+        yield
+    except BaseException:
+        if proof is not None:
+            proof.withdraw()
+        raise
 
 
 def slim_package(request: SlimRequest, view: View, path: str) -> tuple[list[SlimOutcome], str]:
@@ -572,20 +592,18 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
             to = request.to if request.directory is None else request.to.replace(output=output)
             if request.directory is not None:
                 os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
-            check = verifier_for(made) if not place.archives else editor.verify_edited
             is_only = request.to.in_place and made.mode in ("shrink", "zero") and not place.archives
             proof = make_proof(request, whole, output, [done.replace(path="")], is_only=is_only)
 
-            def proved(before: View, after: View) -> None:
-                check(before, after)
-                if proof is not None:
-                    proof.prove(after)
-
+            check = verifier_for(made) if not place.archives else editor.verify_edited
+            if proof is not None:
+                check = proof.after(check)
             if request.to.in_place and not made.is_changed:
-                proved(whole, whole)
+                check(whole, whole)
                 output = ""
             else:
-                _exchange(whole, address.path, pieces, to, proof, quiet=request.quiet, check=proved)
+                with withdrawn_on_failure(proof):
+                    write_result(whole, address.path, pieces, to, quiet=request.quiet, check=check)
             if proof is not None:
                 proof.tell()
             return done.replace(output=output)
@@ -594,25 +612,6 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
     except (FatpackError, OSError) as error:
         print_stderr(f"fatpack: error: {error_message(error)}")
         return SlimOutcome(file, size, size, "", None, error, is_told=True)
-
-
-def _exchange(
-    host: View,
-    path: str,
-    pieces: list[Piece],
-    to: EditDestination,
-    proof: CertificateWriter | None,
-    *,
-    quiet: bool,
-    check: EditCheck,
-) -> None:
-    """Write a result; take a certificate back that was written before the file got its name, if it never does."""
-    try:
-        write_result(host, path, pieces, to, quiet=quiet, check=check)
-    except BaseException:
-        if proof is not None:
-            proof.withdraw()
-        raise
 
 
 def _output(request: SlimRequest, path: str) -> str:
