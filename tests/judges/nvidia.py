@@ -115,8 +115,8 @@ def compile_entry(folder: Path, form: str, arch: str) -> Entry:
     """
     label = f"{'compute' if form == 'ptx' else 'sm'}_{arch}"
     number = int(re.sub(r"\D", "", arch))
-    # Architectures of Blackwell want PTX of CUDA 12.9, sm_90a that of 12.0, the others no special version.
-    version = "8.8" if number >= 100 else "8.0"
+    # Architectures of CUDA 13 want its PTX, those of Blackwell that of 12.9, sm_90a that of 12.0, others no version.
+    version = "9.0" if number in (88, 110) else "8.8" if number >= 100 else "8.0"
     text = (
         f".version {version}\n.target sm_{arch}\n.address_size 64\n\n"
         f".visible .entry only_{label}(\n.param .u64 only_{label}_param_0\n)\n{{\nret;\n}}\n"
