@@ -37,6 +37,15 @@ def test_several_zstd_frames_and_skippable_ones_are_one_stream() -> None:
     assert inflate(skippable + frame + frame, "zstd", 10) == b"hellohello"
 
 
+def test_a_zstd_frame_that_states_another_size_is_not_inflated_to_it() -> None:
+    """The library allocates what a frame states: here a terabyte for five bytes."""
+    frame = (
+        b"\x28\xb5\x2f\xfd\xc0\x00" + (1 << 40).to_bytes(8, "little") + (5 << 3 | 1).to_bytes(3, "little") + b"hello"
+    )
+    with pytest.raises(BadValue, match=r"inflates to another size|damaged"):
+        inflate(frame, "zstd", 5)
+
+
 def test_bytes_after_a_zlib_stream_are_tolerated_as_llvm_does() -> None:
     assert inflate(zlib.compress(b"hello") + b"rest", "zlib", 5) == b"hello"
 

@@ -51,6 +51,12 @@ def test_a_match_before_the_beginning_is_damage(block: bytes) -> None:
         inflate_block_beginning(block, 64)
 
 
+def test_damage_after_what_is_asked_for_is_not_looked_at() -> None:
+    assert inflate_block_beginning(b"\x50abcde\0\0", 5) == b"abcde"
+    with pytest.raises(LZ4BlockError, match="starts before"):
+        inflate_block_beginning(b"\x50abcde\0\0", 6)
+
+
 def test_a_long_match_is_cut_at_the_size_that_is_asked_for() -> None:
     assert inflate_block_beginning(b"\x1fa\1\0" + b"\xff" * 100_000 + b"\0", 40) == b"a" * 40
 

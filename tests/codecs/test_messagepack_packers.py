@@ -34,6 +34,17 @@ def reader(data: bytes) -> MessagePackReader:
     return MessagePackReader(BytesSource(data + b"\x2a").view(), "field")
 
 
+@pytest.mark.parametrize("count", [0, 14, 15, 16, 65536])
+def test_arrays_maps_and_strings_of_any_size_are_read(count: int) -> None:
+    found = reader(msgpack.packb(list(range(count))))
+    assert [found.integer() for _ in found.array()] == list(range(count))
+    found = reader(msgpack.packb({str(number): number for number in range(count)}))
+    assert [(key, found.integer()) for key in found.map()] == [(str(number), number) for number in range(count)]
+    found = reader(msgpack.packb("s" * count))
+    assert found.text() == "s" * count
+    assert found.integer() == 42
+
+
 def test_what_is_stored_is_the_encoding_of_a_value_with_those_in_it() -> None:
     value = msgpack.packb({"a": [1, {"b": None}], "c": b"bytes"})
     found = reader(msgpack.packb(7) + value)

@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 
 from tools.mutation import reach
@@ -106,8 +108,15 @@ def _bound_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def try_room(room: str, samples: int, seed: int, jobs: int, until: float) -> tuple[int, int]:
-    """Return how many changes of a room were tried, and how many tests of the room noticed; print the others.
+class Count:
+    """How many changes of a room were tried, and how many of them its tests noticed."""
+
+    def __init__(self) -> None:
+        self.tried = self.noticed = 0
+
+
+def try_rooms(rooms: Sequence[str], samples: int, seed: int, jobs: int, until: float) -> dict[str, Count]:
+    """Try changes of all rooms in turn, print those that no test of the room noticed, and return the numbers by room.
 
     Changes that nobody can notice are not tried, nor is one begun after the time ``until`` of the monotonic clock.
 
@@ -115,24 +124,31 @@ def try_room(room: str, samples: int, seed: int, jobs: int, until: float) -> tup
         SystemExit: the tests fail without a change.
     """
     equivalents = Equivalents.read()
-    changes = [
-        change for change in draw(sorted((SOURCES / room).rglob("*.py")), samples, seed) if change not in equivalents
-    ]
+    drawn = {room: draw(sorted((SOURCES / room).rglob("*.py")), samples, seed) for room in rooms}
+    turns = zip_longest(*([(room, change) for change in changes] for room, changes in drawn.items()))
+    changes = [found for turn in turns for found in turn if found is not None and found[1] not in equivalents]
+    counts = {room: Count() for room in rooms}
     with tempfile.TemporaryDirectory(prefix="fatpack-mutation-") as name, ThreadPoolExecutor(jobs) as pool:
-        copies, folders = Copies(Path(name), jobs), sorted({tests_of(change.path) for change in changes})
-        records = [Path(name) / f"{index}.json" for index in range(len(folders))]
-        reached = dict(zip(folders, pool.map(_record, folders, records), strict=True))
+        copies, folders = Copies(Path(name), jobs), {tests_of(change.path) for _, change in changes}
+        highest = sorted(folder for folder in folders if folders.isdisjoint(folder.parents))
+        records = [Path(name) / f"{index}.json" for index in range(len(highest))]
+        reached = dict(zip(highest, pool.map(_record, highest, records), strict=True))
 
-        def has_survived(change: Mutation) -> bool | None:
+        def is_noticed(change: Mutation) -> bool | None:
             if time.monotonic() > until:
                 return None
-            if copies.is_noticed(change, reached[tests_of(change.path)]):
-                return False
-            print(change, flush=True)
-            return True
+            tests = tests_of(change.path)
+            record = next(reach for folder, reach in reached.items() if folder in (tests, *tests.parents))
+            return copies.is_noticed(change, record)
 
-        survived = [what for what in pool.map(has_survived, changes) if what is not None]
-    return len(survived), survived.count(False)
+        for (room, change), noticed in zip(changes, pool.map(is_noticed, (each for _, each in changes)), strict=True):
+            if noticed is None:
+                continue
+            counts[room].tried += 1
+            counts[room].noticed += noticed
+            if not noticed:
+                print(change, flush=True)
+    return counts
 
 
 def _record(tests: Path, record: Path) -> reach.Reach:
@@ -154,18 +170,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="begin no change after so long")
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
-    rows, tried, noticed = ["| room | changes | noticed |", "|---|---:|---:|"], 0, 0
-    for room in options.rooms or ROOMS:
-        changes, seen = try_room(room, options.samples, options.seed, options.jobs, until)
-        if not changes:
-            continue
-        tried, noticed = tried + changes, noticed + seen
-        rows.append(f"| `{room}` | {changes} | {seen} ({100 * seen // changes} %) |")
-        print(rows[-1], flush=True)
-    print(
-        f"\n{date.today()}, --seed {options.seed} --samples {options.samples}: {noticed} of {tried} changes noticed\n"
-    )
-    print("\n".join(rows))
+    counts = try_rooms(options.rooms or ROOMS, options.samples, options.seed, options.jobs, until)
+    print("| room | changes | noticed |\n|---|---:|---:|")
+    for room, count in counts.items():
+        print(f"| `{room}` | {count.tried} | {count.noticed} ({100 * count.noticed // max(count.tried, 1)} %) |")
+    tried, noticed = (sum(getattr(count, what) for count in counts.values()) for what in ("tried", "noticed"))
+    print(f"\n{date.today()}, --seed {options.seed} --samples {options.samples}: {noticed} of {tried} noticed")
     return 1 if noticed * 100 < options.at_least * tried else 0
 
 

@@ -24,12 +24,12 @@ class Equivalents:
         Raises:
             ValueError: a row has no reason, or its line is not in the module any more.
         """
-        rows = set()
+        rows: set[tuple[str, str, str]] = set()
         for row in tomllib.loads(TABLE.read_text())["change"]:
             lines = (ROOT / "src/fatpack" / row["module"]).read_text().splitlines()
             if row["line"] not in map(str.strip, lines) or not row["why"]:
                 raise ValueError(f"{TABLE.name}: no line {row['line']!r} in {row['module']}, or no reason")
-            rows.add((row["module"], row["line"], row.get("becomes", "")))
+            rows |= {(row["module"], row["line"], new) for new in row.get("becomes", [""])}
         return cls(frozenset(rows))
 
     def __contains__(self, change: Mutation) -> bool:
