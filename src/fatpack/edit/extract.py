@@ -13,8 +13,9 @@ from fatpack import binary, images
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.io.atomic_write import NewFile, refuse_inputs, refuse_special_file, write_files
+from fatpack.io.output_names import file_stem, image_name, member_word, safe_word
 from fatpack.io.source import PiecesSource, View
-from fatpack.io.write import check_space, file_stem, image_name, member_word, safe_word, shared_size, written_size
+from fatpack.io.write import check_space, shared_size, written_size
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer
 from fatpack.selectors.select import describe_image, select_images, with_positions

@@ -51,7 +51,7 @@ def convert_file(
     """
     from fatpack.commands.convert.request import ConvertRequest, find_damage
     from fatpack.commands.pack.formats import write_packed
-    from fatpack.io.write import file_stem
+    from fatpack.io.output_names import file_stem
     from fatpack.scanner import scan
     from fatpack.selectors.address import outermost_view
     from fatpack.selectors.no_match import NothingSelected, unmatched_patterns, unread_findings

@@ -20,7 +20,8 @@ from fatpack.errors import FatpackError, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.inputs.files import Filter, input_kind, walk_input
 from fatpack.io.atomic_write import refuse_inputs
-from fatpack.io.write import check_space, safe_word
+from fatpack.io.output_names import safe_word
+from fatpack.io.write import check_space
 from fatpack.limits import current_budget
 from fatpack.scanner import FoundContainer
 from fatpack.scanner.standalone_images import scan_with_standalone_images

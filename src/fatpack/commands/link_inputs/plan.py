@@ -12,7 +12,7 @@ from fatpack import images
 from fatpack.binary.symbols import link_symbols
 from fatpack.commands.link_inputs.input_files import LinkImage, LinkInput, LinkInputFiles
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api
-from fatpack.io.write import image_name
+from fatpack.io.output_names import image_name
 from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.targets.compatibility import VERSIONS, accepts_image, feature_count, joins_group

@@ -30,8 +30,8 @@ from fatpack.edit.replace_images import (
 from fatpack.errors import CommandFailed, FormatError, UsageError, cli_or_api, pluralize
 from fatpack.images.container_mismatch import arch_contradiction, image_words, mismatch_findings, triple_contradiction
 from fatpack.io.open import open_source
+from fatpack.io.output_names import image_name
 from fatpack.io.temporary import PrivateFolder, size_or_problem, write_for_reading
-from fatpack.io.write import image_name
 from fatpack.limits import current_budget
 from fatpack.model import arch_name
 from fatpack.record import Record

@@ -130,7 +130,7 @@ def _with_hint(item: Finding) -> Finding:
 
 def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:
     """Return the documented name of an output that was not named: after the host, or the first image."""
-    from fatpack.io.write import file_stem
+    from fatpack.io.output_names import file_stem
     from fatpack.selectors.address import parse_address
 
     if host is not None:

@@ -83,7 +83,7 @@ def command(
     """
     from fatpack.commands.pack.formats import write_packed
     from fatpack.commands.wrap.run import WrapRequest, wrap_files
-    from fatpack.io.write import file_stem
+    from fatpack.io.output_names import file_stem
 
     allow_any_output(force)
     check_output_name(output)

@@ -7,7 +7,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.io.write import file_stem, image_name, safe_word
+from fatpack.io.output_names import file_stem, image_name, safe_word
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
