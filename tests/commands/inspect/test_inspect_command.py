@@ -251,6 +251,8 @@ def test_json_with_arch_keeps_positions_and_counts_the_rest(folder: Path, fatpac
 def test_arch_that_no_image_is_for_exits_1(folder: Path, fatpack: Fatpack) -> None:
     ran = fatpack("inspect", "pkg.bin", "a.cubin", "--arch", "sm_50")
     assert (ran.code, ran.err) == (1, "fatpack: no image matches --arch sm_50\n")
+    misspelled = fatpack("inspect", "a.cubin", "--arch", "sm90")
+    assert (misspelled.code, misspelled.err) == (1, "fatpack: no image matches --arch sm90; did you mean sm_90?\n")
     assert "a.cubin: ELF, 7.58 kB\n" in ran.out
     assert fatpack("inspect", ".", "--arch", "sm_50").code == 1
     ran = fatpack("inspect", ".", "--arch", "sm_90")

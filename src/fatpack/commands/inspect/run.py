@@ -232,7 +232,11 @@ def show_files(
     if (options.arch or options.position) and not shown.images and shown.code in (FINE, FINDINGS):
         _flush()
         asked = "--image {}.{}".format(*options.position) if options.position else f"--arch {','.join(options.arch)}"
-        print_stderr(f"fatpack: no image matches {asked}")
+        from fatpack.selectors.no_match import right_spelling
+
+        meant = [right for right in map(right_spelling, options.arch) if right]
+        hint = f"; did you mean {', '.join(meant)}?" if meant else ""
+        print_stderr(f"fatpack: no image matches {asked}{hint}")
         code = FINDINGS
     return worst_exit_code((code, shown.code))
 
