@@ -211,7 +211,7 @@ def compare_device_code(
     second file uses for moved tables, and ``code`` those of its instructions. Raises LimitExceeded if device code
     exceeds the limits on decompression.
     """
-    before, after, resolve, leading, ledger = pair.before, pair.after, pair.resolve, pair.find_pointers, pair.ledger
+    before, after, resolve, ledger = pair.before, pair.after, pair.resolve, pair.ledger
     old_pointers = find_records(before, sections, resolve)
     old = _ContainerReader(before, sections)
     registered = _registered_containers(old, old_pointers)
@@ -232,7 +232,7 @@ def compare_device_code(
         check_dangling_words(before, ranges, [*in_data.values()], registered.keys(), ledger)
     pairs |= matched | in_data
     gone = changed_containers(pairs.values())
-    check_dangling_pointers(before, gone, registered.keys(), ranges, leading, ledger)
+    check_dangling_pointers(before, gone, registered.keys(), ranges, pair.find_pointers, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
 
     facts, kept, dropped, moves = [], [], [], {}
@@ -243,7 +243,7 @@ def compare_device_code(
         dropped += dropped_images
         if new_container is not None and start not in in_data:
             moves[start] = (container.end - start, new_container.start, new_container.end - new_container.start)
-    _check_outside_containers(before, after, ranges, pairs, moved, ledger)
+    _check_between_containers(before, after, ranges, pairs, moved, ledger)
     words = _changed_words(before, after, registered, old_pointers, new_pointers, ledger)
     changed = [ChangedRange(start, end, "device code") for start, end in ranges]
     changed += [ChangedRange(start, end, "pointer to device code") for start, end in words]
@@ -315,7 +315,7 @@ def _check_overlaps(found: Sequence[ProofContainer], ledger: DifferenceLog) -> N
         last = container
 
 
-def _check_outside_containers(
+def _check_between_containers(
     before: ProgramMemory,
     after: ProgramMemory,
     ranges: Sequence[Range],

@@ -55,7 +55,8 @@ _FATBIN, _BUNDLE = "cuda-fatbin", "clang-offload-bundle"
 #: format → methods that its images can have
 _METHODS = {_FATBIN: ("zstd", "lz4", "none"), _BUNDLE: ("zstd", "zlib", "none")}
 
-#: method → the level that is taken where none is given: fatbinary's for ``size``, LLVM's for bundles
+#: method → the level without ``--level``, so also that of ``--lossless``: fatbinary's for ``--compress-mode=size``.
+#: Bundles get LLVM's level, in their writer.
 _LEVELS = {"zstd": 19, "lz4": 12}
 
 #: The version of compressed bundles that readers since LLVM 19 know; version 3 is written by ROCm 7.2.
@@ -151,7 +152,7 @@ def _is_reshaped(found: FoundContainer, options: SlimOptions) -> bool:
 
 
 def container_updater(options: SlimOptions) -> Callable[[FoundContainer], FoundContainer]:
-    """Return what makes of a container one that is written as it is wished: a compressed bundle, or a plain one."""
+    """Return the function that makes the requested form of a bundle: compressed or plain. Other containers stay."""
 
     def reshaped(found: FoundContainer) -> FoundContainer:
         if not _is_reshaped(found, options):

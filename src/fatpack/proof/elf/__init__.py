@@ -59,10 +59,10 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     def resolve(memory: ProgramMemory, places: Collection[int]) -> Mapping[int, RecordPointer]:
         return resolve_pointers(old if memory is old.memory else new, places)
 
-    def lead(memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
+    def find_pointers(memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         return pointers_to_device_code(old if memory is old.memory else new, low, high)
 
-    pair = ProgramPair(old.memory, new.memory, resolve, lead, ledger)
+    pair = ProgramPair(old.memory, new.memory, resolve, find_pointers, ledger)
     device = compare_device_code(pair, sections, moved, _code(old))
     check_tables(loader_tables(old), device.gone, ledger)
     images, tables = merge_ranges(_ranges(old, _IMAGES)), merge_ranges(_ranges(old, (_FOR_TOOLS,)))

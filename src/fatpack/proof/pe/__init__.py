@@ -52,9 +52,9 @@ def compare(before: View, after: View, ledger: DifferenceLog) -> tuple[DeviceCod
     Raises FormatError for a damaged file.
     """
     old, new = read_pe(before), read_pe(after)
-    leading = PointersToDeviceCode(old)
+    find_pointers = PointersToDeviceCode(old)
     named = merge_ranges(_ranges(old, _SECTIONS))
-    pair = ProgramPair(old.memory, new.memory, _pointers, leading, ledger)
+    pair = ProgramPair(old.memory, new.memory, _pointers, find_pointers, ledger)
     code = [(each.address, each.address + each.virtual_size) for each in old.sections if each.flags & _EXECUTED]
     device = compare_device_code(pair, named, [], merge_ranges(code))
     check_tables(loader_tables(old), device.gone, ledger)
