@@ -8,7 +8,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack import formats
 from fatpack.edit.replace_images import ReplacementMetadata, replacement_image
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 from fatpack.io.source import Span
 from fatpack.model import Container, Image, Target
 from fatpack.scanner import FoundContainer, scan
@@ -87,10 +87,10 @@ def test_a_new_arch_is_what_a_reader_finds_and_all_else_stays(path: str, is_besi
 def test_a_bundle_id_names_the_new_target_in_the_style_of_the_old(
     spelling: str, labels: ReplacementMetadata, expected: str
 ) -> None:
-    old = Image(parse_id(spelling).target, "", NEW, 9, 9, NEW.span(), attrs={"id": spelling})
+    old = Image(parse_bundle_id(spelling).target, "", NEW, 9, 9, NEW.span(), attrs={"id": spelling})
     new = replacement_image(old, "clang-offload-bundle", NEW, labels)
     assert new.attrs["id"] == expected
-    assert new.target == parse_id(expected).target
+    assert new.target == parse_bundle_id(expected).target
 
 
 def test_a_target_that_no_bundle_can_name_is_refused() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.builders import amd_stores, fatbin
 
 from fatpack.formats.cir.bundle_id import module_name
-from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
-from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.cir.bundle_id import parse_bundle_id as parse_cir_id
+from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 from fatpack.formats.syclbin.layout import NewModules
 from fatpack.formats.syclbin.properties import write_property_set
 from fatpack.io.source import Span
@@ -65,7 +65,9 @@ _IDS = st.one_of(
 @st.composite
 def _clang_bundle(draw: st.DrawFn) -> Container:
     ids = draw(st.lists(_IDS, max_size=5, unique=True))
-    images = [make_image(draw(st.binary(max_size=200)), target=parse_id(spelling).target, form="") for spelling in ids]
+    images = [
+        make_image(draw(st.binary(max_size=200)), target=parse_bundle_id(spelling).target, form="") for spelling in ids
+    ]
     images = [item.replace(attrs={"id": spelling}) for item, spelling in zip(images, ids, strict=True)]
     attrs = {"flavour": draw(st.sampled_from(["binary", "compressed"])), "align": str(draw(st.integers(1, 300)))}
     version = 0

@@ -109,20 +109,20 @@ _ELSEWHERE = -1
 
 
 def _of_bundle(new: Image, old: Image, is_beside: bool) -> Image:
-    from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id, stored_id
+    from fatpack.formats.clang_bundle.bundle_id import id_for, parse_bundle_id, stored_id
 
     def made(target: Target, spelling: str) -> str:
-        kind = parse_id(spelling).kind
+        kind = parse_bundle_id(spelling).kind
         return stored_id(kind + id_for(target).removeprefix("hipv4" if target.offload == "hip" else target.offload))
 
-    new = _with_id(new, old, made, parse_id)
+    new = _with_id(new, old, made, parse_bundle_id)
     return new.replace(record=None) if is_beside else new
 
 
 def _of_cir(new: Image, old: Image, is_beside: bool) -> Image:
-    from fatpack.formats.cir.bundle_id import id_for, parse_id
+    from fatpack.formats.cir.bundle_id import id_for, parse_bundle_id
 
-    new = _with_id(new, old, lambda target, _: id_for(target.replace(spelling="")), parse_id)
+    new = _with_id(new, old, lambda target, _: id_for(target.replace(spelling="")), parse_bundle_id)
     return new.replace(record=None) if is_beside else new
 
 

@@ -11,7 +11,7 @@ its runtime loads is selected: the CUDA driver, or LLVM's plugin for OpenMP (:mo
 from __future__ import annotations
 
 from fatpack.errors import TargetError, UsageError, cli_or_api, truncate_words
-from fatpack.formats.clang_bundle.bundle_id import id_for, is_compatible_id, parse_id, stored_id
+from fatpack.formats.clang_bundle.bundle_id import id_for, is_compatible_id, parse_bundle_id, stored_id
 from fatpack.record import Record
 from fatpack.targets.compatibility import can_serve
 from fatpack.targets.nvidia import parse_nvidia
@@ -82,7 +82,7 @@ def choose_by_id(images: Iterable[FoundImage], request: str, *, hip_openmp: bool
     same = [image for spelling, image in candidates if stored_id(spelling) == normal]
     if same:
         return [BundleIdChoice(request, image, f"the same ID in normal form ({normal})") for image in same]
-    device = parse_nvidia(parse_id(request).arch) if is_nvptx(parse_id(request).triple) else None
+    device = parse_nvidia(parse_bundle_id(request).arch) if is_nvptx(parse_bundle_id(request).triple) else None
     if device is not None and device.is_virtual:
         # A virtual architecture is PTX, which containers store under the name of the real architecture.
         candidates = [pair for pair in candidates if pair[1].form == "ptx"]
@@ -94,14 +94,14 @@ def choose_by_id(images: Iterable[FoundImage], request: str, *, hip_openmp: bool
     fitting = [pair for pair in candidates if is_compatible_id(pair[0], request, hip_openmp=hip_openmp)]
     if not fitting or impossible_reason(request):
         return []
-    spelling, image = max(fitting, key=lambda pair: len(parse_id(pair[0]).target.features))
+    spelling, image = max(fitting, key=lambda pair: len(parse_bundle_id(pair[0]).target.features))
     others = tuple(dict.fromkeys(other for other, _ in fitting if other != spelling))
     return [BundleIdChoice(request, image, _why(spelling, request), others)]
 
 
 def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: str) -> list[BundleIdChoice]:
     """Return the image of one container that a runtime loads for the device in an ID; none if none fits."""
-    want = parse_id(request)
+    want = parse_bundle_id(request)
     offered = [(*pair, _candidate(pair[1])) for pair in candidates if _is_offered(pair[0], request)]
     answer = _answer(want.kind, want.arch, [candidate for _, _, candidate in offered])
     if answer is None or answer.image is None or answer.outcome == "fails":
@@ -115,12 +115,12 @@ def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: st
 
 def _is_ptx_for(virtual: NvidiaArch, spelling: str, request: str) -> bool:
     """Return whether the ID of PTX has a virtual architecture, by its own name or that of the real one."""
-    have = parse_nvidia(parse_id(spelling).arch)
+    have = parse_nvidia(parse_bundle_id(spelling).arch)
     return have is not None and have.replace(is_virtual=True) == virtual and _is_offered(spelling, request)
 
 
 def _is_offered(spelling: str, request: str) -> bool:
-    have, want = parse_id(spelling), parse_id(request)
+    have, want = parse_bundle_id(spelling), parse_bundle_id(request)
     return have.kind == want.kind and same_triple(have.triple, want.triple)
 
 
@@ -154,7 +154,7 @@ def _fits(kind: str, arch: str, candidate: CandidateImage) -> bool:
 def _check(request: str) -> None:
     """Raise UsageError for a bundle ID with features that have no ``+`` or ``-``."""
     names = set()
-    for feature in parse_id(request).target.features:
+    for feature in parse_bundle_id(request).target.features:
         name, sign = feature[:-1], feature[-1]
         if sign not in "+-" or not name:
             raise UsageError(f"bundle ID {request}: feature {feature!r} does not end in + or -")
@@ -169,7 +169,7 @@ def impossible_reason(request: str) -> str:
     clang-offload-bundler returns nothing for such an ID either, except an entry with exactly that ID. Unknown
     processors may have any feature.
     """
-    target = parse_id(request).target
+    target = parse_bundle_id(request).target
     if not target.triple:
         arch = cli_or_api("--arch", "Selector(arch=…)")
         return f"a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; for an architecture alone use {arch}"
@@ -191,7 +191,7 @@ def feature_problem(target: Target) -> str:
 
 
 def _why(spelling: str, request: str) -> str:
-    have, want = parse_id(spelling), parse_id(request)
+    have, want = parse_bundle_id(spelling), parse_bundle_id(request)
     reasons = []
     if have.kind != want.kind:
         reasons.append(f"{have.kind} serves {want.kind}")
@@ -221,7 +221,7 @@ def no_match_reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) 
 
 def _unknown(request: str) -> str:
     """Return that the architecture in an ID for a GPU is unknown, with similar names; "" for any other ID."""
-    want = parse_id(request)
+    want = parse_bundle_id(request)
     words = load_vocabulary()
     names: Iterable[str]
     if is_nvptx(want.triple):
@@ -241,7 +241,7 @@ _REFUSALS = 4
 
 
 def _refusals(request: str, images: Iterable[FoundImage]) -> str:
-    want = parse_id(request)
+    want = parse_bundle_id(request)
     if not (is_nvptx(want.triple) or is_amdgpu(want.triple)):
         return ""
     reasons: dict[str, None] = {}

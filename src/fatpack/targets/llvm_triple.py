@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # The words of bundle IDs that LLVM 22 knows: data for the rules of triples and for the processors it keeps.
 #
 # Facts: llvm/lib/TargetParser/Triple.cpp and clang/include/clang/Basic/OffloadArch.h of LLVM 22.1; every word was tried
-# with clang-offload-bundler 22 (section 2.3 and 2.4 of the notes on bundles).
+# with clang-offload-bundler 22.
 
 #: Offload kinds that clang-offload-bundler 22 accepts; DPC++ adds sycl and fpga, old files have hcc.
 KINDS_LLVM22 = ("host", "openmp", "hip", "hipv4")
@@ -136,7 +136,7 @@ AMD_PROCESSORS = frozenset(
     """.split()
 )
 
-#: Processors that LLVM 22 knows; it drops every other target-id (trap T3 of the notes).
+#: Processors that LLVM 22 knows; it drops every other target-id.
 PROCESSORS_LLVM22 = NVIDIA_PROCESSORS | AMD_PROCESSORS | {"amdgcnspirv", "generic", "graniterapids", "bmg_g21"}
 
 #: feature → AMD processors whose target-id may fix it

@@ -13,7 +13,7 @@ from fatpack.formats.clang_bundle.bundle_id import (
     id_for,
     is_compatible_id,
     is_compatible_id_llvm22,
-    parse_id,
+    parse_bundle_id,
     refusal_llvm22,
     stored_by_llvm22,
     stored_id,
@@ -56,12 +56,12 @@ from fatpack.targets.vocabulary import load_vocabulary
     ],
 )
 def test_ids_of_every_producer_are_understood(spelling: str, offload: str, triple: str, arch: str) -> None:
-    assert parse_id(spelling).target == Target(triple, arch, offload, spelling)
+    assert parse_bundle_id(spelling).target == Target(triple, arch, offload, spelling)
 
 
 @given(st.text(alphabet="-:+gfxsm_90aho", max_size=60) | st.text(max_size=30))
 def test_no_text_is_refused_and_the_spelling_is_kept(spelling: str) -> None:
-    assert parse_id(spelling).target.spelling == spelling
+    assert parse_bundle_id(spelling).target.spelling == spelling
 
 
 @pytest.mark.parametrize(

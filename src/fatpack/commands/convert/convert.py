@@ -16,7 +16,7 @@ from fatpack.edit.extract import image_pieces
 from fatpack.edit.write_containers import PER_IMAGE_ERRORS, UnreadableImage, read_error, with_separate_streams
 from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS
-from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id, stored_id
+from fatpack.formats.clang_bundle.bundle_id import id_for, parse_bundle_id, stored_id
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
 from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS, OffloadBinaryEntry
 from fatpack.io.source import PiecesSource, View
@@ -406,7 +406,7 @@ def _for_bundle(item: _SelectedImage, losses: list[str]) -> Image:
     if "binary" in attrs:
         losses.append(f"{item.title}: the library that it belongs to, {attrs['binary']}")
     spelling = attrs.pop("id", None) or id_for(target)
-    if parse_id(spelling).kind == "cuda":
+    if parse_bundle_id(spelling).kind == "cuda":
         losses.append(f"{item.title}: the kind of its ID {spelling}, in place of which the bundle has openmp")
         spelling = stored_id(f"openmp{spelling.removeprefix('cuda')}")
     if isinstance(record, OffloadBinaryEntry):
@@ -416,4 +416,4 @@ def _for_bundle(item: _SelectedImage, losses: list[str]) -> Image:
         if record.image_kind and record.image_kind != _KINDS.get(item.found.info.form):
             name = IMAGE_KINDS.get(record.image_kind, "unknown")
             losses.append(f"{item.title}: that its kind is {record.image_kind} ({name}), which its bytes do not show")
-    return Image(parse_id(spelling).target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})
+    return Image(parse_bundle_id(spelling).target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})

@@ -11,7 +11,7 @@ from fatpack import binary, formats, images
 from fatpack.commands.pack.formats import PackedContainers, id_from, image_with_id
 from fatpack.errors import HostError, UsageError, cli_or_api
 from fatpack.findings import finding
-from fatpack.formats.clang_bundle.bundle_id import find_id_conflicts, id_for, member_stem, parse_id, stored_id
+from fatpack.formats.clang_bundle.bundle_id import find_id_conflicts, id_for, member_stem, parse_bundle_id, stored_id
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT, MAGIC, TYPES
 from fatpack.images.container_mismatch import mismatch_findings
 from fatpack.io.atomic_write import file_mode
@@ -41,7 +41,7 @@ def check_ids(spellings: Sequence[str]) -> None:
     """Raise UsageError for target IDs that exclude each other, and for two hosts."""
     for conflict in find_id_conflicts(spellings):
         raise UsageError(conflict.message)
-    found = [spelling for spelling in spellings if parse_id(spelling).kind == "host"]
+    found = [spelling for spelling in spellings if parse_bundle_id(spelling).kind == "host"]
     if len(found) > 1:
         raise UsageError(f"{len(found)} images for a host: {', '.join(found)}", hint="a bundle has one host at most")
 
@@ -82,7 +82,7 @@ def host_entry(stored: Sequence[Image], host: View) -> Image:
         hint = f"give it as {entry}"
         raise HostError("this is no object whose machine is known", hint=hint, chain=host.chain)
     spelling = stored_id(f"host-{triple.split('-')[0]}-{_SYSTEMS[detect_host(host)]}")
-    return image_with_id(spelling, parse_id(spelling).target, host)
+    return image_with_id(spelling, parse_bundle_id(spelling).target, host)
 
 
 def _verify_fat_object(after: View, stored: Sequence[Image]) -> None:
@@ -165,10 +165,10 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     Raises UsageError for a target that no bundle can name, and for keys that a bundle cannot store.
     """
     spelling = id_from(option, "a bundle", KINDS, id_for, stored_id)
-    if parse_id(spelling).kind == "cuda":
+    if parse_bundle_id(spelling).kind == "cuda":
         hint = f"bundles hold NVIDIA's images for OpenMP: id=openmp{spelling.removeprefix('cuda')}"
         raise UsageError(f"bundle ID {spelling}: clang-offload-bundler knows no kind 'cuda'", hint=hint)
-    return image_with_id(spelling, parse_id(spelling).target, data)
+    return image_with_id(spelling, parse_bundle_id(spelling).target, data)
 
 
 def pack(stored: Sequence[Image], options: BundleOptions) -> PackedContainers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.commands.pack.formats import PackedContainers, id_from, image_with_id, refuse_keys
 from fatpack.errors import UsageError
 from fatpack.formats import cir
-from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, refusal_reason
+from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_bundle_id, refusal_reason
 from fatpack.formats.cir.vocabulary import CIR_FORMAT
 from fatpack.io.source import Span
 from fatpack.model import Container, Image
@@ -31,7 +31,7 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
         spelling = id_from(option, "a CIR container", KINDS, id_for)
     else:
         refuse_keys(option, option.facts, "a CIR container", "an ID for each image and nothing else")
-    return image_with_id(spelling, parse_id(spelling).target, data, form="cir")
+    return image_with_id(spelling, parse_bundle_id(spelling).target, data, form="cir")
 
 
 def pack(stored: Sequence[Image], options: CirOptions) -> PackedContainers:
@@ -60,7 +60,7 @@ def _renamed(stored: Sequence[Image], ids: Sequence[str]) -> list[Image]:
         if wrong:
             raise UsageError(f"bundle ID {spelling!r}: {wrong}", hint="such as cuda-nvptx64-nvidia-cuda--sm_80")
     return [
-        image.replace(target=parse_id(spelling).target, attrs={**image.attrs, "id": spelling})
+        image.replace(target=parse_bundle_id(spelling).target, attrs={**image.attrs, "id": spelling})
         for image, spelling in zip(stored, ids, strict=True)
     ]
 

@@ -72,9 +72,9 @@ def pack_warnings(options: Sequence[ImageOption], stored: Sequence[Image]) -> li
 
 def _bad_id(spelling: str) -> str:
     """Return that the ID of an image in a bundle or CIR container is none; "" if it names a kind and a triple."""
-    from fatpack.formats.clang_bundle.bundle_id import parse_id
+    from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 
-    if not spelling or parse_id(spelling).triple:
+    if not spelling or parse_bundle_id(spelling).triple:
         return ""
     return f"id={spelling} is no bundle ID, and no tool will take that image; write KIND-TRIPLE--ARCH"
 

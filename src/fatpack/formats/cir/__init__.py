@@ -19,7 +19,7 @@ dialect and of cir-offload-merge; no build of ClangIR was available.
 
 from __future__ import annotations
 
-from fatpack.formats.cir.bundle_id import fits, parse_id
+from fatpack.formats.cir.bundle_id import fits, parse_bundle_id
 from fatpack.formats.cir.combine.combination import assign_targets
 from fatpack.formats.cir.modules.model import (
     BytecodeContainer,
@@ -64,7 +64,7 @@ __all__ = [
     "only_bundle_id",
     "only_triple",
     "parse",
-    "parse_id",
+    "parse_bundle_id",
     "split_image",
     "write",
 ]

@@ -43,7 +43,7 @@ class CirBundleId(Record):
         return Target(self.triple, self.arch, offload, self.spelling)
 
 
-def parse_id(spelling: str) -> CirBundleId:
+def parse_bundle_id(spelling: str) -> CirBundleId:
     """Return the parts of an ID of any shape; never fails."""
     parts = spelling.split("-", 5)
     if len(parts) == 6:
@@ -91,7 +91,7 @@ def fits(stored: str, requested: str) -> bool:
     """
     if stored == requested:
         return True
-    have, want = parse_id(stored), parse_id(requested)
+    have, want = parse_bundle_id(stored), parse_bundle_id(requested)
     kinds = {have.kind, want.kind}
     triple, arch = as_llvm22(have.triple, have.arch)
     wanted_triple, wanted_arch = as_llvm22(want.triple, want.arch)

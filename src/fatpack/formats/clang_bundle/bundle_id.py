@@ -1,7 +1,7 @@
 """Bundle IDs: ``kind-arch-vendor-os-env[-target-id]``, parsed, spelled as LLVM 22 spells them, and compared.
 
-Producers have had different spellings, so a reader accepts any text: :func:`parse_id` finds a kind, a triple and an
-arch string in all of them and never fails. Each rule has two versions:
+Producers have had different spellings, so a reader accepts any text: :func:`parse_bundle_id` finds a kind, a triple
+and an arch string in all of them and never fails. Each rule has two versions:
 
 ===============================  =========================  ============================================
 clang-offload-bundler 22         fatpack                    difference
@@ -12,8 +12,8 @@ clang-offload-bundler 22         fatpack                    difference
 :func:`conflict_llvm22`          :func:`find_id_conflicts`  LLVM compares features in one direction only
 ===============================  =========================  ============================================
 
-Source: clang/lib/Driver/OffloadBundler.cpp and clang/lib/Basic/TargetID.cpp of LLVM 22.1, and section 2 of the notes on
-bundles; the left column is compared with the tool on thousands of random IDs.
+Source: clang/lib/Driver/OffloadBundler.cpp and clang/lib/Basic/TargetID.cpp of LLVM 22.1; the left column is compared
+with the tool on thousands of random IDs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BundleId(Record):
         return Target(self.triple, self.arch, self.offload, self.spelling)
 
 
-def parse_id(spelling: str) -> BundleId:
+def parse_bundle_id(spelling: str) -> BundleId:
     """Return the parts of an ID of any shape; never fails.
 
     The target-id is part six. An ID with fewer parts has one too if its last part looks like a processor:
@@ -70,7 +70,7 @@ def parse_id(spelling: str) -> BundleId:
     half = spelling[: len(spelling) // 2]
     # QUIRK(LLVM 19): a host target that was given with a dash at its end is stored doubled.
     if half.endswith("-") and spelling == half + half:
-        return parse_id(half).replace(spelling=spelling)
+        return parse_bundle_id(half).replace(spelling=spelling)
     parts = spelling.split("-", 5)
     if len(parts) > 2:
         for at in range(2, min(len(parts), 5)):
@@ -178,7 +178,7 @@ def stored_id(spelling: str) -> str:
     if len(parts) < 5 or not is_architecture(parts[1]):
         return spelling
     stored = stored_by_llvm22(spelling)
-    if _as_llvm22(spelling).target_id or not parse_id(spelling).arch:
+    if _as_llvm22(spelling).target_id or not parse_bundle_id(spelling).arch:
         return stored
     if _looks_like_processor(parts[4]):
         return f"{parts[0]}-{_stored_triple([*parts[1:4], ''])}-{'-'.join(parts[4:])}"
@@ -253,7 +253,7 @@ def is_compatible_id(entry: str, request: str, *, hip_openmp: bool = False) -> b
     """
     from fatpack.targets.triple import as_llvm22
 
-    have, want = parse_id(entry), parse_id(request)
+    have, want = parse_bundle_id(entry), parse_bundle_id(request)
     first, second = (Target(*as_llvm22(item.triple, item.arch)) for item in (have, want))
     if not kinds_agree(have.kind, want.kind, hip_openmp) or not parse_llvm_triple(first.triple).is_compatible(
         parse_llvm_triple(second.triple)
@@ -299,7 +299,7 @@ def find_id_conflicts(spellings: Sequence[str]) -> list[Conflict]:
 
     ``hip`` and ``hipv4`` are different groups, as they are to clang.
     """
-    ids = [parse_id(spelling) for spelling in spellings]
+    ids = [parse_bundle_id(spelling) for spelling in spellings]
     kinds = {item.kind for item in ids if ":" in item.arch}
     ids = [item for item in ids if item.kind in kinds]
     if len(ids) < 2:
@@ -318,7 +318,7 @@ def member_name(member: str, spelling: str) -> str:
     QUIRK(LLVM 13-22): the stem comes twice, without a dash before the second. Colons become underscores.
     """
     stem, extension = _split(member)
-    arch = parse_id(spelling).arch
+    arch = parse_bundle_id(spelling).arch
     extension = ".bc" if "gfx" in arch else ".cubin" if "sm_" in arch else extension
     return f"{stem}-{spelling}{stem}{extension}".replace(":", "_")
 

@@ -1,7 +1,7 @@
 """Bytes → model for the compressed bundle: a short header, then one zlib or zstd stream that holds a whole bundle.
 
-LLVM trusts none of the numbers in the header (section 4.4 of the notes on bundles); the HIP runtime trusts the total
-size. The stream itself has its end and the size of its content, so a wrong number is a finding.
+LLVM trusts none of the numbers in the header; the HIP runtime trusts the total size. The stream itself has its end and
+the size of its content, so a wrong number is a finding.
 
 Reading a bundle needs only the table at its beginning, so only that is inflated; images are inflated when they are
 read. The checks that need the whole content, its hash and the bytes between images, are made at once if the content is
@@ -133,9 +133,9 @@ def frame_view(frame: View, size: int, latest: BeginningCache) -> View:
 
 # The end of compressed data, found from the data itself.
 #
-# Version 1 of the compressed bundle stores no size, and the one that later versions store may be wrong: LLVM ignores it
-# (section 4.4 of the notes on bundles). A zstd frame is walked by its block headers without inflating anything
-# (RFC 8878, 3.1.1); zlib has no such headers and is inflated piece by piece, keeping nothing.
+# Version 1 of the compressed bundle stores no size, and later versions may store a wrong one, which LLVM ignores. A zstd
+# frame is walked by its block headers without inflating anything (RFC 8878, 3.1.1); zlib has no such headers and is
+# inflated piece by piece, keeping nothing.
 
 #: LIMIT: blocks of zstd per byte stored. Compressors make blocks of 128 KiB, which take a few hundred bytes or more
 #: in device code; a stream of empty blocks of 3 bytes would take a second per 3 MB.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fatpack import limits
 from fatpack.errors import HostError
 from fatpack.findings import finding
-from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
 from fatpack.model import Container, Image
 from fatpack.record import Record
@@ -137,7 +137,9 @@ class FatObjectImage(Record):
     @property
     def merged_count(self) -> int:
         """The number of fat objects this host section was merged from, 1 as a rule; 0 for any other section."""
-        is_marker = parse_id(self.id).kind == "host" and 0 < len(self.data) <= _MOST_MERGED and self.data.is_zero()
+        is_marker = (
+            parse_bundle_id(self.id).kind == "host" and 0 < len(self.data) <= _MOST_MERGED and self.data.is_zero()
+        )
         return len(self.data) if is_marker else 0
 
 
@@ -182,7 +184,7 @@ def fat_object_container(
     for part in parts:
         size = len(part.data)
         entry = FatObjectEntry(part.id.encode("utf-8", "surrogateescape"), part.section, part.merged_count)
-        target = parse_id(part.id).target
+        target = parse_bundle_id(part.id).target
         form = "object" if entry.merged_count else ""
         images.append(Image(target, form, part.data, size, size, part.data.span(), attrs={"id": part.id}, record=entry))
         if seen.setdefault(part.id, part.section) != part.section:

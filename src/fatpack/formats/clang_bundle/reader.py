@@ -1,7 +1,6 @@
 """Binary bundles: the table, read so that damage to one entry does not lose the others, and the images.
 
-LLVM stops at the first wrong descriptor and then crashes (section 3.1 of the notes on bundles). Here the table is read
-as long as it makes sense:
+LLVM stops at the first wrong descriptor and then crashes. Here the table is read as long as it makes sense:
 
 1. A descriptor with a valid ID and an invalid image is omitted, and the next one is read; also one with a valid image
 and an ID that is text, but longer than the limit. 2. The table ends before a certain image: if the next descriptor
@@ -14,7 +13,7 @@ from __future__ import annotations
 from fatpack import limits
 from fatpack.errors import format_hex
 from fatpack.formats import format_by_magic
-from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 from fatpack.formats.clang_bundle.byte_labels import check_places
 from fatpack.formats.clang_bundle.layout import (
     BUNDLE_FORMAT,
@@ -61,7 +60,7 @@ def target_for_id(spelling: str) -> Target:
     if target is None:
         if len(_TARGETS) >= _MOST_TARGETS:
             _TARGETS.clear()
-        target = _TARGETS[spelling] = parse_id(spelling).target
+        target = _TARGETS[spelling] = parse_bundle_id(spelling).target
     return target
 
 

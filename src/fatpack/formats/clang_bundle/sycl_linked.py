@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fatpack import limits, magic_numbers
 from fatpack.codecs import inflation_budget
-from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 from fatpack.formats.clang_bundle.compressed import BeginningCache, frame_view, measure_frame
 from fatpack.formats.clang_bundle.fat_object import LinkedEntry, LinkedImages, TargetSymbols
 from fatpack.formats.clang_bundle.layout import BUNDLE_FORMAT
@@ -49,7 +49,7 @@ class _ImageBuilder:
         self._data = data
         self._id = id.encode("utf-8", "surrogateescape")
         self._section = section
-        self._target = parse_id(id).target if id else Target(offload="sycl")
+        self._target = parse_bundle_id(id).target if id else Target(offload="sycl")
         self._attrs = {"id": id} if id else {}
         self._latest = BeginningCache()
         self.faults = FindingCollector()

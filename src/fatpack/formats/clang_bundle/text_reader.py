@@ -6,9 +6,8 @@
     <text>
     \n// __CLANG_OFFLOAD_BUNDLE____END__ <ID>\n
 
-LLVM ends an entry at the next END line, with any ID, and reads past the end of the file if there is none (section 5 of
-the notes on bundles). Here an entry ends at its own END line if it has one, so that text that contains marker lines is
-read whole.
+LLVM ends an entry at the next END line, with any ID, and reads past the end of the file if there is none. Here an
+entry ends at its own END line if it has one, so that text that contains marker lines is read whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Model → bytes for bundles, byte-identical to clang-offload-bundler 22 for the same input.
 
-Two things are deliberately not copied from it: if two targets become one ID, it puts images at wrong offsets (trap T4
-of the notes on bundles); and it drops a processor that it does not know (T3). Compressed bytes are equal with the same
-zstd library; its output changed with zstd 1.5.7.
+Two things are deliberately not copied from it: if two targets become one ID, it puts images at wrong offsets; and it
+drops a processor that it does not know. Compressed bytes are equal with the same zstd library; its output changed with
+zstd 1.5.7.
 """
 
 from __future__ import annotations

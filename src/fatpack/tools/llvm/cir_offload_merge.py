@@ -13,7 +13,7 @@ import sys
 
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import cir
-from fatpack.formats.cir.bundle_id import parse_id, refusal_reason
+from fatpack.formats.cir.bundle_id import parse_bundle_id, refusal_reason
 from fatpack.formats.cir.reader import check_syntax
 from fatpack.formats.cir.vocabulary import CIR_FORMAT, CURRENT
 from fatpack.io.atomic_write import OutputBatch
@@ -154,7 +154,7 @@ def _combine(inputs: Sequence[str], targets: Sequence[str], outputs: Sequence[st
         seen.add(target)
         if _problem(target):
             raise _MergeError(f"invalid target '{target}'")
-    hosts = [target for target in targets if parse_id(target).kind == "host"]
+    hosts = [target for target in targets if parse_bundle_id(target).kind == "host"]
     if len(hosts) != 1:
         raise _MergeError("expected exactly one host target")
     if len(targets) == 1:
@@ -169,7 +169,7 @@ def _combine(inputs: Sequence[str], targets: Sequence[str], outputs: Sequence[st
                 _check(earlier)
             raise _unreadable(name, error, by_tool=target != hosts[0]) from error
         views.append(view)
-        target_of = parse_id(target).target
+        target_of = parse_bundle_id(target).target
         images.append(Image(target_of, "cir", view, len(view), len(view), view.span(), attrs={"id": target}))
     try:
         combination = cir.combine_container(

@@ -7,7 +7,7 @@ from tests.builders.cir import HOST, SM_80, SM_90, combined, parsed
 
 from fatpack.errors import UsageError
 from fatpack.formats import cir
-from fatpack.formats.cir.bundle_id import fits, id_for, parse_id, refusal_reason
+from fatpack.formats.cir.bundle_id import fits, id_for, parse_bundle_id, refusal_reason
 from fatpack.model import Container, Target
 
 GFX = "hip-amdgcn-amd-amdhsa--gfx90a"
@@ -56,7 +56,7 @@ def test_a_module_fits_a_request(stored: str, requested: str, answer: bool) -> N
     ],
 )
 def test_an_id_is_taken_apart(spelling: str, kind: str, triple: str, arch: str, offload: str) -> None:
-    found = parse_id(spelling)
+    found = parse_bundle_id(spelling)
     assert (found.kind, found.triple, found.arch) == (kind, triple, arch)
     assert found.target == Target(triple, arch, offload, spelling)
 

@@ -18,7 +18,7 @@ from fatpack import limits
 from fatpack.errors import UsageError
 from fatpack.findings import finding
 from fatpack.formats.cir import bundle_id
-from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.bundle_id import parse_bundle_id
 from fatpack.formats.cir.combine.rename import (
     Interner,
     Renames,
@@ -333,7 +333,7 @@ class Combination:
         for number, (part, module) in enumerate(zip(self.parts, stated, strict=True)):
             if part.module and module:
                 span = part.outline.text.span(part.module.start, 0)
-                given = None if part.id is None else parse_id(part.id)
+                given = None if part.id is None else parse_bundle_id(part.id)
                 for text in role_contradictions(module, ROLES[min(number, 1)], given):
                     found.append(finding("FP1516", span, f"{part.name}: {text}", CHECK_IDS))
         modules = [module for module in stated if module]

@@ -121,7 +121,7 @@ def _old_name(module: TextModule | None, number: int) -> str:
 
 def _is_host(image: Image, spelling: str | None) -> bool:
     if spelling is not None:
-        return bundle_id.parse_id(spelling).kind == "host"
+        return bundle_id.parse_bundle_id(spelling).kind == "host"
     return image.target.offload == "host"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.bundle_id import parse_bundle_id
 from fatpack.formats.cir.bytecode.sections import is_bytecode
 from fatpack.formats.cir.modules.contents import list_functions, sorted_op_counts
 from fatpack.formats.cir.modules.model import BytecodeModuleRecord, LaunchedKernels, TextModuleRecord
@@ -151,7 +151,7 @@ def read_module_facts(module: TextModule, outline: FileOutline) -> ModuleFacts:
     attr = module.attr(LANGUAGE_OPTIONS)
     options = resolve_aliases(module, attr, outline) if attr else b""
     id, triple = string_attribute(module, BUNDLE_ID, outline), string_attribute(module, TRIPLE, outline)
-    parts = None if id is None else parse_id(id)
+    parts = None if id is None else parse_bundle_id(id)
     flags = _flags(options) if options else _NO_FLAGS
     return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", flags, parts)
 
@@ -169,7 +169,7 @@ def read_bytecode_facts(file: BytecodeFile, node: OperationNode) -> ModuleFacts:
         found = parse_kind(None, (symbol or b"").decode("utf-8", "backslashreplace"))
     options = file.attribute(attrs[LANGUAGE_OPTIONS]).text() if LANGUAGE_OPTIONS in attrs else None
     id, triple = _string(file, attrs, BUNDLE_ID), _string(file, attrs, TRIPLE)
-    parts, flags = None if id is None else parse_id(id), _flags(options or b"")
+    parts, flags = None if id is None else parse_bundle_id(id), _flags(options or b"")
     return ModuleFacts(node.start, symbol, found.kind, found.style, id, triple or "", flags, parts)
 
 

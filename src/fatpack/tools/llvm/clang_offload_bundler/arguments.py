@@ -368,11 +368,11 @@ class TargetMatcher:
 
     def serves(self, entry: str, target: str) -> bool:
         """Return whether an entry may be handed out for a target."""
-        from fatpack.formats.clang_bundle.bundle_id import is_compatible_id, parse_id, stored_by_llvm22
+        from fatpack.formats.clang_bundle.bundle_id import is_compatible_id, parse_bundle_id, stored_by_llvm22
 
         if target not in self._cut:
             return self._is_for(entry, target)
-        have = parse_id(entry)
+        have = parse_bundle_id(entry)
         return not have.arch and is_compatible_id(entry, stored_by_llvm22(target), hip_openmp=self._hip_openmp)
 
     def _is_whole(self, spelling: str) -> bool:
@@ -401,7 +401,7 @@ class TargetMatcher:
 
 
 def _without_arch(spelling: str) -> str:
-    from fatpack.formats.clang_bundle.bundle_id import parse_id
+    from fatpack.formats.clang_bundle.bundle_id import parse_bundle_id
 
-    have = parse_id(spelling)
+    have = parse_bundle_id(spelling)
     return f"{have.kind}-{have.triple}"
