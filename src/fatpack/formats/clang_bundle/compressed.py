@@ -133,7 +133,7 @@ def frame_view(frame: View, size: int, latest: BeginningCache) -> View:
 
 # The end of compressed data, found from the data itself.
 #
-# Version 1 of the compressed bundle stores no size, and later versions may store a wrong one, which LLVM ignores. A zstd
+# Version 1 of the compressed bundle stores no size; later versions may store a wrong one, which LLVM ignores. A zstd
 # frame is walked by its block headers without inflating anything (RFC 8878, 3.1.1); zlib has no such headers and is
 # inflated piece by piece, keeping nothing.
 
