@@ -179,7 +179,7 @@ def test_lto_ir_that_a_library_links_itself_is_not_called_broken(folder: Path) -
     Path("libmathdx.so").write_bytes(made.build())
     answer = fatpack.explain("libmathdx.so", "sm_90").devices[0]
     assert "is not known to run: this is LTO-IR, which the library's own code links" in answer.verdict
-    assert [(unit.outcome, unit.is_certain, unit.mends) for unit in answer.units] == [("unknown", False, ())]
+    assert [(unit.outcome, unit.is_certain, unit.fixes) for unit in answer.units] == [("unknown", False, ())]
     verdict = checked("libmathdx.so", "sm_90")
     assert [item.code for item in verdict.violations if item.severity != "note"] == ["FP3305"]
     assert verdict.exit_code == 1

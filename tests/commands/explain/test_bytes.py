@@ -46,8 +46,8 @@ def packed(data: bytes, triple: str, arch: str, offload: str, **how: str) -> byt
 def test_a_cubin_that_is_none_is_refused(junk: bytes) -> None:
     unit = unit_of(fatbin.fatbin(fatbin.entry(junk, sm=90)), "sm_90")
     assert (unit.outcome, unit.rule) == ("fails", "C10")
-    assert unit.told is not None
-    assert unit.told.code == 200
+    assert unit.error is not None
+    assert unit.error.code == 200
 
 
 @pytest.mark.parametrize(

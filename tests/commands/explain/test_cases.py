@@ -38,8 +38,8 @@ def spelled(unit: ImageSetAnswer) -> str:
     if unit.outcome == "unknown":
         return "?"
     if unit.outcome == "fails":
-        assert unit.told is not None
-        return unit.rule if unit.told.code is None and unit.told.text else str(unit.told.code)
+        assert unit.error is not None
+        return unit.rule if unit.error.code is None and unit.error.text else str(unit.error.code)
     taken = next(image for image in unit.images if image.role == "taken")
     name = taken.name.removeprefix("sm_").replace("compute_", "p").removesuffix("-unknown-unknown")
     if unit.runtime == "sycl" and not name.startswith("spir64"):
@@ -78,27 +78,27 @@ def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, ImageSetAns
     return answer, unit
 
 
-def test_what_mends_is_reported() -> None:
+def test_what_fixes_is_reported() -> None:
     _, unit = only("cuda", "100a", "sm_103")
-    assert unit.mends[0] == "install a build of this library that has sm_103, or PTX for compute_103 or lower"
-    assert "sm_100f" in unit.mends[1]
-    assert "nvcc -gencode arch=compute_103,code=sm_103" in unit.mends[2]
-    assert unit.mends[3] == "or with clang: --offload-arch=sm_103"
+    assert unit.fixes[0] == "install a build of this library that has sm_103, or PTX for compute_103 or lower"
+    assert "sm_100f" in unit.fixes[1]
+    assert "nvcc -gencode arch=compute_103,code=sm_103" in unit.fixes[2]
+    assert unit.fixes[3] == "or with clang: --offload-arch=sm_103"
     _, unit = only("cuda", "p80@8.8", "RTX 3090; driver 535")
-    assert unit.mends[0] == "a driver of CUDA 12.9 or newer (driver 575), for PTX 8.8"
+    assert unit.fixes[0] == "a driver of CUDA 12.9 or newer (driver 575), for PTX 8.8"
     _, unit = only("cuda", "90 zstd", "sm_90; driver 535")
-    assert "driver 550" in unit.mends[0]
-    assert "--recompress lz4" in unit.mends[1]
+    assert "driver 550" in unit.fixes[0]
+    assert "--recompress lz4" in unit.fixes[1]
     _, unit = only("cuda", "80 p75", "sm_90; CUDA_DISABLE_PTX_JIT=1")
-    assert unit.mends[0] == "unset CUDA_DISABLE_PTX_JIT"
+    assert unit.fixes[0] == "unset CUDA_DISABLE_PTX_JIT"
     _, unit = only("sycl", "spir64_gen:pvc", "Arc A770")
-    assert "-fsycl-targets=intel_gpu_acm_g10" in unit.mends[0]
+    assert "-fsycl-targets=intel_gpu_acm_g10" in unit.fixes[0]
 
 
 def test_an_override_is_named_only_with_its_danger() -> None:
     _, unit = only("hip", "gfx1030", "gfx1031")
-    assert "--offload-arch=gfx1031" in unit.mends[0]
-    assert not any("HSA_OVERRIDE" in text for text in unit.mends)
+    assert "--offload-arch=gfx1031" in unit.fixes[0]
+    assert not any("HSA_OVERRIDE" in text for text in unit.fixes)
     assert unit.danger.startswith("HSA_OVERRIDE_GFX_VERSION=10.3.0")
     assert "not checked" in unit.danger
     assert "ROCm/rocm-systems#3531" in unit.danger
@@ -116,7 +116,7 @@ def test_a_driver_that_is_older_than_the_device_is_not_said_to_run_anything() ->
         answer, unit = only("cuda", images, "RTX 5090; driver 535")
         assert (unit.outcome, unit.rule) == ("unknown", "C18")
         assert unit.reason == "the driver is of CUDA 12.2, and CUDA first knows sm_120 in 12.8"
-        assert unit.mends == ("a driver of CUDA 12.8 or newer (driver 570), for sm_120",)
+        assert unit.fixes == ("a driver of CUDA 12.8 or newer (driver 570), for sm_120",)
         assert not answer.is_served
     assert only("cuda", "120", "RTX 5090; driver 570")[1].outcome == "runs"
 
@@ -124,10 +124,10 @@ def test_a_driver_that_is_older_than_the_device_is_not_said_to_run_anything() ->
 def test_the_driver_to_install_is_the_one_for_everything_in_the_way() -> None:
     _, unit = only("cuda", "p80@9.0 zstd", "RTX 4090; driver 535")
     assert unit.rule == "C15"
-    assert unit.mends[0] == "a driver of CUDA 13.0 or newer (driver 580), for PTX 9.0"
-    assert not any("lz4" in text for text in unit.mends)
+    assert unit.fixes[0] == "a driver of CUDA 13.0 or newer (driver 580), for PTX 9.0"
+    assert not any("lz4" in text for text in unit.fixes)
     _, unit = only("cuda", "p80@8.0 zstd", "RTX 4090; driver 535")
-    assert [text.partition(":")[0] for text in unit.mends] == [
+    assert [text.partition(":")[0] for text in unit.fixes] == [
         "a driver of CUDA 12.4 or newer (driver 550), for zstd",
         "or the same images with LZ4",
     ]
@@ -217,13 +217,13 @@ def test_vllm_56549_code_for_b200_alone_on_b300() -> None:
     verdict, unit = field("90a 100a", "B300")
     assert verdict.startswith("NVIDIA B300 (sm_103): the only container fails: no kernel image is available")
     assert {image.name: image.reason for image in unit.images}["sm_100a"] == "runs on compute capability 10.0 only"
-    assert "sm_100a is for 10.0 alone: built as sm_100f it runs here, too" in unit.mends
+    assert "sm_100a is for 10.0 alone: built as sm_100f it runs here, too" in unit.fixes
 
 
 def test_executorch_21567_a_wheel_built_for_the_gpu_of_the_build_machine() -> None:
     verdict, unit = field("90", "RTX 5090")
     assert verdict.startswith("GeForce RTX 5090 (sm_120): the only container fails")
-    assert unit.mends[0] == "install a build of this library that has sm_120, or PTX for compute_120 or lower"
+    assert unit.fixes[0] == "install a build of this library that has sm_120, or PTX for compute_120 or lower"
 
 
 def test_bitsandbytes_2046_a_list_without_the_device() -> None:
@@ -237,11 +237,11 @@ def test_therock_7839_gfx1100_is_installed_and_the_device_is_a_gfx1101() -> None
     (unit,) = answer.units
     assert (unit.outcome, unit.rule) == ("fails", "K4")
     assert answer.verdict.startswith("Radeon RX 7800 XT (gfx1101): the only program fails")
-    assert "gfx1101" in unit.mends[0]
+    assert "gfx1101" in unit.fixes[0]
 
 
 def test_ollama_16449_zstd_on_a_driver_of_535() -> None:
     verdict, unit = field("70 zstd", "V100", driver="535.288.01")
     assert verdict.endswith("device kernel image is invalid (cudaErrorInvalidKernelImage)")
     assert "drivers inflate zstd since CUDA 12.4" in unit.reason
-    assert unit.mends[1] == "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"
+    assert unit.fixes[1] == "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"

@@ -24,7 +24,7 @@ HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 def test_relocatable_code_of_an_object_waits_for_a_link() -> None:
     (answer,) = fatpack.explain(HOSTS / "k1.rdc.o", "sm_80").devices
     assert {(unit.outcome, unit.rule) for unit in answer.units} == {("unknown", "C14")}
-    assert "link" in answer.units[0].mends[0]
+    assert "link" in answer.units[0].fixes[0]
     assert not answer.is_served
 
 
@@ -54,10 +54,10 @@ def test_an_image_that_is_taken_without_the_kernel_fails() -> None:
     (answer,) = fatpack.explain(data, "sm_90", kernel="^both$").devices
     (unit,) = answer.units
     assert (unit.outcome, unit.rule) == ("fails", "C10")
-    assert unit.told is not None
-    assert (unit.told.code, unit.told.text) == (500, "named symbol not found")
+    assert unit.error is not None
+    assert (unit.error.code, unit.error.text) == (500, "named symbol not found")
     assert {image.name: image.has_kernel for image in unit.images} == {"compute_75": True, "compute_80": False}
-    assert "every architecture" in unit.mends[0]
+    assert "every architecture" in unit.fixes[0]
     assert fatpack.explain(data, "sm_75", kernel="^both$").exit_code == 0
 
 
@@ -87,7 +87,7 @@ def test_the_frequent_failure_is_that_of_the_verdict() -> None:
     data = offered.openmp("90") + offered.openmp("75")
     (answer,) = fatpack.explain(data, "sm_80").devices
     assert answer.verdict.endswith("no error: the region runs on the host")
-    assert all("-gencode" not in text for unit in answer.units for text in unit.mends)
+    assert all("-gencode" not in text for unit in answer.units for text in unit.fixes)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_frequent_failure_is_that_of_the_verdict() -> None:
 def test_bitcode_in_objects_is_for_a_link(name: str, rule: str) -> None:
     explained = fatpack.explain(FIXTURES / "elf" / name, "gfx90a")
     assert {(unit.outcome, unit.rule) for unit in explained.devices[0].units} == {("unknown", rule)}
-    assert all("clang" in unit.mends[0] for unit in explained.devices[0].units)
+    assert all("clang" in unit.fixes[0] for unit in explained.devices[0].units)
     assert explained.exit_code == 1
 
 
@@ -118,10 +118,10 @@ def of_runtime(major: int | None, driver: tuple[int, int] | None) -> DeviceAnswe
 def test_a_driver_that_is_older_than_the_cuda_runtime_of_the_program_fails() -> None:
     (unit,) = of_runtime(13, (12, 9)).units
     assert (unit.outcome, unit.rule) == ("fails", "C19")
-    assert unit.told is not None
-    assert (unit.told.code, unit.told.text) == (35, "CUDA driver version is insufficient for CUDA runtime version")
-    assert unit.mends[0] == "a driver of CUDA 13.0 or newer (driver 580), for libcudart.so.13"
-    assert "804, cudaErrorCompatNotSupportedOnDevice" in unit.mends[1]
+    assert unit.error is not None
+    assert (unit.error.code, unit.error.text) == (35, "CUDA driver version is insufficient for CUDA runtime version")
+    assert unit.fixes[0] == "a driver of CUDA 13.0 or newer (driver 580), for libcudart.so.13"
+    assert "804, cudaErrorCompatNotSupportedOnDevice" in unit.fixes[1]
     for major, driver in ((12, (12, 0)), (12, (13, 0)), (None, (11, 0))):
         assert of_runtime(major, driver).units[0].rule != "C19"
     assert of_runtime(12, None).notes == (
@@ -179,9 +179,9 @@ def test_a_label_that_the_bytes_contradict_is_reported() -> None:
     data = fatbin(entry(cubin(80), ELF, sm=90))
     (unit,) = fatpack.explain(data, "sm_90").devices[0].units
     assert (unit.outcome, unit.rule, unit.images[0].holds) == ("fails", "C10", "sm_80")
-    assert unit.told is not None
-    assert unit.told.code == 300
-    assert "fatpack doctor" in unit.mends[0]
+    assert unit.error is not None
+    assert unit.error.code == 300
+    assert "fatpack doctor" in unit.fixes[0]
 
 
 @pytest.mark.parametrize("method", ["zstd", "lz4"])
@@ -218,12 +218,12 @@ def test_what_kernels_require_of_a_device_is_reported_not_to_be_compared() -> No
 def test_a_forward_compatibility_package_is_named_with_what_it_does_elsewhere() -> None:
     unit = fatpack.explain(offered.cuda("p90@9.1"), "sm_90", cuda="13.0").devices[0].units[0]
     assert unit.rule == "C8"
-    assert unit.mends[1].startswith(
+    assert unit.fixes[1].startswith(
         "or NVIDIA's forward-compatibility package of CUDA 13.1, on parts that NVIDIA lists"
     )
-    assert "forward compatibility was attempted on non supported HW (804, cudaErrorCompatNotSupported" in unit.mends[1]
+    assert "forward compatibility was attempted on non supported HW (804, cudaErrorCompatNotSupported" in unit.fixes[1]
     other = fatpack.explain(offered.cuda("90"), "sm_80", cuda="13.0").devices[0].units[0]
-    assert not any("804" in text for text in other.mends)
+    assert not any("804" in text for text in other.fixes)
 
 
 def test_one_code_object_of_an_archive_goes_to_all_devices() -> None:
@@ -270,4 +270,4 @@ def test_sycl_images_of_a_program_are_no_code_for_a_link(table: bytes | None, tm
 def test_a_file_of_spirv_is_taken_as_spirv() -> None:
     (answer,) = fatpack.explain(FIXTURES / "kernels" / "add_one.llvm22.spv", "pvc").devices
     assert [(unit.outcome, unit.rule) for unit in answer.units] == [("compiles", "Y2")]
-    assert answer.units[0].mends == ()
+    assert answer.units[0].fixes == ()

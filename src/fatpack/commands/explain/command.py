@@ -1,4 +1,4 @@
-"""``fatpack explain``: what a device's runtime loads of files, which rule says so, and what would mend a failure."""
+"""``fatpack explain``: what a device's runtime loads of files, which rule says so, and what fixes a failure."""
 
 from __future__ import annotations
 

@@ -161,15 +161,15 @@ def _of_uv(
         return InstallerChoice("uv", release, "", "", f"it refuses the description of the variants: {error}")
     if index is None and documents:
         notes.append(f"uv reads variants from {name.distribution}-{name.version}-variants.json, which is not there")
-    told: dict[str, VariantProperties] = {
+    by_label: dict[str, VariantProperties] = {
         label: shared.variants[label] if index and shared else document.variants.get(label, {})
         for label, document in documents.items()
         if shared is not None and (index is None or label in shared.variants)
     }
     listed = listed_for_uv(shared.providers if shared else {}, nvidia_features(machine.capabilities, machine.driver))
-    label = choose_label(told, listed, shared.priorities if shared else ()) or ""
+    label = choose_label(by_label, listed, shared.priorities if shared else ()) or ""
     left = tuple(
-        LeftBuild(each.file_name, _reason_left(other, told, listed, label))
+        LeftBuild(each.file_name, _reason_left(other, by_label, listed, label))
         for other, (_, each) in builds.items()
         if other != label
     )
@@ -181,12 +181,12 @@ def _of_uv(
     return InstallerChoice("uv", release, builds[label][0], label, reason, left, tuple(notes))
 
 
-def _reason_left(label: str, told: Mapping[str, VariantProperties], listed: Properties, taken: str) -> str:
-    if label and label not in told:
+def _reason_left(label: str, by_label: Mapping[str, VariantProperties], listed: Properties, taken: str) -> str:
+    if label and label not in by_label:
         return "the index file has no such variant"
-    if not label or fits(told[label], listed):
+    if not label or fits(by_label[label], listed):
         return f"{taken} is preferred"
-    for namespace, features in told[label].items():
+    for namespace, features in by_label[label].items():
         if namespace not in listed:
             return f"uv has no provider of {namespace}, as it is described"
         for feature, values in features.items():

@@ -72,8 +72,8 @@ class ImageSetAnswer(Record):
     """The runtime's choice for a device among the images of one unit, or of several units with the same answer.
 
     ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
-    ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``told`` is what the program is
-    told where it fails, ``mends`` what helps, ``danger`` what seems to help and does harm. ``states`` has a line for
+    ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``error`` is what the program gets
+    where it fails, ``fixes`` what helps, ``danger`` what seems to help and does harm. ``states`` has a line for
     each setting of an AMD device's features, where they differ. ``runtime`` is cuda, hip, openmp, sycl, kpack or gcc.
     """
 
@@ -84,8 +84,8 @@ class ImageSetAnswer(Record):
     reason: str
     is_certain: bool
     images: tuple[ImageAnswer, ...]
-    told: RuntimeErrorText | None = None
-    mends: tuple[str, ...] = ()
+    error: RuntimeErrorText | None = None
+    fixes: tuple[str, ...] = ()
     danger: str = ""
     states: tuple[StateAnswer, ...] = ()
     places: tuple[ImageSetLocation, ...] = ()

@@ -198,8 +198,8 @@ def runtime_library_answer(
         rule="C19",
         reason=reason,
         is_certain=True,
-        told=driver_too_old_error(),
-        mends=(newer, compatibility_package(needed)),
+        error=driver_too_old_error(),
+        fixes=(newer, compatibility_package(needed)),
     )
 
 
@@ -208,7 +208,7 @@ def library_answer(answer: ImageSetAnswer, library: str) -> ImageSetAnswer:
     if answer.rule != "C2" or answer.outcome != "fails":
         return answer
     reason = f"{answer.reason}; it is not known if {library} asks for these kernels on this device"
-    return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
+    return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, error=None, fixes=())
 
 
 def _image(image_set: ImageSet, number: int, choices: Sequence[DeviceSelection]) -> ImageAnswer:
@@ -256,8 +256,8 @@ def _differing(answer: ImageSetAnswer, choices: Sequence[DeviceSelection]) -> Im
         others = [one.state for one in states if one.state not in good]
         reason = f"it runs on {', '.join(sorted(good)) or 'none'}, and not on {', '.join(others)}"
     advice = f"give the device with its features, as {states[-1].state}: a feature left out means both settings"
-    mends = (advice, *answer.mends)
-    return answer.replace(outcome="unknown", reason=reason, told=None, mends=mends, states=states, is_certain=False)
+    fixes = (advice, *answer.fixes)
+    return answer.replace(outcome="unknown", reason=reason, error=None, fixes=fixes, states=states, is_certain=False)
 
 
 def _deciding(states: Sequence[StateAnswer], good: Collection[str]) -> str:
@@ -280,7 +280,7 @@ def _without_kernel(answer: ImageSetAnswer, known: Sequence[bool | None]) -> Ima
         found = missing_kernel_error(answer.runtime)
         rule = "C10" if answer.runtime == "cuda" else answer.rule
         advice = ("build the kernel for every architecture: the fitting image is taken even if it lacks the kernel",)
-        return answer.replace(outcome="fails", rule=rule, reason=reason, told=found, mends=advice)
+        return answer.replace(outcome="fails", rule=rule, reason=reason, error=found, fixes=advice)
     reason = f"{answer.reason}; it is not known if the image taken has the kernel"
     return answer.replace(outcome="unknown", reason=reason, is_certain=False)
 
@@ -343,9 +343,9 @@ def _unread(names: Sequence[str]) -> str:
 
 def _why(answer: ImageSetAnswer) -> str:
     """Return the error that the program gets, in the words that people search for."""
-    if answer.told is None:
+    if answer.error is None:
         return answer.reason
-    return f"{answer.told.text} ({answer.told.names[0]})" if answer.told.names else answer.told.text
+    return f"{answer.error.text} ({answer.error.names[0]})" if answer.error.names else answer.error.text
 
 
 def _which(count: int, total: int, noun: str) -> str:
@@ -631,7 +631,7 @@ class _DeviceExplainer:
             answer = self._answer(image_set, name, loads)
             if not_searched and image_set.own and answer.outcome == "fails":
                 reason = f"{answer.reason}; not known: {not_searched}"
-                answer = answer.replace(outcome="unknown", reason=reason, is_certain=False, told=None, mends=())
+                answer = answer.replace(outcome="unknown", reason=reason, is_certain=False, error=None, fixes=())
             self._answers[key] = (answer, [])
         answer, places = self._answers[key]
         if (

@@ -105,7 +105,7 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
         yield printable(f"  {note}")
     folds: dict[object, list[ImageSetAnswer]] = {}
     for number, unit in enumerate(device.units):
-        key = (unit.runtime, unit.outcome, unit.rule, unit.reason, unit.is_certain, unit.told, unit.mends, unit.danger)
+        key = (unit.runtime, unit.outcome, unit.rule, unit.reason, unit.is_certain, unit.error, unit.fixes, unit.danger)
         folds.setdefault(number if verbose else key, []).append(unit)
     for units in folds.values():
         yield ""
@@ -145,12 +145,12 @@ def _units(units: list[ImageSetAnswer], verbose: int) -> Iterator[str]:
         yield f"    {pluralize(count, 'more container')} with other images {do} the same (-v lists them)"
     for state in unit.states:
         yield printable(f"    on {state.state}: {_OUTCOMES[state.outcome]} [{state.rule}]: {state.reason}")
-    if unit.told is not None:
-        yield printable(f"    the program gets: {error_words(unit.told)}")
-        for text in unit.told.also:
+    if unit.error is not None:
+        yield printable(f"    the program gets: {error_words(unit.error)}")
+        for text in unit.error.also:
             yield printable(f"      {text}")
-    for mend in unit.mends:
-        yield printable(f"    fix: {mend}")
+    for fix in unit.fixes:
+        yield printable(f"    fix: {fix}")
     if unit.danger:
         yield printable(f"    do not use: {unit.danger}")
 
@@ -198,10 +198,10 @@ def _count(unit: ImageSetAnswer, places: tuple[ImageSetLocation, ...]) -> str:
     return pluralize(len(places), unit.noun) + (f" of {files} files" if files > 1 else "")
 
 
-def error_words(told: RuntimeErrorText) -> str:
+def error_words(error: RuntimeErrorText) -> str:
     """Return an error as a line: the text, its number and its name."""
-    names = ", ".join(filter(None, (None if told.code is None else str(told.code), *told.names[:1])))
-    return f"{told.text}" + (f" ({names})" if names else "")
+    names = ", ".join(filter(None, (None if error.code is None else str(error.code), *error.names[:1])))
+    return f"{error.text}" + (f" ({names})" if names else "")
 
 
 def _place(place: ImageSetLocation) -> str:
