@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import zipfile
@@ -241,3 +242,33 @@ def test_a_line_of_record_without_a_digest_is_told_in_words(done: tuple[Path, Pa
     path.write_bytes(wheels.packed(files))
     (found,) = (one for one in problems(fatpack.verify_split(fat, out)) if "RECORD: files" in one)
     assert "expected demo/__init__.py with digest and size, found demo/__init__.py without digest and without" in found
+
+
+def test_devices_that_take_another_image_than_before_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wheel without the image that a device prefers is proved if another one runs, and says so."""
+    from fatpack.main import main
+
+    fat, out, library = tmp_path / f"{NAME}.whl", tmp_path / "out", "demo/libdemo.so"
+    fat.write_bytes(releases.wheel("80 86 90"))
+    fatpack.split(fat, out)
+    assert fatpack.verify_split(fat, out).changed == ()
+    assert main(["split", "--verify", str(fat), str(out)]) == 0
+    assert "another image" not in capsys.readouterr().out
+
+    def change(files: dict[str, bytes]) -> None:
+        slim = io.BytesIO()
+        fatpack.slim(io.BytesIO(files[library]), slim, drop="sm_86")
+        files[library] = slim.getvalue()
+
+    repacked(out / f"{NAME}-sm80.whl", change)
+    verdict = fatpack.verify_split(fat, out)
+    assert verdict.is_proved
+    assert {one.device for one in verdict.changed} == {"8.6", "8.9"}
+    sure = {(one.device, one.before, one.after) for one in verdict.changed if "perhaps" not in one.before}
+    assert ("8.6", "sm_86", "sm_80") in sure
+    assert main(["split", "--verify", str(fat), str(out)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("another image runs: ")]
+    assert lines[0].startswith("another image runs: 8.6 with a driver of CUDA 11.1 to ")
+    assert lines[0].endswith(f"gets sm80: {library}: sm_80, and sm_86 of the fat package")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -291,9 +292,27 @@ def test_the_table_says_what_uv_takes_for_devices_of_amd(tmp_path: Path, capsys:
     for null, without in (("fat", "null"), ("none", "the package without label")):
         assert main(["split", str(path), "--dry-run", "--null", null]) == 0
         lines = capsys.readouterr().out.splitlines()
-        (row,) = (line for line in lines if line.startswith("gfx942 ") and "\u2192" in line)
-        assert f"gfx942 (uv: {without}): runs" in row
+        (row,) = (line for line in lines if line.startswith("gfx90a, gfx942 ") and "\u2192" in line)
+        assert f"the label of its name (uv: {without}): runs" in row
         assert row.count("uv: ") == 2
+
+
+def test_devices_that_get_the_same_share_a_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A release for AMD has two dozen labels, each with the name of its only device."""
+    from fatpack.main import main
+
+    path = tmp_path / f"{NAME}.whl"
+    path.write_bytes(releases.wheel("80", more={"demo/k.hipfb": offered.hip("gfx906 gfx90a gfx942 gfx1100")}))
+    assert main(["split", str(path), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = lines[next(at for at, line in enumerate(lines) if line.startswith("device ")) + 1 :]
+    (amd,) = (row for row in rows if row.startswith("gfx") and "\u2192" in row)
+    assert re.match(r"gfx906, gfx90a, gfx942, gfx1100 +runs ", amd)
+    assert "the label of its name (uv: null): runs" in amd
+    # 8.7 and 8.8 lie between them, and nothing is known about these.
+    assert [row.split("  ")[0] for row in rows if "sm80: " in row and "\u2192" in row] == ["8.0, 8.6, 8.9", "8.7, 8.8"]
+    # What leaves names out is read as a range.
+    assert rows[0].startswith("5.0, 5.2, 5.3, 6.0, 6.1, 6.2, …, 7.5  nothing runs")
 
 
 def test_labels_with_the_same_empty_libraries_share_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

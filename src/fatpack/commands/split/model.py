@@ -170,8 +170,19 @@ class LostDevice(Record):
         return found
 
 
-def losses_in_words(lost: Sequence[LostDevice]) -> list[str]:
-    """Return losses in words: those of devices and drivers that lose the same are one line."""
+class ChangedDevice(Record):
+    """A device that takes other images than of the fat package, and no fewer: ``before`` and ``after`` name them."""
+
+    device: str
+    driver: str
+    label: str
+    library: str
+    before: str
+    after: str
+
+
+def losses_in_words(lost: Sequence[LostDevice | ChangedDevice]) -> list[str]:
+    """Return losses and changes in words: those of devices and drivers that get the same are one line."""
     drivers: dict[tuple[str, ...], list[str]] = {}
     for one in lost:
         key = one.device, one.label, one.library, one.before, one.after
@@ -192,7 +203,8 @@ def losses_in_words(lost: Sequence[LostDevice]) -> list[str]:
 class SplitVerdict(Result):
     """The proof of a split from its files alone: each package, and what every device gets.
 
-    ``questions`` is the number of devices with drivers that were asked about.
+    ``questions`` is the number of devices with drivers that were asked about. ``changed`` are those that get as much as
+    before, of other images.
     """
 
     fat: tuple[str, ...]
@@ -201,6 +213,7 @@ class SplitVerdict(Result):
     lost: tuple[LostDevice, ...]
     problems: tuple[str, ...]
     questions: int
+    changed: tuple[ChangedDevice, ...] = ()
 
     @property
     def is_proved(self) -> bool:

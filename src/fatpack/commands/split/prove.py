@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from fatpack import limits
 from fatpack.commands.split.kinds import open_package
 from fatpack.commands.split.labels import drivers_for
-from fatpack.commands.split.model import LostDevice, SplitVerdict, VariantVerdict
-from fatpack.commands.split.run import find_losses
+from fatpack.commands.split.model import ChangedDevice, LostDevice, SplitVerdict, VariantVerdict
+from fatpack.commands.split.run import find_changes, find_losses
 from fatpack.commands.split.serving import ServingJudge
 from fatpack.concurrency.processes import map_in_processes
 from fatpack.errors import FatpackError, UsageError, format_hex
@@ -47,7 +47,8 @@ def verify_split(
 
     Each package must be the fat one with less device code, and the index file must say what they say. The fat package
     must be beside them, byte for byte, and no other package of its release. For every device of the table, with every
-    driver that finds it, what an installer takes must run there as the fat package does.
+    driver that finds it, what an installer takes must run there as the fat package does; ``changed`` are devices that
+    take another image for it than before.
     Raises UsageError for a folder without packages of these, and FormatError for a fat package that is damaged.
     """
     return prove_split(as_paths("paths", paths), as_path("directory", directory), budget=make_budget(max_inflated))
@@ -61,6 +62,7 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
     verdicts: list[VariantVerdict] = []
     problems: list[str] = []
     lost: list[LostDevice] = []
+    changed: list[ChangedDevice] = []
     questions = 0
     own_names = {os.path.basename(path) for path in fat}
     shares_release: list[Callable[[str], bool]] = []
@@ -90,6 +92,7 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
             labels = written.labels(codes, described)
             complete = {label: own for label, own in found.items() if len(own) == len(codes)}
             lost += find_losses(codes, complete, labels, judge)
+            changed += find_changes(codes, complete, labels, judge)
             questions += sum(len(drivers_for(device)) for device in labels.devices)
     for name in sorted(set(os.listdir(folder)) - own_names):
         if any(shares(name) for shares in shares_release):
@@ -97,7 +100,7 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
                 f"{os.path.join(folder, name)} is of the same release, and of none of the fat packages given: "
                 "installers may take it; remove it, or name its fat package, too"
             )
-    return SplitVerdict(tuple(fat), folder, tuple(verdicts), tuple(lost), tuple(problems), questions)
+    return SplitVerdict(tuple(fat), folder, tuple(verdicts), tuple(lost), tuple(problems), questions, tuple(changed))
 
 
 def _copy_problems(fat: View, path: str, copy: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from fatpack.commands.split.labels import (
     options_for_rest,
 )
 from fatpack.commands.split.model import (
+    ChangedDevice,
     DeviceFacts,
     LabelFacts,
     LibraryFacts,
@@ -304,6 +305,28 @@ def find_losses(
                         version = "" if driver is None else f"{driver[0]}.{driver[1]}"
                         words = served_words([was]), served_words([now])
                         yield LostDevice(device_name(device), version, label, before.name, *words)
+
+
+def find_changes(
+    codes: Sequence[LibraryCode], found: Mapping[str, Sequence[LibraryCode]], labels: LabelMap, judge: ServingJudge
+) -> Iterator[ChangedDevice]:
+    """Yield the devices that get no less than of the fat package, of other images; all are asked, with every driver."""
+    for device in labels.devices:
+        for driver in drivers_for(device):
+            for label in labels.taken(device, driver):
+                for before, after in zip(codes, found.get(label, codes), strict=True):
+                    if before is after or judge.served(after, device, driver).is_less_than(
+                        judge.served(before, device, driver)
+                    ):
+                        continue
+                    was, now = (judge.taken(code, device, driver) for code in (before, after))
+                    if was != now:
+                        version = "" if driver is None else f"{driver[0]}.{driver[1]}"
+                        words = (
+                            ", ".join(name if count == 1 else f"{count} {name}" for name, count in sorted(one.items()))
+                            for one in (was, now)
+                        )
+                        yield ChangedDevice(device_name(device), version, label, before.name, *words)
 
 
 def _device_facts(

@@ -117,6 +117,20 @@ class ServingJudge:
             found = self._served[key] = Served(runs, unknown, fails)
         return found
 
+    def taken(self, code: LibraryCode, device: Device, driver: tuple[int, int] | None) -> dict[str, int]:
+        """Return the images that a device takes of a library where they run, as patterns name them, with their counts.
+
+        Where the rules leave open which one it takes, all that it may take are counted, as ``perhaps sm_80``.
+        """
+        found: dict[str, int] = {}
+        for unit, count in code.units:
+            if unit.vendor == device.vendor and self._outcome(code, unit, device, driver) in ("runs", "compiles"):
+                for image in self._answer(code, unit, device, driver)[0].images:
+                    if image.role:
+                        name = image.name if image.role == "taken" else f"perhaps {image.name}"
+                        found[name] = found.get(name, 0) + count
+        return found
+
     def serves(self, code: LibraryCode, device: Device, driver: tuple[int, int] | None = None) -> bool:
         """Return whether something of a library runs on a device, or if that is not known."""
         found = self.served(code, device, driver)

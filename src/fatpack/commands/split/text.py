@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fatpack.text.style import Style
 
 _NO_LABEL = "the package without label"
+_OWN_LABEL = "the label of its name"
 
 #: devices that a row names
 _SHOWN = 8
@@ -72,19 +73,28 @@ def _properties(label: LabelFacts) -> str:
 
 
 def _device_rows(package: PackageFacts, release: ReleaseFacts) -> Iterator[list[str]]:
-    """Yield a row for devices in order that get the same."""
+    """Yield a row for devices that get the same, in the order of the first of each.
+
+    A row that leaves names out (``5.0, 5.2, …, 7.5``) has neighbours alone.
+    """
     yield ["device", "today", "then", "driver", "download"]
-    together: list[DeviceFacts] = []
-    for one in (*package.devices, None):
-        if together and (one is None or _alike(one) != _alike(together[0])):
-            yield _device_row(together, package)
-            together = []
-        if one is not None:
-            together.append(one)
+    rows: list[list[DeviceFacts]] = []
+    for one in package.devices:
+        like = next((row for row in reversed(rows) if _alike(row[0]) == _alike(one)), None)
+        if like is not None and (like is rows[-1] or len(like) < _SHOWN):
+            like.append(one)
+        else:
+            rows.append([one])
+    yield from (_device_row(row, package) for row in rows)
 
 
 def _alike(one: DeviceFacts) -> tuple[str, ...]:
-    return one.vendor, one.today, one.label, one.then, one.driver, one.otherwise
+    return one.vendor, one.today, _label_of(one), one.then, one.driver, one.otherwise
+
+
+def _label_of(one: DeviceFacts) -> str:
+    """Return the label of a device in words: a release for AMD has two dozen, each with the name of its only device."""
+    return _OWN_LABEL if one.label == one.device else one.label or _NO_LABEL
 
 
 def _device_row(together: Sequence[DeviceFacts], package: PackageFacts) -> list[str]:
@@ -92,8 +102,10 @@ def _device_row(together: Sequence[DeviceFacts], package: PackageFacts) -> list[
     names = [one.device for one in together]
     shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 2], "…", names[-1]]
     driver = f"CUDA {first.driver}" if first.driver else "any"
-    label = first.label or _NO_LABEL
-    sizes = f"{format_size(package.size)} → {format_size(first.download)}"
+    label = _label_of(first)
+    downloads = sorted({one.download for one in together})
+    least, most = format_size(downloads[0]), format_size(downloads[-1])
+    sizes = f"{format_size(package.size)} → {least}" + (f" to {most}" if most != least else "")
     if first.vendor == "amd" and first.label not in ("", NULL_LABEL):
         # uv has no provider for AMD, and other installers have one: the text names both.
         others = {one.label: one.size for one in package.variants}
@@ -152,4 +164,8 @@ def render_verdict(verdict: SplitVerdict, style: Style = PLAIN) -> Iterator[str]
         yield from (printable(f"{one.path}: {problem}") for problem in one.problems[:_PROBLEMS])
     yield from map(printable, verdict.problems)
     yield from map(printable, losses_in_words(verdict.lost)[:_PROBLEMS])
+    changes = losses_in_words(verdict.changed)
+    yield from (printable(f"another image runs: {words}") for words in changes[:_PROBLEMS])
+    if len(changes) > _PROBLEMS:
+        yield f"and {len(changes) - _PROBLEMS} more with another image: --json lists all"
     yield printable(verdict.lines()[0])
