@@ -16,6 +16,7 @@ from tests.registration.analysis.test_programs import RUNTIME
 import fatpack
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
+from fatpack.commands.doctor.text import render_diagnosis
 from fatpack.io.open import open_source
 from fatpack.main import main
 from fatpack.registration.analysis import x86
@@ -78,7 +79,14 @@ def test_nothing_is_vouched_for_that_was_not_followed(tmp_path: Path, monkeypatc
     made = fatpack.check(library, registered=True)
     assert (made.verdict, made.exit_code) == ("not judged", 0)
     assert made.lines()[0].startswith("not judged: ")
-    assert "pip install capstone" in fatpack.doctor(library).lines()[0]
+    reason = "not judged: registrations: following its code needs capstone: pip install capstone"
+    assert fatpack.doctor(library).lines()[0].startswith(reason)
+    # What is wrong elsewhere does not hide it.
+    damaged = tmp_path / "damaged.fatbin"
+    damaged.write_bytes(embedded.read_bytes()[:-9])
+    line = next(iter(render_diagnosis(fatpack.doctor([library, damaged]))))
+    assert line.startswith("damaged: 1 of 2 files")
+    assert line.endswith(f"; {reason}")
 
 
 @pytest.mark.reference
@@ -94,7 +102,7 @@ def test_names_that_were_not_compared_do_not_agree(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(registration_verdict, "IMAGES", 100)
     assert agreed(library) == ("not judged", set())
     reason = "its images inflate to more than 100 B, and the names of their kernels were not read"
-    assert f"not judged: {reason}" in fatpack.doctor(library).lines()[0]
+    assert f"not judged: registrations: {reason}" in fatpack.doctor(library).lines()[0]
     assert fatpack.check(library, registered=True, strict=True).exit_code == 1
 
 
@@ -370,7 +378,7 @@ def test_programs_of_the_linker_wrapper_agree(tmp_path: Path) -> None:
     reference.run("clang", *registration.OPTIONS["hip"], *options, cwd=tmp_path)
     assert agreed(tmp_path / "unit.o") == ("not judged", set())
     reason = "an image of form bitcode does not tell the names of its kernels"
-    assert f"not judged: {reason}" in fatpack.doctor(tmp_path / "unit.o").lines()[0]
+    assert f"not judged: registrations: {reason}" in fatpack.doctor(tmp_path / "unit.o").lines()[0]
     link = ["--offload-link", "-nogpulib", "-shared", "-nostdlib", f"--target={LINUX}", "-fuse-ld=lld"]
     reference.run("clang", *link, "unit.o", "rt.o", "-o", "library.so", cwd=tmp_path)
     assert agreed(tmp_path / "library.so") == ("agrees", set())

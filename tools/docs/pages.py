@@ -51,10 +51,19 @@ def render_all() -> dict[str, str]:
     pages["../src/fatpack/tools/offered.list"] = stand_ins.offered()
     pages["targets.md"] = targets.render()
     pages["design/architecture.md"] = architecture_page()
+    pages["testing.md"] = testing_page()
     pages |= benchmarks.pages()
     pages |= {f"../share/man/man1/{name}": text for name, text in manual.pages(EXIT_CODES).items()}
     pages |= {f"../share/{COMPLETIONS[shell]}": script for shell, script in SCRIPTS.items()}
     return pages
+
+
+def testing_page() -> str:
+    """Return the page of testing with the table of installers' traps."""
+    from tools.mutation import traps
+
+    page = (DOCS / "testing.md").read_text(encoding="utf-8")
+    return filled(page, "traps", "\n".join(table(["rule", "place", "tests that fail without it"], traps.rows())))
 
 
 def _card(doc: FormatInfo) -> list[str]:

@@ -257,6 +257,12 @@ class DoctorResult(Result):
         found = next((each for each in self.not_verified if each.what == UNJUDGED), None)
         return found.why if found is not None else "" if self.images or not self.images_found else NO_IMAGE_READ
 
+    @property
+    def unjudged_words(self) -> str:
+        """The part of which nothing is said, and why; "" if there is none."""
+        is_registered = any(each.what == UNJUDGED for each in self.not_verified)
+        return f"{UNJUDGED if is_registered else 'images'}: {self.unjudged}" if self.unjudged else ""
+
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then what is wrong with files, the first few."""
         of = f"{self.images:,} of " if self.images != self.images_found else ""
@@ -268,7 +274,7 @@ class DoctorResult(Result):
             if len(wrong) > MAX_PROBLEM_LINES
             else []
         )
-        first = f"{self.verdict}: {self.unjudged}; " if self.verdict == "not judged" else f"{self.verdict}: "
+        first = f"{self.verdict}: {self.unjudged_words}; " if self.verdict == "not judged" else f"{self.verdict}: "
         return (f"{first}{counts}", *wrong[:MAX_PROBLEM_LINES], *more)
 
     def to_dict(self) -> dict[str, Any]:

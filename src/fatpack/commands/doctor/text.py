@@ -45,6 +45,13 @@ def check_list_lines() -> Iterator[str]:
 
 
 def _verdict(found: DoctorResult) -> str:
+    """Return the first line: a verdict about what was judged, and what was not."""
+    words = _judged(found)
+    is_told = found.verdict == "not judged" or not found.unjudged
+    return words if is_told else printable(f"{words}; not judged: {found.unjudged_words}")
+
+
+def _judged(found: DoctorResult) -> str:
     files, states = found.files, [each.state for each in found.patients]
     of = f"{found.images:,} of " if found.images != found.images_found else ""
     images = f"{of}{_many(found.images_found, 'image')}"
@@ -54,7 +61,7 @@ def _verdict(found: DoctorResult) -> str:
     if found.verdict == "not judged":
         rows = [each for each in found.not_verified if each.what == UNJUDGED]
         where = "" if files == 1 or not rows else f", in {rows[0].path}"
-        return printable(f"not judged: {found.unjudged}{where}: {_many(files, 'file')}, {read}")
+        return printable(f"not judged: {found.unjudged_words}{where}: {_many(files, 'file')}, {read}")
     if found.verdict == "empty":
         others = f", {images} for the host or for no known device" if found.images_found else ""
         return f"no device code found: {_many(files, 'file')} read{others}" if files else _NOTHING
