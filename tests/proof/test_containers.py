@@ -14,6 +14,7 @@ from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource
 from fatpack.limits import Budget
 from fatpack.proof import containers, memory
+from fatpack.proof.containers.fatbin import fatbin_size
 from fatpack.proof.containers.model import ProofContainer
 from fatpack.proof.memory import LoadedRange, ProgramMemory
 
@@ -148,3 +149,15 @@ def test_an_empty_fat_binary_may_be_the_last_of_what_is_loaded() -> None:
     assert found is not None
     assert (found.kind, found.end, found.images) == ("cuda-fatbin", START + 16, ())
     assert containers.read_container(loaded(empty[:15]), START, START + 0x1000) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "entries", "stated"),
+    [(1, 16, 8, 24), (1, 24, 0, 24), (1, 15, 8, 0), (2, 16, 8, 0), (0, 16, 8, 0)],
+)
+def test_the_size_of_a_fat_binary_is_stated_by_a_header_of_version_1(
+    version: int, size: int, entries: int, stated: int
+) -> None:
+    header = b"\x50\xed\x55\xba" + struct.pack("<HHQ", version, size, entries)
+    assert fatbin_size(header) == stated
+    assert fatbin_size(header[:15]) == 0

@@ -26,7 +26,7 @@ from fatpack.targets.nvidia import NvidiaArch, can_load, cuda_versions, first_cu
 from fatpack.targets.selection.dead import find_dead, nvidia_numbers
 from fatpack.targets.selection.drivers import driver_branches, driver_cuda, first_branch_with
 from fatpack.targets.selection.model import CandidateImage, image_vendor
-from fatpack.targets.selection.runtime_settings import RuntimeSettings
+from fatpack.targets.selection.runtime_settings import RuntimeSettings, with_variables
 from fatpack.targets.selection.select_image import CandidateSet, first_cuda_for_device, required_cuda, select_image
 from fatpack.targets.triple import (
     as_llvm22,
@@ -71,7 +71,7 @@ def names() -> Iterator[str]:
             () if said(lambda name=name: devices.run_coverage(name)).startswith("error") else devices.run_coverage(name)
         ):
             yield f"  {part.form}: {part.rule}: {' '.join(part.names)}; {' '.join(part.doubtful)}\n"
-    for typed in [each.strip() for each in TYPED.split("|")]:
+    for typed in [*(each.strip() for each in TYPED.split("|")), f"RTX 4091{' ' * 90}.", f"nothing{' like it' * 20}"]:
         yield f"{typed!r}: {said(lambda typed=typed: _device(typed))}\n"
         yield f"  {said(lambda typed=typed: resolve_target(typed))}; {' '.join(nearest_names(typed))}\n"
 
@@ -186,6 +186,8 @@ def serving() -> Iterator[str]:
 
 
 TYPED_TRIPLES = """
+x86_64-gnu-linux x86_64-gnu-linux-a x86_64-elf-linux x86_64-gnu-a-linux x86_64-musl-apple a-gnu-windows
+x86_64-eabi-none-a
 amdgcn amdgpu amdgpu9.0a-amd-amdhsa amdgpu9-amd-amdhsa amdgpu10-amd-amdhsa amdgpu9.5 amdgpu9.4-amd-amdhsa
 amdgpu11.7 amdgpu9.xy amdgpu9.123 amdgpux amdgpu6-amd-amdhsa amdgpu-amd-amdhsa amdgpu9.0ä-a amd64-pc-linux-gnu
 arm64-- ppc64le-unknown-linux ppc64- x86_64-unknown x86_64 -- x86_64-linux-gnu x86_64-w64-mingw32 i686-pc-cygwin
@@ -253,6 +255,8 @@ cubin=sm_90!ptx ptx=sm_90!unknown
 relocatable-ptx=sm_90 ptx=sm_80
 cubin=sm_88 ptx-8.6=sm_100f
 cubin=sm_120f cubin=sm_120 cubin=sm_121
+cubin=sm_80 cubin=sm_86 cubin=sm_89 cubin=sm_90 cubin=sm_100 cubin=sm_120 ptx=sm_80 ptx=sm_120
+cubin=sm_80 cubin=sm_86 cubin=sm_89 cubin=sm_90 ptx=sm_80 ptx=sm_90
 """),
     "openmp": sets("""
 cubin=sm_80@nvptx64-nvidia-cuda cubin=sm_89@nvptx64-nvidia-cuda
@@ -307,8 +311,19 @@ SETTINGS = {
 }
 
 
+#: Variables of programs, as they are set.
+VARIABLES = (
+    "CUDA_FORCE_PTX_JIT=1 CUDA_FORCE_PTX_JIT=0 CUDA_FORCE_PTX_JIT=2 CUDA_DISABLE_PTX_JIT=1 HSA_XNACK=0 HSA_XNACK=1"
+)
+VARIABLES += " HSA_XNACK= HSA_OVERRIDE_GFX_VERSION=10.3.0 HSA_OVERRIDE_GFX_VERSION=9.0.10 HSA_OVERRIDE_GFX_VERSION=9.0"
+VARIABLES += f" HSA_OVERRIDE_GFX_VERSION=9.0.100 HSA_OVERRIDE_GFX_VERSION={'9.' * 50} HIP_FORCE_SPIRV_CODEOBJECT=1"
+VARIABLES += f" X={'x' * 100} {'X' * 100}=1 HSA_XNACK={'1' * 100} CUDA_FORCE_PTX_JIT={'1' * 100}"
+
+
 def selection() -> Iterator[str]:
     """Each set of images: what a device takes of it, the rule and the reason, and whether each image fits."""
+    for variable in VARIABLES.split():
+        yield f"{said(lambda variable=variable: with_variables(RuntimeSettings(), [variable]))}\n"
     for offload, listed in SETS.items():
         for texts in listed:
             images = tuple(map(image, texts))

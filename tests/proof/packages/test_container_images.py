@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import tarfile
@@ -16,7 +17,9 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import FormatError, Unsupported
 from fatpack.main import main
+from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.packages.container_images import prove_image
+from fatpack.proof.packages.image_layers import LayerComparison
 from fatpack.proof.packages.verdict import PackageProofResult
 
 LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
@@ -367,6 +370,18 @@ def test_what_follows_the_files_of_an_archive_is_compared() -> None:
         verdict = prove_image(view_of(whole), view_of(forged))
         what = "global headers, and bytes after the end of the archive"
         assert [item.what for item in verdict.differences] == [what]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_layer_that_ends_in_a_file_is_found(which: int) -> None:
+    """The shorter of two archives ends the comparison: nothing waits for more of it."""
+    whole = build.layer(build.file("data", bytes(range(256)) * 20))
+    layers = [whole, whole]
+    layers[which] = whole[: 512 + 700]
+    ledger = DifferenceLog()
+    with contextlib.suppress(FormatError):
+        LayerComparison("layer 0", *map(view_of, layers, ("before", "after")), ledger, []).compare()
+        assert ledger.count
 
 
 def test_extended_headers_of_the_archive_are_compared() -> None:
