@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 from tests.builders import conda_channel
+from tests.builders.debian13 import Debian13
 
 import fatpack
 
@@ -34,34 +35,9 @@ def test_debian_has_what_the_project_needs() -> None:
         assert f"python3-{name} (>= {version})" in control or name in {"click", "construct"}
 
 
-class Debian13:
-    """A Debian 13 in a folder, of which commands see a work folder."""
-
-    def __init__(self, root: Path, work: Path) -> None:
-        self._root, self.work = root, work
-
-    def __call__(self, command: str) -> str:
-        """Run a command with the work folder as its own; return its output."""
-        mounts = 'mount -t proc proc "$1/proc" && mount --bind "$2" "$1/mnt" && exec chroot "$1" sh -ec "$3"'
-        script = (
-            f"cd /mnt; export DEBFULLNAME=Somebody DEBEMAIL=somebody@debian.org SOURCE_DATE_EPOCH=1700000000; {command}"
-        )
-        done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "sh", "-ec", mounts, "sh", self._root, self.work, script],
-            capture_output=True,
-            text=True,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"},
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture
 def debian13(tmp_path: Path) -> Iterator[Debian13]:
-    root = Path(os.environ.get("FATPACK_REFERENCE_DEBIAN13") or ROOT / ".reference/debian13/root")
-    if not (root / "usr/bin/lintian").exists() or os.geteuid():
-        reference.missing("Debian 13 (tools/reference/get_debian13.sh), entered as root,")
-    debian = Debian13(root, tmp_path)
+    debian = Debian13(tmp_path)
     yield debian
     debian("dpkg --purge fatpack python3-fatpack 2>/dev/null")
 

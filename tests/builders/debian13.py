@@ -1,0 +1,37 @@
+"""A Debian 13 in a folder, in which packages are built, checked and installed: ``tools/reference/get_debian13.sh``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests import reference
+
+ROOT = Path(__file__).parents[2]
+
+
+class Debian13:
+    """A Debian 13 in a folder, of which commands see a work folder."""
+
+    def __init__(self, work: Path) -> None:
+        """Enter the folder; skip or fail the running test where it is missing, or the user is not root."""
+        self._root = Path(os.environ.get("FATPACK_REFERENCE_DEBIAN13") or ROOT / ".reference/debian13/root")
+        if not (self._root / "usr/bin/lintian").exists() or os.geteuid():
+            reference.missing("Debian 13 (tools/reference/get_debian13.sh), entered as root,")
+        self.work = work
+
+    def __call__(self, command: str) -> str:
+        """Run a command with the work folder as its own; return its output."""
+        mounts = 'mount -t proc proc "$1/proc" && mount --bind "$2" "$1/mnt" && exec chroot "$1" sh -ec "$3"'
+        script = (
+            f"cd /mnt; export DEBFULLNAME=Somebody DEBEMAIL=somebody@debian.org SOURCE_DATE_EPOCH=1700000000; {command}"
+        )
+        done = subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "sh", "-ec", mounts, "sh", self._root, self.work, script],
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
