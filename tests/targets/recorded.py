@@ -88,7 +88,7 @@ GeForce RTX 3070 Ti Laptop GPU | MI300X | AMD Instinct MI300X | mi-300x | Radeon
 intel arc a770 | pvc | intel_gpu_pvc | xe-pvc | 8.6 | 12.1 | 9.9 | 8.6.1 | sm_85 | sm_91a | compute_85 |
 gfx90b | gfx90a:xnack | gfx90a:xnack+ | gfx1100:xnack+ | gfx9-generic | amdgcnspirv | GTX 1080 | Quadro |
 A100-SXM4-40GB | Tesla T4 | T4 | NVIDIA A100-SXM4-80GB MIG 1g.10gb | Tesla V100-SXM2-16GB | Jetson AGX Orin |
-nothing like it | L40 | L4 | B200 | GB200
+nothing like it | AMD MI300X | Intel A770 | amd | Intel Arc | L40 | L4 | B200 | GB200
 """
 
 
@@ -187,7 +187,7 @@ def serving() -> Iterator[str]:
 
 TYPED_TRIPLES = """
 x86_64-gnu-linux x86_64-gnu-linux-a x86_64-elf-linux x86_64-gnu-a-linux x86_64-musl-apple a-gnu-windows
-x86_64-eabi-none-a
+x86_64-eabi-none-a x86_64-a-mingw32 x86_64-a-msys x86_64-a-cygwin-gnu
 amdgcn amdgpu amdgpu9.0a-amd-amdhsa amdgpu9-amd-amdhsa amdgpu10-amd-amdhsa amdgpu9.5 amdgpu9.4-amd-amdhsa
 amdgpu11.7 amdgpu9.xy amdgpu9.123 amdgpux amdgpu6-amd-amdhsa amdgpu-amd-amdhsa amdgpu9.0ä-a amd64-pc-linux-gnu
 arm64-- ppc64le-unknown-linux ppc64- x86_64-unknown x86_64 -- x86_64-linux-gnu x86_64-w64-mingw32 i686-pc-cygwin

@@ -215,8 +215,7 @@ def normalize_triple(triple: str, count: int = 4) -> str:
     parts = triple.split("-")
     # Position 0 of a bundle ID never changes: the bundler refuses architectures that it does not know.
     fixed = [True, *(len(parts) > at and _FIXED[at](parts[at]) for at in range(1, 4))]
-    is_mingw = len(parts) > 2 and not fixed[2] and _is_mingw(parts[2])
-    is_cygwin = len(parts) > 2 and not fixed[2] and _is_cygwin(parts[2])
+    is_mingw, is_cygwin = (len(parts) > 2 and is_word(parts[2]) for is_word in (_is_mingw, _is_cygwin))
     for place in range(1, 4):
         if fixed[place]:
             continue

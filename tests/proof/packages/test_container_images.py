@@ -254,6 +254,10 @@ def other_copy_of_the_manifest(forged: Slimmed) -> None:
     forged.index["manifests"][0]["data"] = "e30="
 
 
+def one_more_manifest(forged: Slimmed) -> None:
+    forged.index["manifests"].append({**forged.index["manifests"][0], "digest": f"sha256:{'0' * 64}"})
+
+
 def other_kind_of_number(forged: Slimmed) -> None:
     forged.index["schemaVersion"] = 2.0
 
@@ -294,6 +298,7 @@ def other_kind_of_number(forged: Slimmed) -> None:
         (other_copy_of_a_layer, "copy in its descriptor"),
         (other_copy_of_the_config, "copy in its descriptor"),
         (other_copy_of_the_manifest, "copy in its descriptor"),
+        (one_more_manifest, "index.json: manifest"),
         (other_kind_of_number, "index.json: all but manifests"),
     ],
 )
