@@ -143,7 +143,7 @@ def disassembled(kernel: Kernel, data: bytes, folder: Path) -> list[str]:
         # ptxas of CUDA 13 compiles for 7.5 and later, PTX for earlier ones too.
         arch = f"sm_{max(int(target[1]), _FIRST)}{target[2].decode()}"
         (folder / "image.ptx").write_bytes(data.rstrip(b"\0"))
-        run(tool("ptxas"), f"-arch={arch}", "-o", str(path), str(folder / "image.ptx"))
+        run(tool("ptxas"), f"-arch={arch}", "--entry", kernel.name, "-o", str(path), str(folder / "image.ptx"))
         is_old = False
     if kernel.form == "code-object":
         text = run(tool("llvm-objdump"), "-d", f"--disassemble-symbols={kernel.name}", str(path))

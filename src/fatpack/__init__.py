@@ -11,6 +11,7 @@ The public names, imported when first used; ``__init__.pyi`` beside this file is
     files                                                  many files: folders, patterns, packages
     doctor                                                 the health of files
     embed, replace, remove, slim, map_images               edits of objects, archives, programs
+    normalize, NormalizeResult                             free fields made equal for all builds of one source
     slim_environment                                       installed packages with the code of some devices
     split, verify_split                                    a package for each kind of device
     link_inputs, LinkGroup                                 the images of a device link

@@ -21,6 +21,9 @@ from fatpack.commands.inspect.rows import rows as rows
 from fatpack.commands.link_inputs.request import LinkGroup as LinkGroup
 from fatpack.commands.link_inputs.request import link_inputs as link_inputs
 from fatpack.commands.map.run import map_images as map_images
+from fatpack.commands.normalize.request import FreeField as FreeField
+from fatpack.commands.normalize.request import NormalizeResult as NormalizeResult
+from fatpack.commands.normalize.request import normalize as normalize
 from fatpack.commands.pack.request import ImageFile as ImageFile
 from fatpack.commands.pack.request import pack as pack
 from fatpack.commands.report.model import ReportResult as ReportResult

@@ -511,6 +511,11 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3323": ("error", "A kernel certainly does nothing on one architecture, and something on another."),
     "FP3324": ("note", "A kernel has a few instructions on one architecture, and thousands of bytes on another."),
     "FP3350": ("note", "Kernels of a file do nothing on one architecture, and something on another."),
+    "FP3351": (
+        "warning",
+        "A compressed image has a time or a temporary name that `normalize` cannot change in its place.",
+    ),
+    "FP3352": ("note", "`normalize` does not look for temporary names in the symbols of this kind of file."),
     "FP2801": ("note", "A database of SQLite, which is not read; libraries of ROCm keep compiled kernels in some."),
     "FP2802": ("error", "A row of a kernel cache (MIOpen, rocFFT) cannot be read; the other rows are listed."),
     "FP2803": ("warning", "Kernels of a cache are for another processor than the name of its file says."),

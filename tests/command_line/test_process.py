@@ -159,6 +159,7 @@ COMMANDS = [
     ["convert", "{}", "-o", "x"],
     ["remove", "{}", "-o", "x"],
     ["replace", "{}", "pkg.bin", "-o", "x"],
+    ["normalize", "{}", "-o", "x"],
     ["embed", "{}", "pkg.bin", "-o", "x"],
     ["embed", "host.o", "{}", "-o", "x"],
     ["replace", "host.o", "{}", "-o", "x"],

@@ -68,6 +68,7 @@ BUILT_ON_COMMANDS = {
     "explain": {"inspect"},
     "inspect": {"check_kpack", "pack"},
     "map": {"pack"},
+    "normalize": {"inspect"},
     "remove": {"slim"},
     "report": {"inspect"},
     "split": {"explain", "slim"},

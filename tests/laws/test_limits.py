@@ -187,6 +187,7 @@ EDITS = {
     "embed": ["embed", "host.o", "k.offload", "-o", "out"],
     "replace": ["replace", "fat.o", "k.offload", "-o", "out"],
     "remove": ["remove", "two.offload", "--arch=sm_80", "-o", "out"],
+    "normalize": ["normalize", "two.offload", "-o", "out"],
 }
 
 

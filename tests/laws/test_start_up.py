@@ -120,6 +120,7 @@ PLAIN = {
     "embed": ["embed", HOST, CONTAINER, "--output=fat.o", "--quiet"],
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
+    "normalize": ["normalize", FAT, "--dry-run", "-q"],
     "map": ["map", CONTAINER, "--arch=sm_*", "--replace", "-qo", "x.bin", "--", "/bin/cp", "{in}", "{out}"],
     "slim": ["slim", FATBIN, "--for", "sm_90", "--allow-empty", "-o", "slim.fatbin", "-qf"],
     "split": ["split", WHEEL, "--by", "sm_80,hopper=sm_90", "--dry-run"],

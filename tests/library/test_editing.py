@@ -61,7 +61,7 @@ def test_an_image_for_another_target_is_a_mismatch_and_no_damage(tmp_path: Path)
 @pytest.mark.parametrize(
     "function",
     [fatpack.embed, fatpack.replace, fatpack.remove, fatpack.slim, fatpack.pack, fatpack.convert, fatpack.wrap,
-     fatpack.extract, fatpack.link_inputs, fatpack.map_images, fatpack.write_report],
+     fatpack.extract, fatpack.link_inputs, fatpack.map_images, fatpack.write_report, fatpack.normalize],
 )  # fmt: skip
 def test_no_function_has_an_argument_that_forces(function: Callable[..., object]) -> None:
     parameters = inspect.signature(function).parameters

@@ -21,6 +21,7 @@ from fatpack import binary, formats, images, packages, rows
 from fatpack.binary.shrink import NewSectionContent, ShrinkRequest
 from fatpack.commands.inspect.bytes import file_labels
 from fatpack.commands.inspect.record import InspectOptions, make_file_record
+from fatpack.commands.normalize.request import plan_normalize
 from fatpack.commands.slim.remove import remove_images
 from fatpack.edit.editor import verify_edited
 from fatpack.edit.embed import embed_container, replace_container
@@ -332,6 +333,17 @@ def remove_file(data: bytes) -> str:
         return f"{host} {_words(error)}"
     removal.check(view, _view(after))
     return f"{host} {len(after) > len(data)}"
+
+
+def normalize_file(data: bytes) -> str:
+    """Normalize a file; the result must pass the check that the command applies, and nothing in it is changed again."""
+    view = _view(data)
+    try:
+        plan = plan_normalize(view)
+    except FatpackError as error:
+        return _words(error)
+    plan.check(view, _view(_joined(plan.pieces)))
+    return f"{len(plan.result.fields)} {plan.result.verdict}"
 
 
 def with_another(view: View) -> Iterable[object]:

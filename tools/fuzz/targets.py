@@ -143,6 +143,7 @@ def _targets() -> Iterator[Target]:
     yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)
     containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "aks2", "syclbin")
     yield Target("remove", checks.remove_file, _files(*objects, *containers), fields)
+    yield Target("normalize", checks.normalize_file, _files(*objects, *containers, "kernels", "triton"), fields)
     yield Target("relay", checks.relay_file, seeds.linked, fields)
     for name in {module: name for name, module in reversed(TOOLS.items())}.values():
         folders, command_lines = _TOOLS.get(name, _ANY_TOOL)

@@ -36,6 +36,10 @@ EXAMPLES = {
         ("map lib.a --form ptx -d cubins -- ptxas -arch {arch} {in} -o {out}", "compile each PTX"),
         ("map x.o --form cubin -- nvdisasm {in}", "disassemble each cubin"),
     ],
+    "normalize": [
+        ("normalize k.o --in-place", "take times and temporary names out of an object, before it is linked or signed"),
+        ("normalize libx.so --dry-run", "list the fields, with offsets and values"),
+    ],
     "slim": [
         ("slim libx.so --for sm_90 --dry-run", "show the images to remove, and the new size"),
         ("slim x.whl --for sm_80,sm_90 -d out", "write a smaller wheel for two GPUs"),

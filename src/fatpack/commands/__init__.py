@@ -32,6 +32,7 @@ COMMANDS = {
     "replace": "Replace one image, or all device code, of a file.",
     "embed": "Put a finished container into a copy of an object.",
     "map": "Run a program on each image (for example ptxas or nvdisasm).",
+    "normalize": "Make builds equal where a field is free: times, temp names.",
     "survey": "Write a table with one row per image of many files.",
     "tool": "Run as a drop-in replacement for cuobjdump, fatbinary, ...",
     "completion": "Print the completion script for bash, zsh or fish.",
@@ -47,7 +48,7 @@ GROUPS = {
     "Check": ("check", "check-stages", "check-kpack", "doctor"),
     "Take out": ("extract", "link-inputs"),
     "Make": ("pack", "convert", "wrap"),
-    "Edit": ("slim", "split", "remove", "replace", "embed", "map"),
+    "Edit": ("slim", "split", "remove", "replace", "embed", "map", "normalize"),
     "Many files": ("survey",),
     "Others": ("tool", "completion", "help"),
 }
@@ -61,6 +62,7 @@ SYNONYMS = {
     **dict.fromkeys(("unpack", "unbundle"), "extract"),
     **dict.fromkeys(("compare", "cmp"), "diff"),
     **dict.fromkeys(("delete", "rm"), "remove"),
+    **dict.fromkeys(("strip-nondeterminism", "reproduce"), "normalize"),
 }
 
 #: Commands that are one module, or whose module is in another room; any other is the module ``command`` of its folder.

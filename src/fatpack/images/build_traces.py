@@ -12,8 +12,8 @@
 
 The canonical digest (:mod:`fatpack.images.identity`) covers none of it. ``fatpack diff`` names what of it differs.
 
-Sources: DWARF 4, 6.2.4 (header of a line program, versions 2 to 4); cuobjdump -elf and readelf of cubins of ptxas 13
-for the note: u32 version, then five u32 offsets into the strings after them: name, tool, version, build, options.
+Sources: :mod:`fatpack.images.line_table`; cuobjdump -elf and readelf of cubins of ptxas 13 for the note: u32 version,
+then five u32 offsets into the strings after them: name, tool, version, build, options.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from fatpack.binary.elf.layout import DYNSYM, NOBITS, SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.kernel import strip_unit_suffix
+from fatpack.images.line_table import read_line_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,19 +34,20 @@ if TYPE_CHECKING:
     from fatpack.binary.elf.device_elf import DeviceElfSection
     from fatpack.io.source import View
 
-#: LIMIT: traces of one image, files of a line table, and characters of one text
-_TRACES, _FILES, _LETTERS = 1000, 4096, 300
+#: LIMIT: traces of one image, and characters of one text
+_TRACES, _LETTERS = 1000, 300
 
 #: the note's descriptor begins after its header of 12 bytes and the name "NVIDIA Corp"; its strings after 24 bytes
 _NOTE_HEAD, _NOTE_STRINGS = 24, 24
 
 _DEBUG = (".debug_", ".nv_debug", ".nv.merc.debug", ".nv.merc.nv_debug")
-_TEMPORARY = re.compile(rb"tmpxft_[0-9a-f]{8}_[0-9a-f]{8}-\d+_[\w.+-]*")
+#: the name of a temporary file of nvcc: it begins with the number of the process
+TEMPORARY = re.compile(rb"tmpxft_[0-9a-f]{8}_[0-9a-f]{8}-\d+_[\w.+-]*")
 _UNIT = re.compile(
     r"_INTERNAL_[0-9a-f]{8}_\d{1,9}_\w{0,1024}?_(?:cu|cpp|cc|c|cxx)_[0-9a-f]{8}"
     r"|_INTERNAL_[0-9a-f]{8}_\d{1,9}_\w{1,1024}?_cu_?"
 )
-_PTX_FILE = re.compile(rb'(?m)^[ \t]*\.file[ \t]+\d+[ \t]+"([^"\n]*)"(?:[ \t]*"([^"\n]*)")?(?:[ \t]*,[ \t]*(\d+))?')
+PTX_FILE = re.compile(rb'(?m)^[ \t]*\.file[ \t]+\d+[ \t]+"([^"\n]*)"(?:[ \t]*"([^"\n]*)")?(?:[ \t]*,[ \t]*(\d+))?')
 
 
 def build_traces(view: View, form: str) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ def _elf(view: View) -> Iterator[tuple[str, str]]:
             for line in dict.fromkeys(sections.content(section).head(0, 4096).split(b"\0")):
                 yield "tool", decode_name(line)
         elif section.name == ".debug_line":
-            yield from _line_table(sections.content(section).tobytes(), sections)
+            yield from _line_tables(sections.content(section).tobytes(), sections)
         if section.name.startswith(_DEBUG):
             yield "debug information", f"{section.name} {_short_digest(sections.content(section))}"
     symbols = ElfSymbolTable(view, (SYMTAB, DYNSYM))
@@ -93,61 +95,24 @@ def _tool_note(sections: DeviceElfSections, section: DeviceElfSection) -> Iterat
         start = _NOTE_HEAD + _NOTE_STRINGS
         offsets = [sections.number(data[at + 4 * place : at + 4 * place + 4]) for place in range(5)]
         texts = [data[start + offset :].split(b"\0", 1)[0] for offset in offsets]
-        for temporary in _TEMPORARY.findall(b" ".join(texts)):
+        for temporary in TEMPORARY.findall(b" ".join(texts)):
             yield "temporary name", decode_name(temporary)
-        name, tool, version, build, options = (decode_name(_TEMPORARY.sub(b"", text)).strip() for text in texts)
+        name, tool, version, build, options = (decode_name(TEMPORARY.sub(b"", text)).strip() for text in texts)
         yield "tool", ", ".join(filter(None, (tool, version, build)))
         yield "options", " ".join(options.split())
         yield "name of the output", name
 
 
-def _line_table(data: bytes, sections: DeviceElfSections) -> Iterator[tuple[str, str]]:
-    """Yield the paths and times in the headers of line programs of DWARF 2 to 4; of others nothing is told."""
-    at = 0
-    while at + 6 < len(data):
-        size, version = sections.number(data[at : at + 4]), sections.number(data[at + 4 : at + 6])
-        end = at + 4 + size
-        if size >= 0xFFFFFFF0 or not 2 <= version <= 4 or end > len(data):
-            return
-        lengths = at + 10 + (6 if version > 3 else 5)
-        base = data[lengths - 1] if lengths - 1 < end else 0
-        place = lengths + max(base - 1, 0)
-        folders, place = _strings(data, place, end)
-        yield from (("source folder", folder) for folder in folders)
-        for _ in range(_FILES):
-            stop = data.find(b"\0", place, end)  # a slice would copy what follows for each name
-            if stop <= place:
-                break
-            name, place = data[place:stop], stop + 1
-            numbers = []
-            for _ in range(3):
-                value, place = _leb128(data, place, end)
-                numbers.append(value)
-            yield "source", decode_name(name)
-            yield "time of a source", _time(numbers[1])
-        at = end
+def _line_tables(data: bytes, sections: DeviceElfSections) -> Iterator[tuple[str, str]]:
+    """Yield the paths and times in the headers of line programs."""
 
+    def string(name: str, at: int) -> bytes:
+        found = next((row for row in sections.rows if row.name == name and row.type != NOBITS), None)
+        return sections.content(found).head(at, _LETTERS).split(b"\0", 1)[0] if found is not None else b""
 
-def _strings(data: bytes, at: int, end: int) -> tuple[list[str], int]:
-    """Return the strings up to an empty one, and the position after that."""
-    found: list[str] = []
-    while at < end and len(found) < _FILES:
-        stop = data.find(b"\0", at, end)
-        if stop <= at:
-            return found, at + 1
-        found.append(decode_name(data[at:stop]))
-        at = stop + 1
-    return found, at
-
-
-def _leb128(data: bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 64:
-        value |= (data[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-        if not data[at - 1] & 128:
-            break
-    return value, at
+    for entry in read_line_tables(data, sections.number, string):
+        yield entry.kind, decode_name(entry.name)
+        yield "time of a source", _time(entry.time)
 
 
 def _time(seconds: int) -> str:
@@ -171,7 +136,7 @@ def _ptx(view: View) -> Iterator[tuple[str, str]]:
         if comment.startswith(b"//"):
             yield "tool", decode_name(comment.lstrip(b"/ ").strip())
     text = view.head(0, min(len(view), _PTX_MOST))
-    for first, second, time in _PTX_FILE.findall(text):
+    for first, second, time in PTX_FILE.findall(text):
         yield "source", decode_name(b"/".join(filter(None, (first, second))))
         yield "time of a source", _time(int(time[:20] or b"0"))
     for unit in set(_UNIT.findall(text.decode("latin-1"))):

@@ -20,12 +20,13 @@ from fatpack.tabular.skipped import CompletenessCheck, Skipped, make_skipped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from fatpack.inputs.files import InputFile
     from fatpack.inputs.map_files import Opener
     from fatpack.limits import Budget
+    from fatpack.tabular.columns import AnyRow
 
 #: The versions of :meth:`DigestResult.to_dict`, and of the predicate in :func:`in_toto_statement`.
 SCHEMA = "fatpack.digests/1"
@@ -142,33 +143,40 @@ class _DigestReader(Record):
     whole_files: bool
 
     def __call__(self, leaf: InputFile) -> FileDigest | None:
-        from fatpack.images.identity import digest_of_images
-
-        images: list[ImageDigest] = []
-        problem, code, end = "", 0, CompletenessCheck()
-        for row in read_file_rows(leaf, self.options):
-            missed = end.missed(row)
-            if missed is not None:
-                problem = problem or row.error or missed.problem
-                code = worst_exit_code((code, missed.exit_code))
-            elif isinstance(row, ImageRow) and _is_device_code(row):
-                where, form = row.position or row.member or "", row.form or ""
-                if row.digest is None:
-                    problem = problem or f"image {where or 'alone'} was not read ({form or 'unknown form'})"
-                    code = worst_exit_code((code, MALFORMED))
-                else:
-                    images.append(ImageDigest(row.position or "", row.member or "", row.label or "", form, row.digest))
-        if problem:
-            return FileDigest(leaf.path, None, tuple(images), None, problem, code)
-        if not images:
-            return None
-        made = digest_of_images(item.digest for item in images)
-        return FileDigest(leaf.path, made, tuple(images), self._sha256(leaf))
+        found = digest_of_rows(leaf.path, read_file_rows(leaf, self.options))
+        if found is None or found.digest is None:
+            return found
+        return found.replace(sha256=self._sha256(leaf))
 
     def _sha256(self, leaf: InputFile) -> str | None:
         from fatpack.io.source import sha256_of_pieces
 
         return sha256_of_pieces([leaf.view]).hex() if self.whole_files and leaf.view is not None else None
+
+
+def digest_of_rows(path: str, rows: Iterable[AnyRow]) -> FileDigest | None:
+    """Return the digest of a file from its rows, which were read with ``identity``; None without device code."""
+    from fatpack.images.identity import digest_of_images
+
+    images: list[ImageDigest] = []
+    problem, code, end = "", 0, CompletenessCheck()
+    for row in rows:
+        missed = end.missed(row)
+        if missed is not None:
+            problem = problem or row.error or missed.problem
+            code = worst_exit_code((code, missed.exit_code))
+        elif isinstance(row, ImageRow) and _is_device_code(row):
+            where, form = row.position or row.member or "", row.form or ""
+            if row.digest is None:
+                problem = problem or f"image {where or 'alone'} was not read ({form or 'unknown form'})"
+                code = worst_exit_code((code, MALFORMED))
+            else:
+                images.append(ImageDigest(row.position or "", row.member or "", row.label or "", form, row.digest))
+    if problem:
+        return FileDigest(path, None, tuple(images), None, problem, code)
+    if not images:
+        return None
+    return FileDigest(path, digest_of_images(item.digest for item in images), tuple(images))
 
 
 def _is_device_code(row: ImageRow) -> bool:
