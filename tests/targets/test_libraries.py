@@ -15,7 +15,7 @@ from fatpack.targets.name_based_libraries import find_name_based_library
         ("cublas64_12.dll", "cuBLAS"),
         ("libcublas_static.a", "cuBLAS"),
         ("libcudnn_adv.so.9", "cuDNN"),
-        ("libcusparseLt.so.0", "cuSPARSE"),
+        ("libcusparseLt.so.0", "cuSPARSELt"),
         ("libtorch_cuda.so", None),
         ("libcublasx.so", None),
         ("", None),

@@ -47,8 +47,12 @@ def check_list_lines() -> Iterator[str]:
 def _verdict(found: DoctorResult) -> str:
     """Return the first line: a verdict about what was judged, and what was not."""
     words = _judged(found)
-    is_told = found.verdict == "not judged" or not found.unjudged
-    return words if is_told else printable(f"{words}; not judged: {found.unjudged_words}")
+    if found.verdict == "not judged" or not found.unjudged:
+        return words
+    rows = [each for each in found.not_verified if each.what == UNJUDGED]
+    if len(rows) > 1:
+        return f"{words}; not judged: {UNJUDGED} of {_many(sum(each.files for each in rows), 'file')}"
+    return printable(f"{words}; not judged: {found.unjudged_words}")
 
 
 def _judged(found: DoctorResult) -> str:
