@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.builders.fatbin import of_words
 from tests.laws.test_explain_and_slim import FILES, taken
+from tests.reference import tool
 
 import fatpack
 from fatpack.commands.slim.options import SlimOptions
@@ -75,3 +77,38 @@ def test_images_of_other_choosers_are_not_judged(tmp_path: Path) -> None:
     for name, count in (("libcublas.so.13", 0), ("libother.so", 1)):
         (tmp_path / name).write_bytes(data)
         assert sum(bool(row.dead) for row in fatpack.rows(tmp_path / name) if isinstance(row, ImageRow)) == count
+
+
+_LINKED = """
+        .section .nvFatBinSegment, "aw"
+        .balign 8
+        .4byte 0x466243b1, 2
+        .8byte linked, prelinked
+        .section .nv_fatbin, "a"
+        .balign 8
+linked: .incbin "linked.fatbin"
+        .section __nv_relfatbin, "a"
+        .balign 8
+input:  .incbin "input.fatbin"
+        .section .data.rel.ro, "aw"
+        .balign 8
+prelinked:
+        .8byte input, 0
+        .section .note.GNU-stack, "", @progbits
+"""
+
+
+@pytest.mark.parametrize(("words", "dead"), [("90", set()), ("90a", {"sm_90"})])
+def test_what_is_linked_when_a_program_starts_lives_or_dies_together(
+    tmp_path: Path, words: str, dead: set[str]
+) -> None:
+    (tmp_path / "linked.fatbin").write_bytes(of_words("90 90a"))
+    (tmp_path / "input.fatbin").write_bytes(of_words(words))
+    (tmp_path / "x.s").write_text(_LINKED)
+    command = [tool("clang"), "-shared", "-fPIC", "-nostdlib", "-fuse-ld=lld", "x.s", "-o", "libx.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    rows = images_of((tmp_path / "libx.so").read_bytes())
+    plan = plan_slim(BytesSource((tmp_path / "libx.so").read_bytes(), "libx.so").view(), SlimOptions(drop_dead=True))
+    named = {row.position for row in rows if row.dead}
+    assert {row.label for row in rows if row.dead} == dead
+    assert {row.position for row in plan.dropped} == named

@@ -4,6 +4,9 @@ The rules of :mod:`fatpack.targets.selection.dead` are for containers from which
 nothing is judged: containers in a program's data, and those of libraries that ask for kernels by name (their own code
 selects); input of a device link (its result counts); groups of entries, entries of 32 and 64 bits, offload binaries,
 kpack archives and SYCLBIN files.
+
+The containers of a program with relocatable device code are linked together when it starts: an architecture can go from
+all of them or from none, and what lives in one of them lives in all.
 """
 
 from __future__ import annotations
@@ -15,12 +18,16 @@ from fatpack.targets.selection.model import CandidateImage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from fatpack.io.source import View
     from fatpack.model import Image
+    from fatpack.registration.stripped_programs import ContainerPointers
     from fatpack.scanner import FoundContainer
     from fatpack.targets.selection.dead import DeadImage
+
+#: the start of the names of sections with code that is linked when a program starts
+_PRELINKED = "__nv_rel"
 
 #: the section in which HIP's runtime finds bundles; others hold bitcode that is linked first
 _HIP_SECTION = ".hip_fatbin"
@@ -35,11 +42,58 @@ class DeadFinder:
         from fatpack.targets.name_based_libraries import find_name_based_library
 
         host = detect_host(view)
+        self._view, self._host = view, host
+        #: positions of containers that are linked together, and what lives in these; None until it is asked for
+        self._prelinked: frozenset[int] | None = None
+        self._living: frozenset[tuple[str, str]] | None = None
         self._is_linked = host == "pe" or (host == "elf" and quick_header.is_linked(view))
         self._is_by_name = find_name_based_library(view.chain[-1] if view.chain else view.source.name) is not None
 
-    def find(self, found: FoundContainer, among: Collection[int] | None = None) -> Mapping[int, DeadImage]:
-        """Return the images of a container that can never run, by their numbers in it; of ``among`` where others go."""
+    def find(self, found: FoundContainer) -> Mapping[int, DeadImage]:
+        """Return the images of a container that can never run, by their numbers in it."""
+        dead = self._judged(found, None)
+        if not dead or not self._is_linked_with_others(found):
+            return dead
+        if self._living is None:
+            from fatpack.scanner import FoundContainer, scan
+
+            every = scan(self._view, checks_registration=False, identifies_images=False)
+            containers = [item for item in every if isinstance(item, FoundContainer)]
+            together = [item for item in containers if self._is_linked_with_others(item)]
+            self._living = frozenset().union(
+                *(_living(item, range(len(item.container.images)), self._judged(item, None)) for item in together)
+            )
+        return _without(self._living, found, dead)
+
+    def find_in(self, containers: Sequence[tuple[FoundContainer, Collection[int]]]) -> list[Mapping[int, DeadImage]]:
+        """Return those of several containers, of whose images the ones with these numbers are left."""
+        dead = [self._judged(found, among) for found, among in containers]
+        if not any(dead):
+            return dead
+        together = [self._is_linked_with_others(found) for found, _ in containers]
+        living: set[tuple[str, str]] = set()
+        for (found, among), own, is_one in zip(containers, dead, together, strict=True):
+            if is_one:
+                living |= _living(found, among, own)
+        return [
+            _without(living, found, own) if is_one else own
+            for (found, _), own, is_one in zip(containers, dead, together, strict=True)
+        ]
+
+    def _is_linked_with_others(self, found: FoundContainer) -> bool:
+        if not self._is_linked or found.format != "cuda-fatbin":
+            return False
+        if self._prelinked is None:
+            from fatpack import binary
+            from fatpack.registration.stripped_programs import find_container_pointers
+
+            pointers = find_container_pointers(
+                self._view, self._host, list(binary.get_host(self._host).locate(self._view))
+            )
+            self._prelinked = prelinked_positions(pointers)
+        return is_linked_together(found, self._view, self._prelinked)
+
+    def _judged(self, found: FoundContainer, among: Collection[int] | None) -> Mapping[int, DeadImage]:
         section = found.section or ""
         images = found.container.images
         offload = _OFFLOADS.get(found.format)
@@ -58,6 +112,33 @@ class DeadFinder:
         if dead and any(getattr(images[at].record, "group", None) is not None for at in numbers):
             return {}
         return {numbers[at]: why for at, why in dead.items()}
+
+
+def prelinked_positions(pointers: ContainerPointers) -> frozenset[int]:
+    """Return the positions of the containers that are linked with others when the program starts."""
+    return frozenset(item.position for item in pointers.items if item.is_prelinked)
+
+
+def is_linked_together(found: FoundContainer, view: View, prelinked: Collection[int]) -> bool:
+    """Return whether a container is linked with others when the program in ``view`` starts."""
+    return (found.section or "").startswith(_PRELINKED) or found.view.start - view.start in prelinked
+
+
+def _living(found: FoundContainer, among: Collection[int], dead: Mapping[int, DeadImage]) -> frozenset[tuple[str, str]]:
+    """Return the forms and architectures of the images of a container that are not dead."""
+    return frozenset(_code(found, at) for at in among if at not in dead)
+
+
+def _without(
+    living: Collection[tuple[str, str]], found: FoundContainer, dead: Mapping[int, DeadImage]
+) -> Mapping[int, DeadImage]:
+    return {at: why for at, why in dead.items() if _code(found, at) not in living}
+
+
+def _code(found: FoundContainer, at: int) -> tuple[str, str]:
+    """Return the form and architecture of an image, which is compiled and linked with those of other containers."""
+    one = _candidate(found.container.images[at])
+    return ("ptx" if one.form == "relocatable-ptx" else one.form), one.arch
 
 
 #: format → the runtime that selects from it

@@ -242,16 +242,15 @@ class _Survey:
         self._count(rows)
         linked_ids, untouched = _linked_and_untouched(view, rows)
         by_name = find_name_based_library(view.chain[-1] if view.chain else "") is not None
-        finder = DeadFinder(view)
         containers: dict[int, list[SlimImage]] = {}
         together: list[tuple[list[_Candidate], list[_Move]]] = []
         for row in rows:
             if row.found.format == _FATBIN and id(row.found) not in untouched:
                 containers.setdefault(row.number, []).append(row)
-        for inside in containers.values():
+        left = [(inside[0].found, frozenset(row.index for row in inside)) for inside in containers.values()]
+        for inside, dead in zip(containers.values(), DeadFinder(view).find_in(left), strict=True):
             needs_kernels = len([row for row in inside if row.image.form in ("cubin", "ptx")]) > 1 and not by_name
             found = [self._candidate(row, needs_kernels=needs_kernels) for row in inside]
-            dead = finder.find(inside[0].found, {row.index for row in inside})
             gone = {one.key for row, one in zip(inside, found, strict=True) if row.index in dead}
             moves = list(_moves(found, inside[0].image.target.offload, self._devices, gone, by_name=by_name))
             if id(inside[0].found) in linked_ids:

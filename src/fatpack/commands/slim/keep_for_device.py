@@ -313,24 +313,18 @@ def dead_keys(view: View, kept: Sequence[SlimImage], file: LinkedProgramFile | N
     """
     from fatpack.tabular.dead import DeadFinder
 
-    finder = DeadFinder(view)
-    together = frozenset[int]() if file is None else file.same_arch_ids
     fixed = frozenset[int]() if file is None else frozenset(map(id, file.elsewhere))
     inside: dict[int, list[SlimImage]] = {}
     for row in kept:
         if id(row.found) not in fixed:
             inside.setdefault(row.number, []).append(row)
-    dead = []
-    living = set()
-    for rows in inside.values():
-        found = finder.find(rows[0].found, {row.index for row in rows})
-        dead += [row for row in rows if row.index in found]
-        if id(rows[0].found) in together:
-            living |= {arch_label(row.image) for row in rows if row.index not in found}
+    left = [(rows[0].found, frozenset(row.index for row in rows)) for rows in inside.values()]
+    dead = DeadFinder(view).find_in(left)
     return frozenset(
         image_key(row.found, row.image)
-        for row in dead
-        if id(row.found) not in together or arch_label(row.image) not in living
+        for rows, found in zip(inside.values(), dead, strict=True)
+        for row in rows
+        if row.index in found
     )
 
 

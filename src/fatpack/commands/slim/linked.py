@@ -20,6 +20,7 @@ from fatpack.record import Record
 from fatpack.registration import records, stripped_programs
 from fatpack.registration.sycl_images import find_described_images
 from fatpack.scanner import FoundContainer
+from fatpack.tabular.dead import is_linked_together, prelinked_positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,9 +261,6 @@ _ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
 
 _UNCHANGED = "not changed"
 
-#: how the section begins in which prelinked fat binaries lie; PE images cut names to 8 bytes
-_PRELINKED = "__nv_rel"
-
 
 class LinkedProgramFile(Record):
     """A linked file and what leads to its containers.
@@ -281,12 +279,12 @@ class LinkedProgramFile(Record):
     @property
     def same_arch_ids(self) -> frozenset[int]:
         """The ``id()`` of containers whose code is linked at run time: the same architectures must stay in all."""
-        linked = {item.position for item in self.pointings.items if item.is_prelinked}
+        linked = prelinked_positions(self.pointings)
         return frozenset(
             id(found)
             for inside in self.found.values()
             for found in inside
-            if (found.section or "").startswith(_PRELINKED) or found.view.start - self.view.start in linked
+            if is_linked_together(found, self.view, linked)
         )
 
 
