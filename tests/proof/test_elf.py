@@ -22,9 +22,10 @@ from tests.proof.elf_forgeries import (
     without_record,
 )
 
+from fatpack.binary import section_names
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.io.source import BytesSource, View
-from fatpack.proof import prove
+from fatpack.proof import elf, pe, prove
 from fatpack.proof.elf.reader import ProofElfSegment
 from fatpack.proof.ledger import ProofResult
 from fatpack.testing.formats import flip_bits
@@ -209,3 +210,9 @@ def test_thousands_of_segments_are_compared_once_each(monkeypatch: pytest.Monkey
     monkeypatch.setattr(ProofElfSegment, "__eq__", lambda one, other: compared.append(None) or equal(one, other))
     assert verdict(bytes(data) + b"".join(rows), bytes(data) + b"".join(rows)).is_proved
     assert len(compared) < 5 * count
+
+
+def test_the_proof_names_the_sections_of_containers_that_the_editors_name() -> None:
+    """The proof has lists of its own: a section that only the editors know is called a difference."""
+    assert set(elf._SECTIONS) == set(section_names.FATBINS)
+    assert set(pe._SECTIONS) == {name.encode() for name in section_names.with_cut(*section_names.FATBINS)}
