@@ -11,13 +11,10 @@ from fatpack.command_line.terminal import get_style, write_document, write_text
 from fatpack.commands.explain.model import INSTALLERS, SCHEMA
 from fatpack.errors import UsageError
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
-from fatpack.limits import current_budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from fatpack.commands.explain.model import InstallerChoice
 
 
 def _variables() -> Iterable[str]:
@@ -92,30 +89,12 @@ def command(
         raise UsageError(what, hint=f"fatpack explain {asked_about} --device 'RTX 4090'")
     if environment and (files or installer):
         raise UsageError("--environment takes neither files nor --installer", hint="leave them out")
-    from fatpack.commands.explain.request import parse_query
-    from fatpack.commands.explain.run import explain_rows
-    from fatpack.selectors.address import open_argument
-    from fatpack.tabular.columns import RowOptions
-    from fatpack.tabular.read_many import read_paths
+    from fatpack.commands.explain.request import explain_paths, parse_query
 
-    asked = parse_query(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
-    options = RowOptions(compares_heads=True, deep=deep, kernel=asked.kernel)
-    unmatched: list[str] = []
-    if environment:
-        from fatpack.commands.explain.environment import explain_environment
-
-        explained = explain_environment(environment, asked, deep=deep)
-    else:
-        choices: tuple[InstallerChoice, ...] = ()
-        if installer:
-            from fatpack.commands.explain.installers import choose_builds, with_choices
-
-            choices = choose_builds(files, installer, asked, current_budget())
-            files = tuple(each.path for each in choices if each.path)
-        rows = read_paths(files, options, exclude=exclude, unmatched=unmatched, opener=open_argument)
-        explained = explain_rows(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
-        explained = explained.replace(unlooked=rows.unlooked)
-        explained = with_choices(explained, choices) if installer else explained
+    query = parse_query(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
+    explained, unmatched = explain_paths(
+        files, query, installer=installer, environment=environment, deep=deep, exclude=exclude
+    )
     code = worst_exit_code((explained.exit_code, FINDINGS if unmatched else FINE))
     if as_json:
         write_document({**explained.to_dict(), "exit_code": code})

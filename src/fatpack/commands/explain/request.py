@@ -9,8 +9,9 @@ from fatpack.commands.explain.run import ExplainQuery
 from fatpack.commands.explain.run import explain_rows as _explain
 from fatpack.commands.inspect.rows import rows_with_options
 from fatpack.errors import UsageError, cli_or_api
-from fatpack.io.open import open_source, resolve_url
 from fatpack.library.arguments import as_paths, check_type, make_budget
+from fatpack.limits import current_budget
+from fatpack.selectors.address import open_argument
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.local_devices import parse_devices as devices_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.open import Input
     from fatpack.io.source import Source, View
+    from fatpack.limits import Budget
 
 
 # The words of the command line → the request. Raises UsageError and TargetError for words that are invalid.
@@ -107,47 +109,75 @@ def explain(
     check_type("kernel", kernel, str, "a regular expression, as a text")
     check_type("deep", deep, bool, "True or False")
     variables = [f"{name}={value}" for name, value in _variables(env).items()]
-    asked = parse_query(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
-    options = RowOptions(compares_heads=True, deep=deep, kernel=kernel)
+    query = parse_query(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
     if environment is not None:
-        from fatpack.commands.explain.environment import explain_environment
-
         if not isinstance(environment, (str, os.PathLike)):
             raise TypeError(f"environment must be a folder, as a path, got {type(environment).__name__}")
         if installer is not None or paths not in ((), []):
             raise UsageError("environment takes neither paths nor an installer", hint="pass () for paths")
-        return explain_environment(os.fspath(environment), asked, deep=deep, budget=make_budget(max_inflated))
+        environment = os.fspath(environment)
+        return explain_paths([], query, environment=environment, deep=deep, budget=make_budget(max_inflated))[0]
     if not isinstance(paths, (str, os.PathLike, list, tuple)):
         name = str(getattr(paths, "name", "")) or "bytes"
-        return _explain(rows_with_options([paths], options, max_inflated), [name], asked, has_files=False)  # type: ignore[arg-type, list-item]  # of images
-    named, unmatched, budget = as_paths("paths", paths), list[str](), make_budget(max_inflated)
+        rows = rows_with_options([paths], _row_options(query, deep=deep), max_inflated)  # type: ignore[list-item]
+        return _explain(rows, [name], query, has_files=False)  # type: ignore[arg-type]  # rows of images
+    found, unmatched = explain_paths(
+        as_paths("paths", paths),
+        query,
+        installer=None if installer is None else check_type("installer", installer, str, "a text"),
+        deep=deep,
+        budget=make_budget(max_inflated),
+    )
+    if unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}")
+    return found
+
+
+def explain_paths(
+    paths: Sequence[str],
+    query: ExplainQuery,
+    *,
+    installer: str | None = None,
+    environment: str | None = None,
+    deep: bool = False,
+    exclude: Sequence[str] = (),
+    budget: Budget | None = None,
+) -> tuple[ExplainResult, list[str]]:
+    """Return what devices load of paths or of an environment, and the patterns that match no file.
+
+    The command and the function of the library both call this. ``budget``: that of the command if None.
+    """
+    budget = budget or current_budget()
+    if environment is not None:
+        from fatpack.commands.explain.environment import explain_environment
+
+        return explain_environment(environment, query, deep=deep, budget=budget), []
     choices: tuple[InstallerChoice, ...] = ()
     if installer is not None:
         from fatpack.commands.explain.installers import choose_builds
 
-        choices = choose_builds(named, check_type("installer", installer, str, "a text"), asked, budget)
-        named = [each.path for each in choices if each.path]
+        choices = choose_builds(paths, installer, query, budget)
+        paths = [each.path for each in choices if each.path]
 
     def opened(path: str) -> tuple[Source | NestedFile, View]:
-        from fatpack.selectors.address import is_address, open_location
+        file, view = open_argument(path)
+        view.source.budget = budget
+        return file, view
 
-        if not is_address(path):
-            source = open_source(resolve_url(path), budget=budget)
-            return source, source.view()
-        entered, place = open_location(path, ranges=True)
-        place.view.source.budget = budget
-        return entered, place.view
-
-    rows = read_paths(named, options, unmatched=unmatched, budget=budget, opener=opened)
-    found = _explain(rows, named, asked)  # type: ignore[arg-type]  # rows of images were asked for
-    if unmatched:
-        raise UsageError(f"no file matches {unmatched[0]}")
+    unmatched: list[str] = []
+    options = _row_options(query, deep=deep)
+    rows = read_paths(paths, options, exclude=exclude, unmatched=unmatched, budget=budget, opener=opened)
+    found = _explain(rows, paths, query)  # type: ignore[arg-type]  # rows of images were asked for
     found = found.replace(unlooked=rows.unlooked)
     if not choices:
-        return found
+        return found, unmatched
     from fatpack.commands.explain.installers import with_choices
 
-    return with_choices(found, choices)
+    return with_choices(found, choices), unmatched
+
+
+def _row_options(query: ExplainQuery, *, deep: bool) -> RowOptions:
+    return RowOptions(compares_heads=True, deep=deep, kernel=query.kernel)
 
 
 def _names(device: object) -> list[str]:
