@@ -23,6 +23,7 @@ SITE = "lib/python3.11/site-packages"
 BOTH, ONE = of_words("80 90"), of_words("90")
 FILES = {"demo/__init__.py": b"", "demo/a.fatbin": BOTH, "demo/deep/b.fatbin": of_words("75 90"), "demo/c.so": ONE}
 OUTSIDE = "../../../../outside.fatbin"
+OTHER = build.METADATA.replace(b"Name: demo", b"Name: other")
 
 
 @pytest.fixture
@@ -132,6 +133,42 @@ def test_undo_without_backup_says_what_installs_the_packages(venv: Path, capsys:
         (venv / name).write_bytes(data)
     assert main(["slim", "--environment", str(venv), "--undo"]) == 0
     assert contents(venv) == before
+
+
+def test_undo_names_no_package_that_was_installed_again(venv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(venv)
+    other = build.files_of({"other/d.fatbin": BOTH, "other/e.fatbin": BOTH}, info="other-1.5.dist-info", metadata=OTHER)
+    for name, data in other.items():
+        (venv / SITE / name).parent.mkdir(parents=True, exist_ok=True)
+        (venv / SITE / name).write_bytes(data)
+    assert slim(venv) == 0
+    for name, data in before.items():
+        (venv / name).write_bytes(data)
+    (venv / SITE / "other/e.fatbin").unlink()
+    capsys.readouterr()
+    assert main(["slim", "--environment", str(venv), "--undo"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "python -m pip install --force-reinstall --no-deps other==1.5\n"
+    assert "demo/a.fatbin has the bytes from before: it was installed again since" in printed.err
+    assert "other/e.fatbin was removed since" in printed.err
+    assert printed.err.count("stays slimmed") == 1 and "d.fatbin stays slimmed: no backup was kept" in printed.err
+    (venv / SITE / "other/d.fatbin").write_bytes(of_words("75"))
+    assert main(["slim", "--environment", str(venv), "--undo"]) == 0
+    assert "other/d.fatbin was changed since, and stays" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_undo_prints_the_journal_s_commands_where_no_package_owns_a_library(
+    venv: Path, capsys: pytest.CaptureFixture[str], is_there: bool
+) -> None:
+    assert slim(venv) == 0
+    (venv / SITE / "demo-1.5.dist-info/RECORD").unlink()
+    if is_there:
+        for name, data in build.files_of({"other/d.fatbin": BOTH}, info="other-1.5.dist-info", metadata=OTHER).items():
+            (venv / SITE / name).parent.mkdir(parents=True, exist_ok=True)
+            (venv / SITE / name).write_bytes(data)
+    assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 1
+    assert capsys.readouterr().out == "python -m pip install --force-reinstall --no-deps demo==1.5\n"
 
 
 def test_a_damaged_original_is_not_restored(venv: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -400,6 +437,7 @@ def test_commands_of_a_journal_are_printed_without_control_characters(
     assert slim(venv) == 0
     path = venv / environment.FOLDER / environment.JOURNAL
     path.write_text(json.dumps({**journal(venv), "restore": ["pip\x1b[2J"]}))
+    (venv / SITE / "demo-1.5.dist-info/RECORD").unlink()  # so that no package owns the libraries
     assert main(["slim", "--environment", str(venv), "--undo", "-q"]) == 1
     assert capsys.readouterr().out == "pip\\x1b[2J\n"
 

@@ -497,18 +497,23 @@ def slim_environment(
 
 
 class Undo(Record):
-    """The outcome of an undo: the ``restored`` files, the other files with the reason, and ``commands``."""
+    """The outcome of an undo: the ``restored`` files, those ``left`` slimmed with the reason, and ``commands``.
+
+    ``unslimmed`` are libraries that the undo found without the changes of the journal, with what became of them.
+    """
 
     restored: tuple[str, ...]
     left: tuple[tuple[str, str], ...]
+    unslimmed: tuple[tuple[str, str], ...]
     commands: tuple[str, ...]
 
 
 def undo_environment(path: str) -> Undo:
     """Restore the files of an environment from the backup, descriptions of packages with them, and remove the journal.
 
-    A file that was changed since stays. Without a backup nothing is restored, and ``commands`` do that. Raises
-    UsageError for an environment without journal, BadValue for a damaged one, and ``OSError``.
+    A file that was changed since stays. Without a backup nothing is restored, and ``commands`` do that for the packages
+    of which a library is still slimmed. Raises UsageError for an environment without journal, BadValue for a damaged
+    one, and ``OSError``.
     """
     root = os.path.realpath(path)
     with only_run(root) as is_locked:
@@ -526,13 +531,17 @@ def _undo(path: str, root: str, *, is_locked: bool) -> Undo:
         journal.write(is_complete=False)  # so that the next run removes what this one leaves if it is killed
     restored: list[str] = []
     left: list[tuple[str, str]] = []
+    unslimmed: list[tuple[str, str]] = []
     # Libraries first: while one of them stays slimmed, the descriptions have to describe it.
     for name, entry in sorted(journal.entries.items(), key=lambda item: (not item[1].is_library, item[0])):
         if left and not entry.is_library:
             break
         file = os.path.join(root, name)
-        if not _state_of(file, entry):
-            continue  # it is as it was, or was installed again, or removed
+        state = _state_of(file, entry)
+        if not state:
+            if entry.is_library:
+                unslimmed.append((name, _fate(file, state)))
+            continue
         problem = _restore(file, entry, journal.backup)
         if not problem:
             restored.append(name)
@@ -542,7 +551,27 @@ def _undo(path: str, root: str, *, is_locked: bool) -> Undo:
         journal.remove()
     elif journal.backup:
         journal.write(is_complete=is_complete)
-    return Undo(tuple(restored), tuple(left), tuple(journal.restore) if left else ())
+    commands = _commands(root, journal, [name for name, _ in left])
+    return Undo(tuple(restored), tuple(left), tuple(unslimmed), tuple(commands))
+
+
+def _fate(file: str, state: int | None) -> str:
+    """Return what became of a library that is not slimmed any more."""
+    if state == 0:
+        return "has the bytes from before: it was installed again since"
+    return "was changed since, and stays" if os.path.lexists(file) else "was removed since"
+
+
+def _commands(root: str, journal: Journal, libraries: Sequence[str]) -> Sequence[str]:
+    """Return the commands that install the packages of libraries again: those of the journal where one has no owner."""
+    if not libraries:
+        return ()
+    try:
+        owners = owners_by_file(read_descriptions(root))
+    except (UsageError, BadValue):
+        return journal.restore  # the descriptions are gone, or damaged
+    found = [owners.get(os.path.join(root, name)) for name in libraries]
+    return journal.restore if None in found else reinstall_commands(root, filter(None, found))
 
 
 def _is_by_link(file: str) -> bool:

@@ -448,6 +448,8 @@ def undo_environment(path: str, *, quiet: bool) -> int:
     undone = environment.undo_environment(path)
     for name in undone.restored if not quiet else ():
         print_stderr(f"restored {os.path.join(path, name)}")
+    for name, fate in undone.unslimmed if not quiet else ():
+        print_stderr(f"{os.path.join(path, name)} {fate}")
     for name, problem in undone.left:
         print_stderr(f"fatpack: warning: {os.path.join(path, name)} stays slimmed: {problem}")
     write_text([printable(line) for line in undone.commands])
