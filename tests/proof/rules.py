@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+from tests.builders.container_images import write_folder
+
 import fatpack.proof
-from fatpack.io.source import BytesSource
+from fatpack.io.source import BytesSource, View
 from fatpack.proof import ledger
 from fatpack.proof.ledger import DifferenceLog, ProofResult
-from fatpack.proof.packages import prove_package
+from fatpack.proof.packages import folders, prove_package
+from fatpack.proof.packages.container_images import prove_image
 from fatpack.proof.packages.verdict import PackageProofResult
 
 ROOT = Path(fatpack.proof.__file__).parent
@@ -73,15 +77,35 @@ def _caller() -> Rule:
 
 def rejected_by(before: bytes, after: bytes) -> set[Rule]:
     """Return the rules by which a program or package is not proved: those of its own log, not of libraries in it."""
-    return _recorded(fatpack.proof.prove, before, after)
+    return _recorded(fatpack.proof.prove, _views(before, after))
 
 
 def package_rejected_by(before: bytes, after: bytes) -> set[Rule]:
     """Return the same for wheels and conda packages."""
-    return _recorded(prove_package, before, after)
+    return _recorded(prove_package, _views(before, after))
 
 
-def _recorded(prove: Callable[..., ProofResult | PackageProofResult], before: bytes, after: bytes) -> set[Rule]:
+def _views(before: bytes, after: bytes) -> list[View]:
+    # A wheel with a label has it in its name.
+    return [BytesSource(before, "before").view(), BytesSource(after, "after-sm90.whl").view()]
+
+
+def image_rejected_by(before: Mapping[str, bytes] | bytes, after: Mapping[str, bytes] | bytes) -> set[Rule]:
+    """Return the same for container images, which are archives or the files of layouts, and for folders of files."""
+    with tempfile.TemporaryDirectory() as scratch:
+        given = [
+            BytesSource(image, name).view()
+            if isinstance(image, bytes)
+            else str(write_folder(image, Path(scratch) / name))
+            for name, image in (("before", before), ("after", after))
+        ]
+        is_image = isinstance(before, bytes) or not {"oci-layout", "manifest.json"}.isdisjoint(before)
+        # LIMIT: a database of 256 MB would take seconds.
+        with patch.object(folders, "_DATABASE", 1000):
+            return _recorded(prove_image if is_image else folders.prove_folder, given)
+
+
+def _recorded(prove: Callable[..., ProofResult | PackageProofResult], given: Sequence[object]) -> set[Rule]:
     logs: list[DifferenceLog] = []
     found: set[Rule] = set()
     record = DifferenceLog.differ
@@ -97,8 +121,6 @@ def _recorded(prove: Callable[..., ProofResult | PackageProofResult], before: by
         record(self, what, **facts)  # type: ignore[arg-type]
 
     with patch.object(DifferenceLog, "__init__", begun), patch.object(DifferenceLog, "differ", recorded):
-        # A wheel with a label has it in its name.
-        files = {"before": before, "after-sm90.whl": after}
-        verdict = prove(*(BytesSource(data, name).view() for name, data in files.items()))
+        verdict = prove(*given)
     assert verdict.is_proved == (not found)
     return found

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.proof import elf_forgeries, pe_forgeries
-from tests.proof.elf_forgeries import Pair
 from tests.proof.packages import forgeries as package_forgeries
-from tests.proof.rules import Rule, all_rules, package_rejected_by, rejected_by
+from tests.proof.packages import image_forgeries
+from tests.proof.rules import Rule, all_rules, image_rejected_by, package_rejected_by, rejected_by
 
 #: Rules that never reject alone, with the rules that reject the same: they say more clearly what differs.
 IMPLIED = {
@@ -18,19 +18,15 @@ IMPLIED = {
     "packages/conda: _compare_zips: f'{now.filename}: {field}'": "entries of the directory",
 }
 
-#: Modules whose forgeries are in ``packages/test_container_images.py`` and ``test_folders.py``: each is found, by one
-#: rule or more.
-OF_IMAGES = ("packages/container_images", "packages/image_layers", "packages/image_databases", "packages/folders")
-
 PROGRAMS = elf_forgeries.FORGERIES | {f"DLL: {name}": make for name, make in pe_forgeries.FORGERIES.items()}
 
 
 def test_each_rule_rejects_a_forgery_alone() -> None:
     rejecting = [rejected_by(*make()) for make in PROGRAMS.values()]
     rejecting += [package_rejected_by(*make()) for make in package_forgeries.FORGERIES.values()]
+    rejecting += [image_rejected_by(*make()) for make in image_forgeries.FORGERIES.values()]
     alone = {rule for rules in rejecting if len(rules) == 1 for rule in rules}
-    judged = [rule for module, rules in all_rules().items() if module not in OF_IMAGES for rule in rules]
-    missing = {rule.label for rule in judged if rule not in alone}
+    missing = {rule.label for rules in all_rules().values() for rule in rules if rule not in alone}
     assert missing == IMPLIED.keys()
 
 
@@ -53,5 +49,14 @@ def test_a_forged_package_is_rejected_by_one_rule(name: str) -> None:
     assert len(_labels(package_rejected_by, package_forgeries.FORGERIES[name])) == 1
 
 
-def _labels(rejected: Callable[[bytes, bytes], set[Rule]], make: Callable[[], Pair]) -> list[str]:
+@pytest.mark.parametrize("name", image_forgeries.FORGERIES)
+def test_a_forged_image_is_rejected_by_one_rule(name: str) -> None:
+    assert len(_labels(image_rejected_by, image_forgeries.FORGERIES[name])) == 1
+
+
+def test_an_image_that_was_slimmed_is_rejected_by_none() -> None:
+    assert not image_rejected_by(*image_forgeries.slim_and())
+
+
+def _labels(rejected: Callable[..., set[Rule]], make: Callable[[], tuple[object, object]]) -> list[str]:
     return [rule.label for rule in rejected(*make())]
