@@ -105,3 +105,25 @@ def test_damage_gives_an_error_or_a_verdict_and_nothing_else() -> None:
             assert not verdict(IMAGE.data[:size]).is_proved
         except FatpackError:
             pass
+
+
+def _signed(content: bytes) -> bytes:
+    """Return the image with a certificate behind it, to which its directory leads."""
+    optional_at = int.from_bytes(content[0x3C:0x40], "little") + 24
+    certificate = struct.pack("<IHH", 16, 0x200, 2) + b"signed.."
+    return patched(content, optional_at + 112 + 8 * 4, struct.pack("<II", len(content), 16)) + certificate
+
+
+def test_a_certificate_may_go_and_nothing_else_of_the_directories() -> None:
+    before = _signed(IMAGE.data)
+    found = verdict(shrunk(), before)
+    assert found.is_proved, found.differences
+    optional_at = int.from_bytes(IMAGE.data[0x3C:0x40], "little") + 24
+    for number in range(16):
+        if number != 4:
+            at = optional_at + 112 + 8 * number
+            other = patched(shrunk(), at, bytes([shrunk()[at] ^ 1]))
+            try:
+                assert not verdict(other, before).is_proved, number
+            except (FormatError, Unsupported):
+                pass

@@ -29,10 +29,15 @@ class Equivalents:
             lines = (ROOT / "src/fatpack" / row["module"]).read_text().splitlines()
             if row["line"] not in map(str.strip, lines) or not row["why"]:
                 raise ValueError(f"{TABLE.name}: no line {row['line']!r} in {row['module']}, or no reason")
-            rows |= {(row["module"], row["line"], new) for new in row.get("becomes", [""])}
+            rows |= {(row["module"], _bare(row["line"]), _bare(new)) for new in row.get("becomes", [""])}
         return cls(frozenset(rows))
 
     def __contains__(self, change: Mutation) -> bool:
         module = str(change.path.relative_to(ROOT / "src/fatpack"))
-        old, new = change.lines
+        old, new = map(_bare, change.lines)
         return bool({(module, old, new), (module, old, "")} & self.rows)
+
+
+def _bare(line: str) -> str:
+    """Return a line without white space: the changed source is not formatted."""
+    return "".join(line.split())

@@ -389,6 +389,24 @@ def test_a_layer_that_ends_in_a_file_is_found(which: int) -> None:
         assert ledger.count
 
 
+def test_a_layer_that_begins_with_a_frame_to_skip_is_read() -> None:
+    """As nydus and others write it, with a table of contents; LZ4 has such frames too, and layers are never LZ4."""
+    whole = build.layer(build.file("data", b"content"))
+    packed = b"\x5e\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"skip" + build.compressed(whole, "zstd")
+    for after, count in ((whole, 0), (build.layer(build.file("data", b"Content")), 1)):
+        ledger = DifferenceLog()
+        LayerComparison("layer 0", view_of(packed, "before"), view_of(after, "after"), ledger, []).compare()
+        assert ledger.count == count
+
+
+def test_a_manifest_is_named_by_its_old_digest(tmp_path: Path) -> None:
+    forged = Slimmed(tmp_path)
+    annotated(forged)
+    name = json.loads(forged.old["index.json"])["manifests"][0]["digest"].removeprefix("sha256:")
+    (what,) = (item.what for item in in_folder(tmp_path, forged).differences if "all but config" in item.what)
+    assert what.startswith(f"manifest {name[:12]}: ")
+
+
 def test_extended_headers_of_the_archive_are_compared() -> None:
     image = build.Image([BASE], "").saved()
     members = [build.file(name, data, pax={"SCHILY.xattr.user.a": "b"}) for name, data in image.items()]
