@@ -23,7 +23,8 @@ class Debian13:
 
     def __call__(self, command: str) -> str:
         """Run a command with the work folder as its own; return its output."""
-        mounts = 'mount -t proc proc "$1/proc" && mount --bind "$2" "$1/mnt" && exec chroot "$1" sh -ec "$3"'
+        steps = ['mount -t proc proc "$1/proc"', 'mount --rbind /sys "$1/sys"', 'mount --bind "$2" "$1/mnt"']
+        mounts = " && ".join([*steps, 'exec chroot "$1" sh -ec "$3"'])
         script = (
             f"cd /mnt; export DEBFULLNAME=Somebody DEBEMAIL=somebody@debian.org SOURCE_DATE_EPOCH=1700000000; {command}"
         )

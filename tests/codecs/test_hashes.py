@@ -42,6 +42,14 @@ def test_hashes_of_every_length_equal_those_of_xxhash() -> None:
 
 
 @pytest.mark.parametrize(
+    ("size", "expected"), [(9000, 0x973D3D33B0F47132), (20001, 0x46903B9E96AEF1C8), (70000, 0x2DED18F75DA297CD)]
+)
+def test_hashes_of_many_blocks_equal_those_of_xxhash(size: int, expected: int) -> None:
+    """Recorded from the ``xxhash`` package 4.1."""
+    assert xxh3(bytes(number * number % 251 for number in range(size))) == expected
+
+
+@pytest.mark.parametrize(
     ("key", "expected"),
     [
         (b"", 0xC2C5CC82),

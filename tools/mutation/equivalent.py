@@ -8,6 +8,9 @@ from pathlib import Path
 
 from tools.mutation.sites import ROOT, Mutation
 
+#: The pattern of all modules.
+EVERY = "**/*.py"
+
 TABLE = Path(__file__).with_suffix(".toml")
 
 
@@ -26,8 +29,11 @@ class Equivalents:
         """
         rows: set[tuple[str, str, str]] = set()
         for row in tomllib.loads(TABLE.read_text())["change"]:
-            lines = (ROOT / "src/fatpack" / row["module"]).read_text().splitlines()
-            if row["line"] not in map(str.strip, lines) or not row["why"]:
+            paths = (ROOT / "src/fatpack").glob(row["module"])
+            if (
+                not any(row["line"] in map(str.strip, path.read_text().splitlines()) for path in paths)
+                or not row["why"]
+            ):
                 raise ValueError(f"{TABLE.name}: no line {row['line']!r} in {row['module']}, or no reason")
             rows |= {(row["module"], _bare(row["line"]), _bare(new)) for new in row.get("becomes", [""])}
         return cls(frozenset(rows))
@@ -35,7 +41,7 @@ class Equivalents:
     def __contains__(self, change: Mutation) -> bool:
         module = str(change.path.relative_to(ROOT / "src/fatpack"))
         old, new = map(_bare, change.lines)
-        return bool({(module, old, new), (module, old, "")} & self.rows)
+        return any((each, old, becomes) in self.rows for each in (module, EVERY) for becomes in (new, ""))
 
 
 def _bare(line: str) -> str:
