@@ -106,7 +106,7 @@ def test_the_cut_of_a_package_is_reported(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data[: len(data) // 2])
         found = fatpack.doctor(tmp_path / name)
         assert found.exit_code == 3
-        assert {"FP1701", "FP1710"} & {*_codes(found)} or found.patients[0].error
+        assert {"FP1701", "FP1710"} & {*_codes(found)} or found.affected[0].error
 
 
 SPEC = """

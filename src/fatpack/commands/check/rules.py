@@ -361,7 +361,7 @@ def no_device_code(context: RuleContext) -> Iterator[Violation]:
         return  # the rule about metadata reports these
     for name in context.names:
         if any(path == name or path.startswith(inside_prefixes(name)) for path in context.reported):
-            continue  # which has been said
+            continue  # another violation reports it
         if not any(vendor in vendors or not vendors for vendor in context.vendors(name)):
             whose = " or ".join(VENDORS[vendor] for vendor in vendors)
             text = f"no device code{f' for {whose} devices' if whose else ''} was found: nothing was checked"
@@ -860,10 +860,10 @@ def _short_name(name: str) -> str:
     return f"{name[:start]}…{name[start + 1 - _LONGEST_NAME :]}"
 
 
-# ``verify``: all that can be verified of what was named, as :mod:`fatpack.commands.doctor` does it, held to be right.
+# ``verify``: everything that :mod:`fatpack.commands.doctor` verifies must be right.
 #
-# Every image is inflated and parsed, every hash, checksum and digest that is stored is compared. What that finds in
-# files of which something was said already is not said again.
+# Every image is inflated and parsed, every stored hash, checksum and digest is compared. Files that another violation
+# reports are left out.
 
 #: what is wrong with a wheel as a package, not with its bytes
 _PACKAGES = ("FP3603", "FP3604")
@@ -873,51 +873,51 @@ _IMAGES = ("images", "content of", "modules of CIR")
 
 
 def checksum_violations(context: RuleContext, labelled: Collection[str], opener: Opener | None) -> Iterator[Violation]:
-    """Yield damaged and suspect files, and a note for each unverified item. Files that were reported are left out,
-    except damaged files, which were reported as not supported.
+    """Yield damaged and suspect files, and a note for each unverified item.
 
-    Of files in ``labelled`` it was said that their labels are wrong.
+    Files that were reported are left out, except damaged files that were reported as not supported. The wrong labels
+    of files in ``labelled`` were reported.
     """
     policy = context.policy
     # Everything is inflated a second time, so it has a budget of its own.
     budget = Budget(current_budget().inflated)
     found = diagnose(context.names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
-    said: dict[str, list[Finding]] = {}
+    by_path: dict[str, list[Finding]] = {}
     for item in found.findings:
-        said.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
-    for patient in found.patients:
-        own = said.get(patient.path, [])
+        by_path.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
+    for report in found.affected:
+        own = by_path.get(report.path, [])
         errors = [item for item in own if item.severity == "error" and item.code not in _PACKAGES]
-        if patient.path in context.reported:
-            missed = context.missed.get(patient.path)
+        if report.path in context.reported:
+            missed = context.missed.get(report.path)
             damage = [item for item in errors if exit_code_for_findings([(item.severity, item.code)]) == MALFORMED]
             if missed is None or missed.exit_code != UNSUPPORTED or not damage:
                 continue
             own = errors = damage
-        if patient.error is not None or errors:
-            texts = [patient.error] if patient.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
+        if report.error is not None or errors:
+            texts = [report.error] if report.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
             more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
-            hint = f"run fatpack doctor {patient.path} for details"
-            yield Violation("FP3301", "error", patient.path, "content", f"{texts[0]}{more}", hint)
-        elif patient.state in ("damaged", "unread") and not own:
+            hint = f"run fatpack doctor {report.path} for details"
+            yield Violation("FP3301", "error", report.path, "content", f"{texts[0]}{more}", hint)
+        elif report.state in ("damaged", "unread") and not own:
             text = "something in it is damaged"
             yield Violation(
-                "FP3301", "error", patient.path, "content", text, f"run fatpack doctor {patient.path} for details"
+                "FP3301", "error", report.path, "content", text, f"run fatpack doctor {report.path} for details"
             )
         for item in own:
             if item.code in _PACKAGES:
-                yield Violation("FP3315", "error", patient.path, "RECORD", item.message, item.hint)
+                yield Violation("FP3315", "error", report.path, "RECORD", item.message, item.hint)
             elif item.code in MISMATCH_CODES:
-                if patient.path not in labelled:
-                    yield Violation("FP3314", "error", patient.path, "label", item.message)
+                if report.path not in labelled:
+                    yield Violation("FP3314", "error", report.path, "label", item.message)
             elif item.severity == "warning" and not (policy.registered and item.code.startswith(REGISTRATION_CODES)):
-                yield Violation(item.code, "error", patient.path, "content", item.message, item.hint)
-        if patient.state == "suspect" and not own:
+                yield Violation(item.code, "error", report.path, "content", item.message, item.hint)
+        if report.state == "suspect" and not own:
             # Many files have the finding, and doctor lists only some of them.
             code = next((code for code, _ in found.more if CODES[code][0] == "warning"), "FP3301")
             text = "something in it is suspect"
             yield Violation(
-                code, "error", patient.path, "content", text, f"run fatpack doctor {patient.path} for details"
+                code, "error", report.path, "content", text, f"run fatpack doctor {report.path} for details"
             )
     yield from _unverified(found, policy)
 

@@ -219,7 +219,7 @@ class FileReport(Record):
 class DoctorResult(Result):
     """The result of a diagnosis.
 
-    ``files`` and ``packages`` were looked into, of which ``patients`` have something wrong. ``images`` were verified,
+    ``files`` and ``packages`` were looked into, of which ``affected`` have something wrong. ``images`` were verified,
     of ``images_found``, which a listing counts. ``inflated`` are bytes of images after decompression. ``more`` counts
     findings of a code that are not listed, because there are many of them.
     """
@@ -229,7 +229,7 @@ class DoctorResult(Result):
     images: int
     images_found: int
     inflated: int
-    patients: tuple[FileReport, ...]
+    affected: tuple[FileReport, ...]
     verified: tuple[VerifiedCount, ...]
     findings: tuple[Finding, ...]
     more: tuple[tuple[str, int], ...]
@@ -246,9 +246,9 @@ class DoctorResult(Result):
         """
         if self.exit_code == FINE:
             return "not judged" if self.unjudged else "healthy"
-        if not self.patients and not any(row.wrong for row in self.verified):
+        if not self.affected and not any(row.wrong for row in self.verified):
             return "empty"
-        states = {each.state for each in self.patients}
+        states = {each.state for each in self.affected}
         return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
 
     @property
@@ -268,9 +268,9 @@ class DoctorResult(Result):
         of = f"{self.images:,} of " if self.images != self.images_found else ""
         counts = f"{pluralize(self.files, 'file')}, {of}{pluralize(self.images_found, 'image')}"
         found = [f"{item.severity} {item.code}: {item.message}" for item in self.findings if item.severity != "note"]
-        wrong = [*(each.error for each in self.patients if each.error is not None), *found]
+        wrong = [*(each.error for each in self.affected if each.error is not None), *found]
         more = (
-            [f"{len(wrong) - MAX_PROBLEM_LINES} more in patients and findings"]
+            [f"{len(wrong) - MAX_PROBLEM_LINES} more in affected and findings"]
             if len(wrong) > MAX_PROBLEM_LINES
             else []
         )
@@ -288,7 +288,7 @@ class DoctorResult(Result):
             "images": self.images,
             "images_found": self.images_found,
             "inflated": self.inflated,
-            "patients": [to_plain_data(each) for each in self.patients],
+            "affected": [to_plain_data(each) for each in self.affected],
             "verified": [to_plain_data(each) for each in self.verified],
             "findings": [_finding(each) for each in self.findings],
             "unlisted_findings": [{"code": code, "count": count} for code, count in self.more],

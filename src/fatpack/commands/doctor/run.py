@@ -216,7 +216,7 @@ class _DiagnosisBuilder:
         #: packages, and folders with something wrong
         self._packages = 0
         self._codes = {FINE}
-        self._patients: list[FileReport] = []
+        self._affected: list[FileReport] = []
         self._reaches: list[RelocationReach] = []
         #: what was not verified and why → how much, in which file first, in how many
         self._skipped: dict[tuple[str, str], tuple[int, str, int]] = {}
@@ -260,7 +260,7 @@ class _DiagnosisBuilder:
             )
         self._codes.add(notes.exit_code)
         if state != "healthy":
-            self._patients.append(FileReport(result.path, result.size, result.host, state, result.error))
+            self._affected.append(FileReport(result.path, result.size, result.host, state, result.error))
         for (what, why), count in notes.skipped.items():
             self._skip(what, why, count, result.path)
         self._note_bugs(notes, result.path)
@@ -325,7 +325,7 @@ class _DiagnosisBuilder:
         if notes.state != "healthy":
             self._codes.add(notes.exit_code)
             self._packages += 1
-            self._patients.append(FileReport(folder, None, "folder", notes.state))
+            self._affected.append(FileReport(folder, None, "folder", notes.state))
         self._note_bugs(notes, folder)
         self._notes.join(notes)
 
@@ -361,7 +361,7 @@ class _DiagnosisBuilder:
         if notes.state != "healthy":
             self._codes.add(notes.exit_code)
             self._packages += 1
-            self._patients.append(FileReport(folder, None, "folder", notes.state))
+            self._affected.append(FileReport(folder, None, "folder", notes.state))
         self._notes.join(notes)
 
     def compare_variants(self) -> None:
@@ -382,12 +382,12 @@ class _DiagnosisBuilder:
             # A description that installers refuse is no damage, unless it cannot be read.
             is_refused = told.severity == "error" and each.code != "FP3301"
             notes.add(told.replace(severity="warning") if is_refused else told)
-        known = {patient.path for patient in self._patients}
+        known = {report.path for report in self._affected}
         for path, notes in of_path.items():
             if notes.state != "healthy":
                 self._codes.add(notes.exit_code)
                 if path not in known:
-                    self._patients.append(FileReport(path, None, "zip" if path in self._wheels else "raw", notes.state))
+                    self._affected.append(FileReport(path, None, "zip" if path in self._wheels else "raw", notes.state))
             self._notes.join(notes)
 
     def compare_tensile_tables(self) -> None:
@@ -404,7 +404,7 @@ class _DiagnosisBuilder:
             self._codes.add(notes.exit_code)
             if notes.state != "healthy":
                 self._packages += 1
-                self._patients.append(FileReport(library.path, None, "folder", notes.state))
+                self._affected.append(FileReport(library.path, None, "folder", notes.state))
             self._notes.join(notes)
 
     def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
@@ -435,7 +435,7 @@ class _DiagnosisBuilder:
             images=notes.counts.get("images", 0),
             images_found=notes.images,
             inflated=notes.inflated,
-            patients=tuple(self._patients),
+            affected=tuple(self._affected),
             verified=tuple(
                 VerifiedCount(what, notes.counts.get(what, 0), notes.wrong.get(what, 0)) for what in VERIFIED
             ),

@@ -56,7 +56,7 @@ def _verdict(found: DoctorResult) -> str:
 
 
 def _judged(found: DoctorResult) -> str:
-    files, states = found.files, [each.state for each in found.patients]
+    files, states = found.files, [each.state for each in found.affected]
     of = f"{found.images:,} of " if found.images != found.images_found else ""
     images = f"{of}{_many(found.images_found, 'image')}"
     read = f"{images}, {format_size(found.inflated)} inflated and parsed"
@@ -100,7 +100,7 @@ def _findings(found: DoctorResult, verbose: int) -> Iterator[str]:
     for item in found.findings:
         if verbose or item.severity != "note":
             groups.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
-    unread = [each for each in found.patients if each.error]
+    unread = [each for each in found.affected if each.error]
     notes = sum(item.count for item in found.findings if item.severity == "note")
     if groups or unread:
         yield "findings"
