@@ -313,7 +313,7 @@ def test_devices_that_get_the_same_share_a_row(tmp_path: Path, capsys: pytest.Ca
     # 8.7 and 8.8 lie between them, and nothing is known about these.
     assert [row.split("  ")[0] for row in rows if "sm80: " in row and "\u2192" in row] == ["8.0, 8.6, 8.9", "8.7, 8.8"]
     # What leaves names out is read as a range.
-    assert rows[0].startswith("5.0, 5.2, 5.3, 6.0, 6.1, 6.2, …, 7.5  nothing runs")
+    assert re.match(r"5\.0, 5\.2, 5\.3, 6\.0, 6\.1, 6\.2, …, 7\.5 +nothing runs ", rows[0])
 
 
 def test_labels_with_the_same_empty_libraries_share_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

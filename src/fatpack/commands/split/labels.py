@@ -394,12 +394,14 @@ def gaps(label: Label, release: Release) -> Iterator[str]:
     """Yield the messages about devices that get a label and have no code, before and after."""
     empty = [one for one in label.devices if not release.may_run(one)]
     if empty:
-        yield f"{', '.join(map(device_name, empty))}: get it and have no code, before and after"
+        verbs = "gets it and has" if len(empty) == 1 else "get it and have"
+        yield f"{', '.join(map(device_name, empty))}: {verbs} no code, before and after"
     unsure = [one for one in label.devices if release.may_run(one) and not release.runs(one)]
     if unsure:
         reasons = (release.judge.why_unknown(code, device) for device in unsure for code in release.codes)
         why = "; ".join(dict.fromkeys(filter(None, reasons)))
-        yield f"{', '.join(map(device_name, unsure))}: get it, and it is not known if its code runs there: {why}"
+        verb = "gets" if len(unsure) == 1 else "get"
+        yield f"{', '.join(map(device_name, unsure))}: {verb} it, and it is not known if its code runs there: {why}"
 
 
 def _with_floors(labels: Sequence[Label], release: Release) -> Iterator[Label]:
