@@ -195,6 +195,14 @@ def test_damage_is_said(tmp_path: Path, data: bytes) -> None:
     assert str(path) in str(caught.value)
 
 
+def test_a_file_that_is_no_profile_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.whl"
+    path.write_bytes(b"PK\3\4" + b"\xff" * 100)
+    with pytest.raises(FormatError, match="it is no profile that is known, and no text of names") as caught:
+        names(path)
+    assert "profile at 0x4" in str(caught.value) and "expected UTF-8, found byte 0xff" in str(caught.value)
+
+
 def test_every_byte_of_a_database_may_be_wrong(tmp_path: Path) -> None:
     path = nsys(tmp_path / "run.sqlite", "demangledName INTEGER", [(1, 2)])
     good = path.read_bytes()

@@ -147,6 +147,11 @@ READING = [
     "zip archive with another checksum, may be 3 for one and 0 for another. What both read gives both the same code.",
     "`extract` exits 0 if everything that was asked for is written; warnings about the rest of the file are on stderr.",
     "",
+    "Of files without device code, commands that judge or take images exit with 1, because nothing was judged or",
+    "taken: `check`, `doctor`, `explain`, `extract`, `report`, `split`, `inspect --digest` and `inspect --used`.",
+    "Commands that list, compare or copy exit with 0, because an empty list and an unchanged copy are right: `inspect`,",
+    "`diff`, `slim` and `survey`. All of them say that there is none.",
+    "",
 ]
 
 

@@ -248,6 +248,26 @@ class OffsetType(StringType):
             raise ValueError(f"{text!r} is no number; write 0x1a40 or 6720") from None
 
 
+class CountType(StringType):
+    """A whole number of at least ``least`` and at most ``most``, which may be open: 4."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self._least, self._most = least, most
+
+    def value(self, text: str) -> int:
+        """Return the number. Raises ValueError for a text that is no number, or one that is out of range."""
+        wanted = f"of {self._least} or more" if self._most is None else f"from {self._least} to {self._most}"
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or number < self._least or (self._most is not None and number > self._most):
+            raise ValueError(f"{text!r} is no whole number {wanted}")
+        return number
+
+
 class SizeType(StringType):
     """A number of bytes above zero, as :func:`fatpack.printable.parse_size` reads it: 1048576, 800MiB, 850MB or 1G."""
 

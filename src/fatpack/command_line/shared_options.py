@@ -17,6 +17,7 @@ from fatpack.command_line.param_types import (
     OFFLOAD,
     TRIPLE,
     ChoiceType,
+    CountType,
     SizeType,
     SuggestionType,
 )
@@ -127,8 +128,8 @@ selector_options = option_group(
         metavar="N.M",
         help="The image at this position, as inspect prints it: 0.2.",
     ),
-    click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
-    click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
+    click.option("--container", type=CountType(0), metavar="N", help="The N-th container, from 0."),
+    click.option("--index", type=CountType(0), metavar="M", help="The M-th image of its container, from 0."),
     click.option(
         "--id",
         multiple=True,
@@ -222,7 +223,7 @@ max_output_option = click.option(
 timeout_option = click.option(
     "--timeout",
     cls=ScopedOption,
-    type=click.IntRange(1),
+    type=CountType(1),
     during=_waiting,
     metavar="SECONDS",
     help="Of URLs: stop after waiting this long for servers, all requests together. Default: 600.",
@@ -256,7 +257,7 @@ jobs_option = click.option(
     "--jobs",
     "-j",
     cls=ScopedOption,
-    type=click.IntRange(1),
+    type=CountType(1),
     during=_shared_out,
     metavar="N",
     help="Share the work among N processes or threads. Default: one for each core.",

@@ -180,7 +180,16 @@ def _text(view: View, path: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _damaged(path, f"no UTF-8 text: byte {error.start:#x}") from error
+        raise FormatError(
+            "it is no profile that is known, and no text of names",
+            offset=error.start,
+            field="text",
+            expected="UTF-8",
+            found=f"byte {data[error.start]:#04x}",
+            format="profile",
+            hint="give what Nsight Systems, torch.profiler, rocprofv3 or Negativa-ML wrote, or one name a line",
+            chain=(path,),
+        ) from error
 
 
 def _damaged(path: str, problem: str) -> FormatError:

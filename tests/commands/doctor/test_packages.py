@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.builders import conda
+from tests.builders import conda, wheels
 from tests.builders.packages import debian, rpm, tarred
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
@@ -165,3 +165,11 @@ def test_what_dpkg_deb_writes_is_compared(tree: Path) -> None:
     run("dpkg-deb", "--build", "in", "x.deb", cwd=tree)
     found = fatpack.doctor(tree / "x.deb")
     assert (found.verdict, _records(found)) == ("healthy", 2)
+
+
+def test_a_wheel_that_is_cut_lacks_no_record_besides(tmp_path: Path) -> None:
+    path = tmp_path / "demo-1.5-py3-none-any.whl"
+    path.write_bytes(wheels.wheel({"demo/__init__.py": bytes(5000)})[:-100])
+    found = fatpack.doctor(path)
+    assert found.verdict == "damaged"
+    assert {item.code for item in found.findings} == {"FP1701"}

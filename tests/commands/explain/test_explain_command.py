@@ -15,6 +15,7 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack.commands.explain.text import render_explain
 from fatpack.main import main
+from fatpack.targets.selection.drivers import driver_branches
 from fatpack.text.schemas import schema_text
 
 #: images of a fat binary | arguments | exit code | how the first line goes on
@@ -61,6 +62,16 @@ def test_the_first_line_is_the_verdict(
     assert out.splitlines()[0].startswith(first)
     assert found == code
     assert "rules:" in out or "nothing in it" in out or "in no image" in out
+
+
+def test_a_version_of_cuda_that_no_driver_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.fatbin"
+    path.write_bytes(offered.cuda("90"))
+    newest = driver_branches()[-1].cuda
+    code, _, err = printed(capsys, str(path), "--device", "sm_90", "--cuda", f"{newest[0] + 2}.0")
+    assert code == 2
+    assert f"no driver has CUDA {newest[0] + 2}.0: {newest[0]}.{newest[1]} is the newest that is known" in err
+    assert printed(capsys, str(path), "--device", "sm_90", "--cuda", f"{newest[0] + 1}.0")[0] == 0
 
 
 def test_each_image_has_its_rule_and_sources_come_with_v(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

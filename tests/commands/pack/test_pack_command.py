@@ -122,7 +122,7 @@ def test_an_unknown_kind_is_named(folder: Path, fatpack: Fatpack) -> None:
         (["pack", "--image=file=."], 5, ".: Is a directory"),
         (["pack", A, "-o", "nowhere/x"], 5, "nowhere/x: No such file or directory"),
         (["pack", A, "-o", "."], 5, ".: Is a directory"),
-        (["pack", A, "--container-version=4"], 2, "4 is not in the range"),
+        (["pack", A, "--container-version=4"], 2, "'4' is no whole number from 1 to 3"),
         (["pack", A, "--compress"], 2, "only container version 3 can be compressed"),
         (["pack", A, "--compression=zlib"], 2, "need --compress"),
         (["pack", A, "--host=pkg.bin"], 4, "this is no object file"),

@@ -54,6 +54,9 @@ def test_the_ending_of_the_output_says_what_it_is(fatpack: Command, folder: Path
     done = fatpack("report", "a.cubin", "-o", "bytes.SVG")
     assert (done.code, (folder / "bytes.SVG").exists()) == (2, False)
     assert "say which: --svg treemap, coverage, costs or bytes" in done.err
+    done = fatpack("report", FATBIN, "-o", "x.pdf")
+    assert done.code == 2 and not (folder / "x.pdf").exists()
+    assert "x.pdf is no name of a page: a report is HTML or Markdown; name it .html or .md" in done.err
 
 
 def test_what_cannot_be_read_is_in_the_page_and_the_exit_code(fatpack: Command, folder: Path) -> None:

@@ -128,6 +128,20 @@ def test_what_contradicts_lossless_is_reported(
     assert words in capsys.readouterr().err
 
 
+def test_images_that_stay_as_they_are_have_their_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, smaller = tmp_path / "x.fatbin", tmp_path / "y.fatbin"
+    path.write_bytes(FATBIN)
+    assert main(["slim", str(path), "--lossless", "-o", str(smaller)]) == 0
+    capsys.readouterr()
+    assert main(["slim", str(smaller), "--lossless", "-o", str(tmp_path / "z")]) == 0
+    assert "stored as before: compressed as well already" in capsys.readouterr().out
+    bundle = FIXTURES / "clang_bundle" / "llvm-22-hip.bundle"
+    assert main(["slim", str(bundle), "--lossless", "-o", str(tmp_path / "b")]) == 0
+    out = capsys.readouterr().out
+    assert "stored as before: a bundle, and which HIP runtimes inflate" in out
+    assert "grouped" not in out and "obfuscated" not in out
+
+
 def test_an_area_that_no_string_needs_is_kept_when_an_image_is_compressed_anew() -> None:
     """fatbinary of CUDA 12.4 writes eight zero bytes for an empty identifier, and the proof compares them."""
     entry_size = int.from_bytes(FATBIN[16 + 8 : 16 + 16], "little")

@@ -299,7 +299,9 @@ class _DiagnosisBuilder:
         self, result: FileResult, contents: dict[str, StatedFile | Finding], count: int, record: bytes | None
     ) -> None:
         record = record if count == 1 else None
-        if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
+        # Of a damaged archive files are missing from the list, and RECORD may be one of them.
+        is_damaged = "error" in result.notes.severities
+        if record is None and not is_damaged and (count or (result.path.lower().endswith(".whl") and not result.error)):
             package_checksums.check_records(result.path, result.size or 0, count, result.notes)
         try:
             package_checksums.check_zip(result.path, result.size or 0, contents, record, result.notes, self._budget)

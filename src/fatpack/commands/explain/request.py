@@ -15,7 +15,7 @@ from fatpack.selectors.address import open_argument
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.local_devices import parse_devices as devices_of
-from fatpack.targets.selection.drivers import driver_cuda, parse_version
+from fatpack.targets.selection.drivers import driver_cuda, parse_cuda_version, parse_version
 from fatpack.targets.selection.runtime_settings import RuntimeSettings, with_variables
 
 TYPE_CHECKING = False
@@ -48,7 +48,8 @@ def parse_query(
             f"{cli_or_api('--driver', 'driver=')} and {cli_or_api('--cuda', 'cuda=')} both say which driver it is",
             hint="give one of them",
         )
-    found = driver_cuda(driver.removeprefix("r").removeprefix("R")) if driver else parse_version(cuda) if cuda else None
+    number = driver.removeprefix("r").removeprefix("R") if driver else ""
+    found = driver_cuda(number) if number else parse_cuda_version(cuda) if cuda else None
     settings = RuntimeSettings(found, parse_version(rocm, "version of ROCm") if rocm else None)
     try:
         re.compile(kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.param_types import DIRECTORY, INPUT, TARGET, TRIPLE
+from fatpack.command_line.param_types import DIRECTORY, INPUT, TARGET, TRIPLE, CountType
 from fatpack.command_line.shared_options import output_options, selector_options, writing_options
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     metavar="TRIPLE",
     help="With --add and --replace: the triple of the results.",
 )
-@click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Run N at once. Default: one for each core.")
+@click.option("--jobs", "-j", type=CountType(1), metavar="N", help="Run N at once. Default: one for each core.")
 @output_options
 @writing_options
 def command(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import FormatOption, option_group
-from fatpack.command_line.param_types import TARGET, ChoiceType, SuggestionType
+from fatpack.command_line.param_types import TARGET, ChoiceType, CountType, SuggestionType
 from fatpack.commands.pack.formats import FORMATS
 from fatpack.errors import UsageError
 from fatpack.record import Record
@@ -116,7 +116,7 @@ packing_options = option_group(
     ),
     click.option(
         "--container-version",
-        type=click.IntRange(1, 3),
+        type=CountType(1, 3),
         cls=FormatOption,
         help="Version of an offload binary: 1 (LLVM 22, default), 2 (LLVM 23) or 3.",
     ),
@@ -129,7 +129,7 @@ packing_options = option_group(
     click.option(
         "--bundle-align",
         "align",
-        type=click.IntRange(1, (1 << 32) - 1),
+        type=CountType(1, (1 << 32) - 1),
         metavar="N",
         cls=FormatOption,
         help="Alignment of images in a bundle, in bytes.",
@@ -155,7 +155,7 @@ packing_options = option_group(
     ),
     click.option(
         "--ccob-version",
-        type=click.IntRange(1, 3),
+        type=CountType(1, 3),
         cls=FormatOption,
         help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2.",
     ),
@@ -208,7 +208,7 @@ packing_options = option_group(
     ),
     click.option(
         "--syclbin-version",
-        type=click.IntRange(1, 2),
+        type=CountType(1, 2),
         cls=FormatOption,
         help="Version of a SYCLBIN file. Default: 2; DPC++ of before 2026 reads 1.",
     ),

@@ -115,6 +115,10 @@ def _is_markdown(output: str) -> bool:
         raise UsageError(
             f"{output} is the name of a picture", hint="say which: --svg treemap, coverage, costs or bytes"
         )
+    if ending not in ("", ".md", ".html", ".htm") and not os.path.exists(output):
+        raise UsageError(
+            f"{output} is no name of a page: a report is HTML or Markdown", hint="name it .html or .md, or use --svg"
+        )
     return ending == ".md"
 
 

@@ -8,7 +8,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
-from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType
+from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType, CountType
 from fatpack.command_line.shared_options import force_option, jobs_option, schema_option, writing_options
 from fatpack.text.schemas import SLIM
 
@@ -91,7 +91,7 @@ _FURTHER = [heading for name, heading in _HEADINGS.items() if name not in ("outp
 )
 @click.option(
     "--accept-missing",
-    type=click.IntRange(0),
+    type=CountType(0),
     metavar="N",
     help="With --drop-unused: exit with 0 if just N kernels are lost.",
 )
@@ -113,7 +113,7 @@ _FURTHER = [heading for name, heading in _HEADINGS.items() if name not in ("outp
 @click.option(
     "--driver", metavar="VERSION", help="With --lossless or --max-size: the oldest driver that must load it, as 525."
 )
-@click.option("--level", type=click.IntRange(0, 22), metavar="N", help="With --recompress: the level.")
+@click.option("--level", type=CountType(0, 22), metavar="N", help="With --recompress: the level.")
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
@@ -130,7 +130,7 @@ _FURTHER = [heading for name, heading in _HEADINGS.items() if name not in ("outp
 @click.option("--local-version", metavar="LABEL", help="Local version of a changed wheel: sm90 makes 1.0+sm90.")
 @click.option(
     "--keep-layers",
-    type=click.IntRange(1),
+    type=CountType(1),
     metavar="N",
     help="Leave the N lowest layers of a container image as they are: its base.",
 )

@@ -13,7 +13,7 @@ from fatpack.command_line.messages import CopyProgress, WaitStatus, print_stderr
 from fatpack.commands.slim.container_images import ImageOptions, history_command, render_layers, slim_image
 from fatpack.commands.slim.image_files import FolderImage, TarImage, check_folder_target
 from fatpack.commands.slim.image_layers import Spool
-from fatpack.commands.slim.outcome import refuse_unmatched_patterns
+from fatpack.commands.slim.outcome import refuse_unmatched_patterns, why_unchanged
 from fatpack.errors import HostError, UsageError
 from fatpack.io.atomic_write import check_target, write_file
 from fatpack.io.source import PiecesSource, View
@@ -182,7 +182,7 @@ def slim_container_image(
         for line in render_layers(made):
             print_stderr(line, quiet=quiet)
         if not made.is_changed:
-            print_stderr(f"{path}: unchanged: nothing to remove", quiet=quiet)
+            print_stderr(f"{path}: unchanged: {why_unchanged(outcomes)}", quiet=quiet)
         if request.dry_run:
             sizes = f"{format_size(job.size)} → {format_size(job.new_size())}"
             print_stderr(f"would write {target or 'a new image'}: {sizes}", quiet=quiet)

@@ -80,6 +80,13 @@ def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
         return error
 
 
+def why_unchanged(outcomes: Sequence[SlimOutcome]) -> str:
+    """Return why no file of a package changed, given the outcomes of those that may have device code."""
+    if any(item.error is not None or item.has_device_code for item in outcomes):
+        return "nothing to remove"
+    return "it holds no device code"
+
+
 def without_pieces(made: SlimmedMember) -> SlimmedMember:
     """Return the same without the bytes, once they are written: images that were compressed anew are in memory."""
     plan: SlimPlan | None = getattr(made, "plan", None)

@@ -186,10 +186,30 @@ def not_recompressible(
         notes.append(
             f"{pluralize(len(unsuited), 'image')} cannot be compressed by {options.recompress}: stored as before"
         )
-    if len(unchanged) > len(unsuited):
-        rest = pluralize(len(unchanged) - len(unsuited), "image")
-        notes.append(f"{rest} stored as before: grouped, obfuscated, or compressed so already")
+    reasons: dict[str, int] = {}
+    for row in unchanged:
+        if options.recompress in _METHODS[row.found.format]:
+            reason = _why_unchanged(row, options)
+            reasons[reason] = reasons.get(reason, 0) + 1
+    notes += [f"{pluralize(count, 'image')} stored as before: {reason}" for reason, count in reasons.items()]
     return notes
+
+
+def _why_unchanged(row: SlimImage, options: SlimOptions) -> str:
+    """Return the reason why an image whose format has the requested compression is stored as before."""
+    from fatpack.formats.cuda_fatbin.layout import FLAG_OBFUSCATED, CudaEntry
+
+    if row.found.format == _BUNDLE:
+        if options.lossless:
+            return "a bundle, and which HIP runtimes inflate another compression is not known; --recompress writes it"
+        return "in a bundle that is stored so already, or that a fat object or an archive holds"
+    entry = row.image.as_stored.record
+    if isinstance(entry, CudaEntry):
+        if entry.group is not None:
+            return "entries of a group are compressed together"
+        if entry.head.flags & FLAG_OBFUSCATED:
+            return "obfuscated"
+    return "compressed as well already"
 
 
 class SlimPlan(Record):

@@ -11,7 +11,14 @@ from fatpack.command_line.edit_io import write_result
 from fatpack.command_line.messages import CopyProgress, print_stderr, warn_stale_temp_files
 from fatpack.command_line.terminal import write_text
 from fatpack.commands.slim import certificate, packages
-from fatpack.commands.slim.outcome import SlimOutcome, deflated_size, refuse_all, refuse_unmatched_patterns, try_to_slim
+from fatpack.commands.slim.outcome import (
+    SlimOutcome,
+    deflated_size,
+    refuse_all,
+    refuse_unmatched_patterns,
+    try_to_slim,
+    why_unchanged,
+)
 from fatpack.commands.slim.packages import is_container_image, is_package
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.policy import PlanReader, PlanWriter
@@ -226,7 +233,7 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     for note in made.notes:
         print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
     if not made.is_changed:
-        print_stderr(f"{path}: unchanged: nothing to remove", quiet=request.quiet)
+        print_stderr(f"{path}: unchanged: {why_unchanged(outcomes)}", quiet=request.quiet)
     if not request.dry_run:
         _write(request, view, target, made)
         outcomes = [item.replace(output=target) for item in outcomes]

@@ -51,7 +51,8 @@ _FAT, _REST = "the fat package", "what is left for devices without a label, and 
 def split_packages(request: SplitRequest, tell: Callable[[str], None]) -> SplitResult:
     """Split the packages of a request; return what became of them.
 
-    Raises SplitRefused where a device would get less than of the fat package, UsageError, FormatError and HostError.
+    Raises SplitRefused if there is no device code, or if a device would get less than of the fat package; UsageError,
+    FormatError and HostError.
     """
     judge = ServingJudge()
     releases: dict[str, list[str]] = {}
@@ -129,8 +130,7 @@ def _split_release(
 ) -> ReleaseFacts:
     own = [codes[path] for path in paths]
     if not any(own):
-        hint = "fatpack inspect FILE lists what it has"
-        raise UsageError(f"{', '.join(paths)}: no device code, so there is nothing to split", hint=hint)
+        raise SplitRefused("it holds no device code, so there is nothing to split", chain=paths)
     labels = first.map_labels(own, request, judge)
     if not labels.labels:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in labels.refused) or "no code for NVIDIA or AMD"

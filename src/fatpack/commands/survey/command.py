@@ -10,7 +10,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import StatusLine, format_duration, print_stderr, warn_stale_temp_files
-from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType
+from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType, CountType
 from fatpack.command_line.shared_options import check_output_name, quiet_option, reading_options
 from fatpack.commands.survey.engines import ENGINES
 from fatpack.commands.survey.worker import FORMATS
@@ -55,8 +55,8 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 @click.option("--thorough", is_flag=True, help="Search every file to its last byte.")
 @click.option("--engine", type=ChoiceType(ENGINES), default="local", help="Where files are read.", show_default=True)
 @click.option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray.")
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for local. Default: one per core.")
-@click.option("--part-files", type=click.IntRange(1), metavar="N", help="Files in one table. Default: 10000.")
+@click.option("--workers", type=CountType(1), metavar="N", help="Processes for local. Default: one per core.")
+@click.option("--part-files", type=CountType(1), metavar="N", help="Files in one table. Default: 10000.")
 @quiet_option
 def command(
     sources: tuple[str, ...],

@@ -60,6 +60,20 @@ def parse_version(text: str, what: str = "CUDA version") -> tuple[int, int]:
     return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
 
 
+def parse_cuda_version(text: str) -> tuple[int, int]:
+    """Return a CUDA version of a driver as numbers: (12, 2) for ``12.2``.
+
+    Raises UsageError for one that no driver has: the next major version is taken, in which much stays, and none later.
+    """
+    version, newest = parse_version(text), driver_branches()[-1].cuda
+    if version[0] > newest[0] + 1:
+        raise UsageError(
+            f"no driver has CUDA {text[:40]}: {newest[0]}.{newest[1]} is the newest that is known",
+            hint="nvidia-smi prints the CUDA version of a driver",
+        )
+    return version
+
+
 def driver_cuda(text: str) -> tuple[int, int]:
     """Return the CUDA version of a driver: (12, 2) for ``535`` and ``535.104.05``.
 
