@@ -145,7 +145,9 @@ def policy_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 OUTPUTS = ("text", "json", "github", "junit", "sarif")
 
 
-@click.command("check", cls=Command, schema=SCHEMA)
+@click.command(
+    "check", cls=Command, schema=SCHEMA, headings={"per": "Policies", "kernels": "Options"}, further=("Policies",)
+)
 @click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
 @policy_options
 @reading_options

@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+#: option → heading of the group that it begins
+_HEADINGS = {"as_json": "Options", "rows": "Rows", "digest": "Digests", "runtime": "Programs", "verbose": "Options"}
+
+
 @click.command(
     "inspect",
     cls=Command,
+    headings=_HEADINGS,
+    further=("Rows", "Digests", "Programs"),
     schema=SCHEMA,
     schemas={
         "runtime": "fatpack.runtime/1",
@@ -79,11 +85,11 @@ if TYPE_CHECKING:
     show_default=True,
 )
 @click.option("--digests", is_flag=True, help="With --rows: add the SHA-256 of every image or kernel.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
 @click.option(
     "--digest", is_flag=True, help="Print the canonical digest of each file's device code; -v: of each image."
 )
 @click.option("--in-toto", is_flag=True, help="With --digest: print a statement of in-toto.")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: the output file. Default: stdout.")
 @force_option
 @click.option("--runtime", is_flag=True, help="Show the kernels that programs register and launch.")
 @click.option(

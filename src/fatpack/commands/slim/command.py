@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 
 _HEADINGS = {
+    "drop_ptx": "Libraries and containers",
     "used": "Less than the devices could run",
     "recompress": "Compression",
-    "output": "Where the result goes",
+    "output": "Result",
     "break_links": "Names, signatures and layers",
     "find_links": "Wheels of a lock, and installed packages",
     "config": "Policies and plans",
     "certificate": "Proof",
-    "deflated": "What is printed",
+    "deflated": "Result",
 }
 
 #: headings below which ``--help`` only names the options
-_FURTHER = [heading for name, heading in _HEADINGS.items() if name not in ("output", "deflated")]
+_FURTHER = [heading for heading in dict.fromkeys(_HEADINGS.values()) if heading != "Result"]
 
 
 @click.command(
@@ -173,9 +174,8 @@ def command(files: tuple[str, ...], **options: Any) -> int:
     """Remove GPU code for architectures you do not need.
 
     FILE is a library, a program, an object, an archive, a container, a wheel, a conda package, a container image, or a
-    folder. --for keeps the images that the named devices would load; `fatpack remove` removes images by any property. A
-    library stays as it is if a container would become empty. The exit code is 1 if a library stays for that, or a
-    device or pattern matched nothing.
+    folder. A library stays as it is if a container of it would become empty; the exit code is 1 then, and if a device
+    or pattern matches nothing. `fatpack remove` removes images by any property.
     """
     if options["verify"]:
         from fatpack.commands.slim.request import check_proof_options
