@@ -149,8 +149,8 @@ READING = [
     "",
     "Of files without device code, commands that judge or take images exit with 1, because nothing was judged or",
     "taken: `check`, `doctor`, `explain`, `extract`, `report`, `split`, `inspect --digest` and `inspect --used`.",
-    "Commands that list, compare or copy exit with 0, because an empty list and an unchanged copy are right: `inspect`,",
-    "`diff`, `slim` and `survey`. All of them say that there is none.",
+    "Commands that list, compare or copy exit with 0, because an empty list and an unchanged copy are right:",
+    "`inspect`, `diff`, `slim` and `survey`. All of them say that there is none.",
     "",
 ]
 

@@ -34,7 +34,7 @@ WAYS = {
     "lines.o": (["-c", "-lineinfo"], {NAME}, 0),
     "relocatable.o": (["-dc"], {NAME}, 0),
     "debug.cubin": (["-cubin", "-G"], {NAME}, 0),
-    "whole.o": (["-c", "-G", "-g", "-no-compress"], {NAME}, 0),
+    "whole.o": (["-c", "-G", "-no-compress"], {NAME}, 0),
     "packed.o": (["-c", "-G"], {NAME}, 1),
 }
 
