@@ -123,7 +123,7 @@ def test_what_is_not_there_is_reported_once(place: Path, fatpack: Fatpack) -> No
     for name, lines in (
         (
             "missing.so",
-            ["unreadable: cannot be read: missing.so", "  error FP3301: missing.so: No such file or directory"],
+            ["unreadable: missing.so", "  error FP3301: missing.so: No such file or directory"],
         ),
         (
             "dist/*.whl",

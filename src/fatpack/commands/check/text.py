@@ -55,7 +55,10 @@ def check_headline(checked: CheckResult) -> str:
         return printable(f"{checked.verdict}: {'; '.join([*words, *rules, *others])}")
     words = [_grouped(subject, items, checked) for subject, items in groups.items()]
     shown = words if len(words) <= _FIRST + 1 else [*words[:_FIRST], f"{len(words) - _FIRST} more"]
-    return printable(f"{checked.verdict}: {'; '.join([*shown, *others])}")
+    text = "; ".join([*shown, *others])
+    if checked.verdict == "unreadable":
+        text = text.removeprefix("cannot be read: ")  # the verdict says so
+    return printable(f"{checked.verdict}: {text}")
 
 
 def not_judged_words(checked: CheckResult) -> list[str]:
