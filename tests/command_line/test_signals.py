@@ -109,6 +109,31 @@ def test_an_ignored_hangup_stays_ignored(folder: Path) -> None:
     assert process.returncode == 143
 
 
+#: A program that is interrupted while it loads the command line.
+INTERRUPTED = """\
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "fatpack.concurrency.signals":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from fatpack.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("name", "is_ours"), [("fatpack", True), ("program", False)])
+def test_an_interrupt_while_the_command_loads_ends_it_without_words(tmp_path: Path, name: str, is_ours: bool) -> None:
+    """Of a program that loads fatpack the interrupt is its own: an exception, as Python has it."""
+    (tmp_path / name).write_text(INTERRUPTED)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, tmp_path / name, "--version"]
+    done = subprocess.run(command, env=environment, capture_output=True, preexec_fn=_heard)
+    assert done.returncode == -signal.SIGINT
+    assert (done.stderr == b"") == is_ours
+    assert (b"KeyboardInterrupt" in done.stderr) != is_ours
+
+
 def test_handlers_are_there_only_while_a_command_runs() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with signals.SignalHandlers():

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import _frozen_importlib_external as importer  # importlib.machinery, which is the public name, is three more modules
 import _imp
+import _signal  # type: ignore[import-not-found]  # signal, which is the public name, imports enum
 import gc
 import marshal
 import os
 import sys
 from _frozen_importlib import BuiltinImporter, ModuleSpec
 
-from fatpack.concurrency.signals import SignalHandlers, remove_unfinished
+_IS_COMMAND = bool(sys.argv) and os.path.basename(sys.argv[0]) in ("fatpack", "fatpack.exe")
+if _IS_COMMAND and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    # Our own process: until main has its handlers there is nothing to remove, and an interrupt ends it without words.
+    # Before this line it is Python's own start that is interrupted, and Python says so.
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from fatpack.concurrency.signals import SignalHandlers, remove_unfinished  # noqa: E402  (after the interrupt is set)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
