@@ -182,8 +182,8 @@ def test_completion_without_a_shell_says_what_to_type(fatpack: Fatpack) -> None:
 def test_many_options_are_under_headings(fatpack: Fatpack) -> None:
     page = fatpack("help", "slim", "all").out
     headings = [line for line in page.splitlines() if line[-1:] == ":" and line[0] != " "]
-    assert headings[:3] == ["Examples:", "Options:", "Less than the devices could run:"]
-    assert page.index("Proof:") < page.index("--certificate FILE") < page.index("What is printed:")
+    assert headings[:3] == ["Examples:", "Options:", "Libraries and containers:"]
+    assert page.index("Result:") < page.index("Proof:") < page.index("--certificate FILE")
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if load_command(name).further])

@@ -152,7 +152,7 @@ def test_an_image_without_device_code_is_copied(tmp_path: Path, capsys: pytest.C
     path.write_bytes(build.archive(files))
     assert main(["slim", str(path), "--for", "sm_90", "-o", str(after)]) == 0
     assert after.read_bytes() == path.read_bytes()
-    assert "image.tar: unchanged: nothing to remove" in capsys.readouterr().err
+    assert "image.tar: unchanged: it holds no device code" in capsys.readouterr().err
 
 
 def vouched(image: build.Image) -> dict[str, bytes]:

@@ -131,7 +131,7 @@ def test_the_copy_of_a_package_without_changes_is_called_a_copy(
     plain.write_bytes(build.wheel({"demo/a.py": b"1\n"}))
     assert main(["slim", str(plain), "--for", "sm_90", "-d", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
-    assert "unchanged: nothing to remove" in said
+    assert "unchanged: it holds no device code" in said
     assert f"copied {tmp_path / 'out' / plain.name}: unchanged, " in said
     assert "wrote" not in said
 

@@ -15,6 +15,7 @@ from tests.builders.releases import NAME
 
 import fatpack
 from fatpack import FatpackError, HostError, UsageError
+from fatpack.commands.split.model import SplitRefused
 from fatpack.main import main
 from fatpack.text.schemas import schema_text
 
@@ -130,7 +131,7 @@ def test_wheels_that_cannot_be_split(tmp_path: Path, done: tuple[Path, Path]) ->
     with pytest.raises(UsageError, match=r"variant\.json: it is a variant already"):
         fatpack.split(renamed, dry_run=True)
     renamed.write_bytes(releases.wheel())
-    with pytest.raises(UsageError, match="no device code"):
+    with pytest.raises(SplitRefused, match="it holds no device code"):
         fatpack.split(renamed, dry_run=True)
     renamed.write_bytes(fat.read_bytes())
     repacked(renamed, lambda files: files.update({"demo-1.5.dist-info/RECORD.jws": b"{}"}))
