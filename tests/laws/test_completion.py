@@ -13,6 +13,7 @@ from tools.docs import stand_ins
 from fatpack import tools
 from fatpack.command_line.param_types import (
     ChoiceType,
+    CountType,
     FileType,
     OffsetType,
     PairsType,
@@ -70,7 +71,7 @@ def test_values_are_offered() -> None:
     kinds = _kinds()
     for name, those in kinds.items():
         for kind in those:
-            is_number = isinstance(kind, (click.types.IntRange, click.types.IntParamType, OffsetType, SizeType))
+            is_number = isinstance(kind, (click.types.IntParamType, CountType, OffsetType, SizeType))
             is_free = name in FREE or (
                 name == "--image" and isinstance(kind, click.types.StringParamType)
             )  # the number of an image in a file

@@ -13,7 +13,7 @@ from tests.effort import some
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.examples import EXAMPLES
-from fatpack.command_line.param_types import ChoiceListType, ChoiceType, OffsetType, SizeType
+from fatpack.command_line.param_types import ChoiceListType, ChoiceType, CountType, OffsetType, SizeType
 from fatpack.commands import COMMANDS, GROUPS, load_command
 from fatpack.errors import FatpackError
 from fatpack.tools import TOOLS
@@ -33,7 +33,7 @@ def _value(option: click.Option, chance: random.Random) -> str:
         return chance.choice([*kind.words, kind.words[0].upper(), kind.words[0][:-1], ""])
     if isinstance(kind, ChoiceListType):
         return chance.choice([",".join(kind.words()), "x", ""])
-    if isinstance(kind, (click.types.IntRange, click.types.IntParamType)):
+    if isinstance(kind, (click.types.IntParamType, CountType)):
         return chance.choice(["0", "1", "2", "3", " 2", "1_0", "-1", "+1", "٣", "1.0", "x", "", "99999999999"])
     if isinstance(kind, OffsetType):
         return chance.choice(["0", "0x1a40", "0o17", "017", "-0x1", "x", ""])

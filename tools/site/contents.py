@@ -44,6 +44,7 @@ PARTS = {
         "docs/how-to/what-an-installer-takes",
         "docs/how-to/no-kernel-image",
         "docs/how-to/verify-a-file",
+        "docs/how-to/reproducible-builds",
     ),
     "For authors of tools": (
         "docs/how-to/use-the-library",

@@ -201,7 +201,8 @@ def _why_unchanged(row: SlimImage, options: SlimOptions) -> str:
 
     if row.found.format == _BUNDLE:
         if options.lossless:
-            return "a bundle, and which HIP runtimes inflate another compression is not known; --recompress writes it"
+            option = cli_or_api("--recompress", "recompress=")
+            return f"a bundle, and which HIP runtimes inflate another compression is not known; {option} writes it"
         return "in a bundle that is stored so already, or that a fat object or an archive holds"
     entry = row.image.as_stored.record
     if isinstance(entry, CudaEntry):
