@@ -94,7 +94,7 @@ def run(scratch: Path) -> Iterator[Figure]:
     yield ratio("fatpack --version", "version", 2)
     yield ratio("fatpack --help", "help", 6)
     for name in jobs:
-        yield ratio(f"fatpack tool {name} SMALL", name, 2)
+        yield ratio(f"fatpack tool {name} SMALL", name, 2.1)
     yield ratio("fatpack inspect SMALL.o", "inspect", 6)
     yield ratio("fatpack extract SMALL.o", "extract", 6)
     yield ratio("fatpack pack SMALL", "pack", 6)
