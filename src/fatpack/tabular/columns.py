@@ -90,6 +90,7 @@ class ImageRow(Row):
     dead: str | None = None
     unread_kind: str | None = None
     system: str | None = None
+    function: str | None = None
     digest: str | None = None
     build: tuple[str, ...] = ()
 
@@ -185,6 +186,7 @@ MEANING = {
     "([dead code](dead-code.md))",
     "unread_kind": "of a file in a format that is known and not read: its kind, a name of `check --allow-unread`",
     "system": "of a function of a Metal library: the system and the version that it needs, `macOS 14.0`",
+    "function": "of a function of a Metal library: its name in the list",
     "digest": "the canonical digest of its code, `fp1:sha256:…`: builds of one source at other times and places have "
     "the same ([digest.md](design/digest.md)); with digests alone",
     "build": "what its build left in it beside the code, each as `what: value`: `tool`, `options`, `temporary name`, "
@@ -418,7 +420,7 @@ def container_columns(image: Image, container_format: str) -> dict[str, Any]:
     if container_format == "metal-library":
         from fatpack.formats.metallib.reader import needed_system
 
-        return {"system": needed_system(image) or None}
+        return {"system": needed_system(image) or None, "function": image.attrs["name"]}
     return {
         "stored_kind": image.attrs.get("kind"),
         "ptx_version": _ptx_version(image),

@@ -77,7 +77,7 @@ DOC = FormatInfo(
         "The files of a set (MH_FILESET, as kernel caches are) are not told apart, and encrypted programs of iOS are "
         "read as they are stored.",
         "LLVM's and NVIDIA's own tools find no device code in Mach-O, and neither do our replacements of them.",
-        "Metal's libraries of Apple's GPUs are not read.",
+        "Libraries of Metal have no section of a fixed name: they are found by their magic in any section.",
         "New archives of Mach-O objects are not written, because their symbols are not read.",
     ),
 )

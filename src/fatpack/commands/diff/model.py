@@ -76,6 +76,7 @@ class ArchDiff(Record):
     all the same: variables, flags and ABI of the header, version and target of PTX. ``kernels`` are kernels that
     differ; None where they were not compared, or an image cannot be read. Of two files, lost and added kernels are
     named without comparing kernels, too.
+    Functions of Metal libraries are told apart by their names: all that differ are in ``kernels``.
     Of SPIR-V and Tile IR, kernels are lost or added; other changes are reported for images alone.
     """
 

@@ -45,6 +45,7 @@ class ImageFacts(Record):
     """One image: where it is, what it is for, and the digest of its stored bytes (None inside something compressed).
 
     Images in no container have no position: of those ``place`` tells one member of an archive from another.
+    ``function`` is the name of a function of a Metal library, whose list has it: the bitcode may name another.
     """
 
     position: str
@@ -55,6 +56,7 @@ class ImageFacts(Record):
     stored: int
     size: int
     digest: bytes | None
+    function: str | None = None
 
 
 class LibraryFacts(Record):
@@ -234,7 +236,7 @@ def _facts(row: ImageRow, view: View | None) -> ImageFacts:
     arch = row.arch or row.triple or ""
     stored = row.stored_size or 0
     form, offload = _form(row), row.offload or ""
-    return ImageFacts(row.position or "", _place(row), arch, form, offload, stored, row.size or 0, digest)
+    return ImageFacts(row.position or "", _place(row), arch, form, offload, stored, row.size or 0, digest, row.function)
 
 
 def _form(row: ImageRow) -> str:

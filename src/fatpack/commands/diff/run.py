@@ -305,7 +305,7 @@ def _groups(old: LibraryFacts | None, new: LibraryFacts | None) -> tuple[_Group,
 def _group(place: Use, old: Sequence[ImageFacts], new: Sequence[ImageFacts], *, is_same: bool) -> _Group:
     if is_same:
         return _Group(place, tuple(old), tuple(new), (), ())
-    old_left, new_left = _without_twins(old, new, lambda image: image.digest)
+    old_left, new_left = _without_twins(old, new, lambda image: image.digest and (image.function, image.digest))
     return _Group(place, tuple(old), tuple(new), tuple(old_left), tuple(new_left))
 
 
@@ -330,20 +330,26 @@ def _is_other(arch: ArchDiff) -> bool:
     return bool(arch.lost or arch.added or arch.changed or arch.rebuilt)
 
 
-def _containers(library: LibraryFacts, contents: Contents) -> Counter[tuple[Hashable, ...]]:
+def _containers(library: LibraryFacts, contents: Contents) -> Counter[Hashable]:
     """Return the images of each container in their order, as often as there is such a container.
 
     Each image is known by its content where that was read, else by its stored bytes.
     """
     read = {image.digest: content.digest for image in library.images if (content := contents.get(_key(library, image)))}
     read.pop(None, None)
-    found: dict[str, list[Hashable]] = {}
+    found: dict[str, list[tuple[Hashable, ...]]] = {}
     for image in library.images:
         if image.position:
             inside = contents.get(_key(library, image))
             known = inside.digest if inside else read.get(image.digest, image.digest)
-            found.setdefault(image.position.rpartition(".")[0], []).append((image.arch, image.form, known))
-    return Counter(map(tuple, found.values()))
+            found.setdefault(image.position.rpartition(".")[0], []).append(
+                (image.arch, image.form, image.function, known)
+            )
+    # Metal finds functions by name: their order decides nothing.
+    return Counter(
+        frozenset(Counter(images).items()) if any(image[2] for image in images) else tuple(images)
+        for images in found.values()
+    )
 
 
 def _key(library: LibraryFacts, image: ImageFacts) -> tuple[str, ImageKey]:
@@ -390,7 +396,11 @@ def _wanted(pairs: Iterable[_Pair], side: Literal["old", "new"], kernels: bool) 
             here, there = (group.old_left, group.new_left)[:: 1 if side == "old" else -1]
             # Of different sizes, contents differ: only kernels tell more.
             sizes = {image.size for image in there}
-            positions = {image.position for image in here if kernels or image.size in sizes}
+            positions = {
+                image.position
+                for image in here
+                if (image.digest is None if image.function else kernels or image.size in sizes)
+            }
             if positions:
                 wanted.setdefault(library.path, set()).update(positions)
     return {path: frozenset(positions) for path, positions in wanted.items()}
@@ -398,6 +408,9 @@ def _wanted(pairs: Iterable[_Pair], side: Literal["old", "new"], kernels: bool) 
 
 def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: bool, names: bool) -> ArchDiff:
     arch, form, offload = group.place
+    differ = (*group.old_left, *group.new_left)
+    if pair.old and pair.new and differ and all(image.function for image in differ):
+        return _function_arch(pair, group, old, new)
     left = _contents(pair.old, group.old_left, old)
     right = _contents(pair.new, group.new_left, new)
     count = len(left)
@@ -443,6 +456,37 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
         variables,
         differing,
         traces,
+    )
+
+
+def _function_arch(pair: _Pair, group: _Group, old: Contents, new: Contents) -> ArchDiff:
+    """Return what became of the functions of Metal libraries: each is one image, which its name tells from others."""
+    sides: list[dict[str, list[str | None]]] = []
+    for library, images, contents in ((pair.old, group.old_left, old), (pair.new, group.new_left, new)):
+        found: dict[str, list[str | None]] = {}
+        for image, content in zip(images, _contents(library, images, contents), strict=True):
+            known = image.digest.hex() if image.digest else content.digest if content else None
+            found.setdefault(image.function or "", []).append(known)
+        sides.append(found)
+    counts = {"lost": 0, "added": 0, "changed": 0}
+    differing: list[KernelDiff] = []
+    for name in sorted(sides[0].keys() | sides[1].keys()):
+        left, right = _without_twins(sides[0].get(name, []), sides[1].get(name, []), lambda digest: digest)
+        for number in range(max(len(left), len(right))):
+            kind: Literal["lost", "added", "changed"]
+            kind = "changed" if number < min(len(left), len(right)) else "lost" if left[number:] else "added"
+            counts[kind] += 1
+            differing.append(KernelDiff(kind, name))
+    return ArchDiff(
+        *group.place,
+        len(group.old),
+        len(group.new),
+        counts["lost"],
+        counts["added"],
+        counts["changed"],
+        old=_sizes(group.old),
+        new=_sizes(group.new),
+        kernels=tuple(differing),
     )
 
 
