@@ -66,3 +66,15 @@ def library(
     )
     head += struct.pack("<I", len(functions)) + groups + tags + (b"ENDT" if more else b"")
     return head + metadata + metadata + private + code + tail
+
+
+AIR64, APPLE_GPU = 0x01000017, 0x01000013
+
+
+def universal_metal(slices: Sequence[tuple[int, int, bytes]], order: str = ">") -> bytes:
+    """Return a universal Metal file of (cputype, cpusubtype, content), with numbers in a byte order."""
+    table, body = struct.pack(f"{order}2I", 0xCBFEBABE, len(slices)), b""
+    for machine, variant, data in slices:
+        table += struct.pack(f"{order}5I", machine, variant, 4096 + len(body), len(data), 12)
+        body += data + bytes(-len(data) % 4096)
+    return table.ljust(4096, b"\0") + body

@@ -212,7 +212,7 @@ MODULES = {
     "macho": HostModule("fatpack.binary.macho", magic_numbers.MACH_O, has_sections=True, divides_sections=True),
     "universal": HostModule(
         "fatpack.binary.macho.universal",
-        (magic_numbers.UNIVERSAL_MACH_O, magic_numbers.UNIVERSAL_MACH_O_64),
+        (magic_numbers.UNIVERSAL_MACH_O, magic_numbers.UNIVERSAL_MACH_O_64, *magic_numbers.UNIVERSAL_METAL),
         has_members=True,
     ),
     "coff": HostModule(

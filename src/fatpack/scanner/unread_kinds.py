@@ -68,7 +68,12 @@ COMPRESSED = {
 TAR = UnreadKind("tar", "a tar archive", "tar archives", ANY_FILES, "tar -xf unpacks it")
 _DISK = "mount its file systems"
 
-_UNIVERSAL_METAL = UnreadKind("metal-universal", "a universal Metal file", "universal Metal files", DEVICE_CODE)
+_UNIVERSAL_METAL = UnreadKind(
+    "metal-universal",
+    "a universal Metal file with native code",
+    "universal Metal files with native code",
+    DEVICE_CODE,
+)
 
 #: offset of a magic number, the magic number, the kind
 _OTHERS = (
@@ -76,7 +81,6 @@ _OTHERS = (
     (0, magic_numbers.CPIO, UnreadKind("cpio", "a cpio archive", "cpio archives", ANY_FILES, "cpio -id unpacks it")),
     (0, magic_numbers.WASM, UnreadKind("wasm", "a WebAssembly module", "WebAssembly modules", ANY_FILES)),
     (0, magic_numbers.GOFF, UnreadKind("goff", "a GOFF object", "GOFF objects", ANY_FILES)),
-    *((0, magic, _UNIVERSAL_METAL) for magic in magic_numbers.UNIVERSAL_METAL),
     (0, magic_numbers.DXIL, UnreadKind("directx", "a DXContainer", "DXContainers", DEVICE_CODE)),
     (
         0,
@@ -134,7 +138,17 @@ _HEAD_SIZE = 512
 KINDS = {
     kind.name: kind
     for kind in sorted(
-        (*COMPRESSED.values(), *(kind for *_, kind in _OTHERS), _DMG, _EXT, _XCOFF, _MIGRAPHX, SQLITE, LARGE),
+        (
+            *COMPRESSED.values(),
+            *(kind for *_, kind in _OTHERS),
+            _UNIVERSAL_METAL,
+            _DMG,
+            _EXT,
+            _XCOFF,
+            _MIGRAPHX,
+            SQLITE,
+            LARGE,
+        ),
         key=lambda kind: kind.name,
     )
 }
@@ -146,7 +160,12 @@ def unread_kind(view: View, *, is_deep: bool) -> UnreadKind | None:
     Few of its first bytes are read, and of a file in a folder its last bytes. ``is_deep``: files of any size are
     searched for containers. Raises FormatError and OSError if they cannot be read.
     """
-    if detect_host(view) != "raw" or formats.format_by_magic(view.head(0, 24)):
+    host = detect_host(view)
+    if host == "universal":
+        from fatpack.binary.macho.universal import has_unread_slices
+
+        return _UNIVERSAL_METAL if has_unread_slices(view) else None
+    if host != "raw" or formats.format_by_magic(view.head(0, 24)):
         return None
     kind = unread_format(view, reads_end=view.source.fileno() is not None)
     if kind is SQLITE and formats.find_text_format(view):

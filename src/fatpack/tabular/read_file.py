@@ -338,7 +338,8 @@ class _RowReader:
         facts: dict[str, Any] = {}
         if self._has_cuda and error is None and self._file["host"] == "elf" and self._kind is not KernelRow:
             facts["cuda_runtime"] = cuda_runtime(self._view)
-        if self._file["host"] == "raw" and not self._count and error is None and self._kind is not KernelRow:
+        host, is_read = self._file["host"], error is None and self._kind is not KernelRow
+        if is_read and (host == "universal" or (host == "raw" and not self._count)):
             kind = unread_kind(self._view, is_deep=self._options.deep)
             facts["unread_kind"] = None if kind is None else kind.name
         return self._kind(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.builders.metal import Function, library
+from tests.builders import macho
+from tests.builders.metal import AIR64, APPLE_GPU, Function, library, universal_metal
 from tests.builders.packages import zipped
 from tests.builders.policy_files import container
 from tests.conftest import Ran
@@ -84,10 +84,17 @@ def test_rows_name_the_system_that_a_function_needs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [">", "<"])
-def test_a_universal_file_is_not_read_and_fails(order: str, folder: Path, fatpack: Fatpack) -> None:
-    body = library(OLD)
-    head = struct.pack(f"{order}7I", 0xCBFEBABE, 1, 0x01000017, 0, 4096, len(body), 12)
-    (folder / "x.metallib").write_bytes(head.ljust(4096, b"\0") + body)
+def test_native_code_of_a_universal_file_is_not_read_and_fails(order: str, folder: Path, fatpack: Fatpack) -> None:
+    path = folder / "x.metallib"
+    path.write_bytes(universal_metal([(AIR64, 0, library(OLD))], order))
+    assert fatpack("check", "x.metallib", "--require", "macos14").code == 0
+    assert fatpack("check", "x.metallib", "--require", "macos13").code == 1
+    native = macho.build([macho.Section(b"__TEXT", b"__compute", bytes(64))], machine=APPLE_GPU)
+    path.write_bytes(universal_metal([(AIR64, 0, library(OLD)), (APPLE_GPU, 0x222, native)], order))
     ran = fatpack("check", "x.metallib", "--require", "macos14")
-    assert "not read: a universal Metal file" in ran.out
+    assert "not read: a universal Metal file with native code" in ran.out
     assert ran.code == 4
+    allowed = ("--allow-unread", "metal-universal")
+    assert fatpack("check", "x.metallib", "--require", "macos14", *allowed).code == 0
+    ran = fatpack("check", "x.metallib", "--require", "macos13", *allowed)
+    assert ("FP3342" in ran.out, ran.code) == (True, 1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.io.source import Piece
+    from fatpack.layout import ByteOrder
     from fatpack.model import Finding
 
 
@@ -50,44 +51,49 @@ _MACHINES: Mapping[int, tuple[str, Mapping[int, str]]] = {
     0x0100000C: ("arm64", {2: "arm64e"}),
     0x01000012: ("ppc64", {}),
     0x0200000C: ("arm64_32", {}),
+    0x01000017: ("air64", {}),
 }
+#: native code of Apple's GPUs: the subtype is the GPU, whose names only Apple's tools know
+_APPLE_GPU = 0x01000013
 _CAPABILITIES = 0xFF000000
 
 
 def architecture_name(machine: int, variant: int) -> str:
     """Return lipo's name of a processor: ``arm64``; ``cpu_0x63_0x1`` if it has none."""
     variant &= ~_CAPABILITIES
+    if machine == _APPLE_GPU:
+        return f"applegpu_{variant:#x}"
     name, variants = _MACHINES.get(machine, ("", {}))
     return variants.get(variant, name) or f"cpu_{machine:#x}_{variant:#x}"
 
 
 def machine_name(machine: int) -> str:
     """Return a cputype as text."""
-    name = _MACHINES.get(machine, ("unknown", {}))[0]
+    name = "applegpu" if machine == _APPLE_GPU else _MACHINES.get(machine, ("unknown", {}))[0]
     return f"{name} ({machine:#x})"
 
 
-# Byte layouts: always big-endian, with offsets of 32 or 64 bits.
+# Byte layouts: big-endian, with offsets of 32 or 64 bits. Files of Metal have magics of their own, and offsets of 32
+# bits; readers disagree about their byte order, so that it is the one in which the magic was written.
 
 FORMAT = "universal"
 
-HEADER = Layout(
-    FORMAT,
-    "header",
-    (
-        Field("magic", "bytes[4]", "magic: CA FE BA BE, or BF as the last byte for offsets of 64 bits"),
-        Field("slice_count", "u32", "nfat_arch: records after this header"),
+_HEADER_FIELDS = (
+    Field(
+        "magic", "bytes[4]", "magic: CA FE BA BE, or BF as the last byte for offsets of 64 bits; CB FE BA BE of Metal"
     ),
-    "big",
+    Field("slice_count", "u32", "nfat_arch: records after this header"),
 )
+HEADER = Layout(FORMAT, "header", _HEADER_FIELDS, "big")
+LITTLE_HEADER = Layout(FORMAT, "header of Metal, little-endian", _HEADER_FIELDS)
 
 
-def _slice(bits: int) -> Layout:
+def _slice(bits: int, order: ByteOrder = "big") -> Layout:
     word = f"u{bits}"
     reserved = (Field("reserved", "u32", "reserved: 0"),) if bits == 64 else ()
     return Layout(
         FORMAT,
-        f"slice, {bits} bits",
+        f"slice, {bits} bits" if order == "big" else "slice of Metal, little-endian",
         (
             Field("machine", "u32", "cputype: the instruction set", machine_name),
             Field("variant", "u32", "cpusubtype: a variant of it, and capabilities in the highest byte"),
@@ -96,15 +102,26 @@ def _slice(bits: int) -> Layout:
             Field("align", "u32", "align: the alignment of the offset, as a power of two"),
             *reserved,
         ),
-        "big",
+        order,
     )
 
 
+_BIG_METAL, _LITTLE_METAL = magic_numbers.UNIVERSAL_METAL
+_SLICE_32 = _slice(32)
+
 #: magic → the layout of a slice's record
 SLICES: Mapping[bytes, Layout] = {
-    magic_numbers.UNIVERSAL_MACH_O: _slice(32),
+    magic_numbers.UNIVERSAL_MACH_O: _SLICE_32,
     magic_numbers.UNIVERSAL_MACH_O_64: _slice(64),
+    _BIG_METAL: _SLICE_32,
+    _LITTLE_METAL: _slice(32, "little"),
 }
+
+
+def _header(view: View) -> Layout:
+    """Return the layout of a file's header, by its magic."""
+    return LITTLE_HEADER if view.head(0, 4) == _LITTLE_METAL else HEADER
+
 
 #: Java classes start with the 32-bit magic too; their version, in the place of the count, is above 44.
 MAX_SLICES = 44
@@ -128,7 +145,7 @@ def read_slices(view: View) -> Iterator[Slice]:
 
     Raises FormatError if the table ends before its count, or is empty; LimitExceeded if it has too many records.
     """
-    layout, count = SLICES[view.head(0, 4)], HEADER.read(view, 0)[1]
+    layout, count = SLICES[view.head(0, 4)], _header(view).read(view, 0)[1]
     present = min(count, (len(view) - HEADER.size) // layout.size, _MOST)
     for number, row in enumerate(layout.struct.iter_unpack(view.read(HEADER.size, present * layout.size))):
         yield Slice(number, architecture_name(row[0], row[1]), row[2], row[3])
@@ -201,6 +218,28 @@ def _place(view: View, item: Slice, owner: str) -> Iterator[CodeSection | Findin
         chain = (*view.chain[:-1], f"{outside}({item.title})")
         data = View(view.source, view.start + start, min(view.start + end, view.end), chain)
         yield CodeSection(data, None, item.number, item.title, MEMBER)
+        if _is_unread(view, item):
+            text = (
+                f"{title} of a universal Metal file, {item.size} bytes: no Metal library, this version does not read it"
+            )
+            yield finding("FP1006", data.span(), text)
+
+
+def _is_unread(view: View, item: Slice) -> bool:
+    """Return whether a slice of a universal Metal file is no Metal library: native code, or AIR in Mach-O."""
+    return view.head(0, 4) in magic_numbers.UNIVERSAL_METAL and not view.head(
+        min(item.offset, len(view)), len(magic_numbers.METALLIB)
+    ).startswith(magic_numbers.METALLIB)
+
+
+def has_unread_slices(view: View) -> bool:
+    """Return whether a file is a universal one of Metal with slices that are not read."""
+    if view.head(0, 4) not in magic_numbers.UNIVERSAL_METAL:
+        return False
+    try:
+        return any(item.size and _is_unread(view, item) for item in read_slices(view))
+    except FormatError:
+        return False  # its scan has the finding
 
 
 # Byte map
@@ -212,7 +251,7 @@ def label_universal(view: View) -> Iterator[Label]:
     if layout is None or len(view) < HEADER.size:
         yield from fill_gaps(view, [])
         return
-    yield from HEADER.labels(view, 0, "header")
+    yield from _header(view).labels(view, 0, "header")
     found: list[Label] = []
     try:
         for item in read_slices(view):
@@ -230,6 +269,7 @@ def label_universal(view: View) -> Iterator[Label]:
 #
 #     0x00  CA FE BA BE (offsets of 32 bits) or CA FE BA BF (64), nfat_arch u32, all numbers big-endian
 #     0x08  per slice: cputype u32, cpusubtype u32, offset, size, align u32; 64 bits: reserved u32
+#     Metal: CB FE BA BE, or BE BA FE CB with little-endian numbers; offsets of 32 bits
 #     ....  slices, each at a multiple of its alignment: a Mach-O file, an archive of such, or bitcode
 #
 # A slice is a file of its own, and is named as a member of an archive is, by the architecture: ``libx.dylib(arm64)``,
@@ -247,7 +287,8 @@ DOC = FormatInfo(
     title="universal Mach-O file",
     description=(
         "Programs, libraries, objects and archives of macOS for several processors in one file. Written by lipo, "
-        "llvm-lipo, libtool and rustc. Each slice is listed as a file of its own, named by its architecture."
+        "llvm-lipo, libtool and rustc. Each slice is listed as a file of its own, named by its architecture. Those of "
+        "Metal (CB FE BA BE), written by metal-tt and metal-lipo, have Metal libraries and native code for GPUs."
     ),
     references=(
         "mach-o/fat.h of Apple's cctools 1010",
@@ -259,10 +300,13 @@ DOC = FormatInfo(
         "Universal files are never edited: lipo -thin takes a slice out, and lipo -create puts slices together.",
         "A slice that the count leaves out (an arm64 one that lipo was told to hide) is not listed.",
         "A file of more than 44 slices with offsets of 32 bits counts as a class of Java.",
+        "In universal Metal files, Metal libraries alone are read. Native code for Apple's GPUs and AIR in Mach-O are "
+        "named (FP1006), and `check` fails for them unless `--allow-unread metal-universal` accepts it. Tried with "
+        "files made by hand, in both byte orders: none of Apple's tools was at hand.",
     ),
 )
 
-LAYOUTS = (HEADER, *SLICES.values())
+LAYOUTS = (HEADER, LITTLE_HEADER, *dict.fromkeys(SLICES.values()))
 
 #: Why such a file is not edited, and what would work.
 REFUSAL = (

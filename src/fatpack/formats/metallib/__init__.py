@@ -57,7 +57,8 @@ DOC = FormatInfo(
     limitations=(
         "Functions cannot be replaced or removed: the reflection list and the metadata have a part for each. `slim`, "
         "`replace` and `remove` refuse.",
-        "Universal Metal files (CB FE BA BE) are recognised and not read: `check` fails for them (`metal-universal`).",
+        "Of universal Metal files (CB FE BA BE), the slices that are Metal libraries are read; `check` fails for "
+        "native code (`metal-universal`).",
         "Public and private metadata, the reflection list, embedded source and scripts of pipelines are not decoded.",
         "Dynamic libraries and older formats were read from files made by hand, not by Apple's linker.",
         "The triple of a function is put together from the list and the header; only the bitcode itself has one.",
