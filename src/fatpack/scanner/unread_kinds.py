@@ -157,8 +157,9 @@ KINDS = {
 def unread_kind(view: View, *, is_deep: bool) -> UnreadKind | None:
     """Return the kind of a file that is not read, or of which nothing is; None for one that is read, or searched.
 
-    Few of its first bytes are read, and of a file in a folder its last bytes. ``is_deep``: files of any size are
-    searched for containers. Raises FormatError and OSError if they cannot be read.
+    Few of its first bytes are read, and its last bytes: what is inflated is kept up to a limit, beyond which they would
+    be inflated once more; then a disk image of macOS is not told from other large files.
+    ``is_deep``: files of any size are searched for containers. Raises FormatError and OSError if they cannot be read.
     """
     host = detect_host(view)
     if host == "universal":
@@ -167,7 +168,7 @@ def unread_kind(view: View, *, is_deep: bool) -> UnreadKind | None:
         return _UNIVERSAL_METAL if has_unread_slices(view) else None
     if host != "raw" or formats.format_by_magic(view.head(0, 24)):
         return None
-    kind = unread_format(view, reads_end=view.source.fileno() is not None)
+    kind = unread_format(view, reads_end=view.source.fileno() is not None or len(view) <= limits.INFLATED_KEPT)
     if kind is SQLITE and formats.find_text_format(view):
         return None
     if kind is None and not is_deep and len(view) > limits.SEARCHED:
