@@ -16,7 +16,7 @@ from fatpack import limits
 from fatpack.errors import BadValue, Truncated, UsageError
 from fatpack.io.inflated import InflatedSource
 from fatpack.io.open import open_source
-from fatpack.io.source import READ_AHEAD, BytesSource, View
+from fatpack.io.source import READ_AHEAD, BytesSource, PiecesSource, View
 
 DATA = bytes(range(256)) * 64
 
@@ -123,6 +123,16 @@ def test_zeros_are_skipped_up_to_the_next_byte_or_the_end(tmp_path: Path) -> Non
         assert view.slice(2049, 3000).skip_zeros(10) == 3000
         assert view.slice(2049, 3000).is_zero()
         assert not view.slice(2048, 3000).is_zero()
+
+
+def test_pieces_of_a_file_are_read_as_they_are(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces of a file share one buffer, so the first is no longer there when the last was read."""
+    monkeypatch.setattr(limits, "CHUNK", 1000)
+    with open_source(path) as source:
+        file = source.view()
+        view = PiecesSource([b"before", file.slice(100, 9000), memoryview(b"between"), file.slice(0, 5000)]).view()
+        wanted = b"before" + DATA[100:9100] + b"between" + DATA[:5000]
+        assert (view.tobytes(), bytes(view.tobuffer()), view.read(3, 9000)) == (wanted, wanted, wanted[3:9003])
 
 
 def test_a_file_that_shrinks_is_reported(path: Path) -> None:

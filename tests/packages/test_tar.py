@@ -11,7 +11,9 @@ import pytest
 from tests.builders import packages as build
 from tests.reference import run, tool
 
+from fatpack import limits
 from fatpack.errors import FormatError, UsageError
+from fatpack.io.open import open_source
 from fatpack.limits import Budget
 from fatpack.model import Finding
 from fatpack.packages import PackageMember, detect_package, get_package
@@ -352,6 +354,18 @@ def test_sparse_files_have_their_zeros(tmp_path: Path, options: list[str], pack:
         assert view.tobytes() == (tmp_path / "x.so").read_bytes()
         assert view.find(b"device") == 1 << 20
         assert view.skip_hole(100_000) > 100_000
+
+
+@pytest.mark.reference
+def test_a_large_part_of_a_sparse_file_is_read_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces of a file share one buffer."""
+    monkeypatch.setattr(limits, "CHUNK", 16)
+    (tmp_path / "s.tar").write_bytes(sparse(tmp_path, "--format=gnu"))
+    with open_source(tmp_path / "s.tar") as source:
+        (member,) = get_package("tar").members(source.view())
+        assert isinstance(member, PackageMember)
+        view = member.open().view()
+        assert view.read((1 << 20) - 100, len(CONTENT) + 100) == bytes(100) + CONTENT
 
 
 @pytest.mark.reference

@@ -9,6 +9,7 @@ mapped file counts as resident memory even if only its headers were touched.
 from __future__ import annotations
 
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
+from io import BytesIO
 
 from fatpack import limits
 from fatpack.errors import Truncated, format_hex
@@ -470,7 +471,7 @@ class PiecesSource(Source):
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` bytes at ``offset``."""
-        return b"".join(self.pieces(offset, size))
+        return join_read_pieces(self.pieces(offset, size))
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in the pieces that contain it."""
@@ -488,6 +489,15 @@ class PiecesSource(Source):
                 yield from piece.slice(start, taken).pieces()
             offset += taken
             number += 1
+
+
+def join_read_pieces(pieces: Iterable[memoryview]) -> bytes:
+    """Return what :meth:`Source.pieces` yields as one: ``bytes.join`` would take all pieces before it copies the first,
+    and each is valid only until the next is requested.
+    """
+    joined = BytesIO()
+    joined.writelines(pieces)
+    return joined.getvalue()
 
 
 def sha256_of_pieces(pieces: Iterable[Piece]) -> bytes:

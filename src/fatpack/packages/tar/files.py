@@ -8,7 +8,7 @@ from bisect import bisect_right
 from fatpack import limits
 from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated, pluralize
 from fatpack.findings import code_for_error, finding
-from fatpack.io.source import Span, VirtualName
+from fatpack.io.source import Span, VirtualName, join_read_pieces
 from fatpack.packages import MemberSource, PackageMember
 from fatpack.packages.members import StreamMemberOpener, SubRangeSource
 from fatpack.packages.names import NameChecker, detect_compression, without_dot_prefix
@@ -63,7 +63,7 @@ class SparseMember(MemberSource):
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``."""
-        return b"".join(self.pieces(offset, size))
+        return join_read_pieces(self.pieces(offset, size))
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in stored pieces, with zeros between them."""
