@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -254,3 +255,21 @@ def test_traces_of_ptx_end_with_its_last_closed_section() -> None:
     found = build_traces(BytesSource(text, "x.ptx").view(), "ptx")
     assert [line for line in found if ".debug_" in line] == [line for line in found if ".debug_a" in line]
     assert any(".debug_a" in line for line in found)
+
+
+def test_memory_that_a_relocatable_cubin_reserves_has_no_bytes(tmp_path: Path) -> None:
+    """bitsandbytes has such sections, ``.nv_debug.shared`` of 1.7 MB, at the end of smaller cubins."""
+    (tmp_path / "k.cu").write_text(
+        'extern "C" __global__ void kern1(int *p) { __shared__ int s[12000]; s[*p] = 1; __syncthreads(); *p = s[1]; }'
+    )
+    command = [reference.tool("nvcc"), "-dc", "-cubin", "-arch=sm_80", "k.cu", "-o", "k.cubin"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    data = (tmp_path / "k.cubin").read_bytes()
+    assert data.count(b".nv.shared.kern1\0") == 2  # in the names of sections, and of symbols
+    data = data.replace(b".nv.shared.kern1\0", b".nv_debug.shared\0")
+    assert len(data) < 48_000
+    path = tmp_path / "debug.cubin"
+    path.write_bytes(data)
+    (digest,) = digests(path)
+    assert (digest is None, fatpack.doctor(path).verdict) == (False, "healthy")
+    assert fatpack.normalize(path, io.BytesIO()).digest == digest

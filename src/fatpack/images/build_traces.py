@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 
 from fatpack.binary.elf.device_elf import DeviceElfSections
-from fatpack.binary.elf.layout import DYNSYM, NOBITS, SYMTAB
+from fatpack.binary.elf.layout import DYNSYM, SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.kernel import strip_unit_suffix
@@ -68,7 +68,7 @@ def build_traces(view: View, form: str) -> tuple[str, ...]:
 def _elf(view: View) -> Iterator[tuple[str, str]]:
     sections = DeviceElfSections(view)
     for section in sections.rows:
-        if section.type == NOBITS or not section.size:
+        if not section.size or not sections.has_bytes(section.index):
             continue
         if section.name == ".note.nv.tkinfo":
             yield from _tool_note(sections, section)
@@ -107,7 +107,7 @@ def _line_tables(data: bytes, sections: DeviceElfSections) -> Iterator[tuple[str
     """Yield the paths and times in the headers of line programs."""
 
     def string(name: str, at: int) -> bytes:
-        found = next((row for row in sections.rows if row.name == name and row.type != NOBITS), None)
+        found = next((row for row in sections.rows if row.name == name and sections.has_bytes(row.index)), None)
         return sections.content(found).head(at, _LETTERS).split(b"\0", 1)[0] if found is not None else b""
 
     for entry in read_line_tables(data, sections.number, string):

@@ -15,7 +15,7 @@ from binascii import hexlify
 from struct import Struct
 
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
-from fatpack.binary.elf.layout import NOBITS, SYMTAB
+from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.cubin import ENTRY, FUNC
@@ -36,9 +36,9 @@ _CONSTANTS, _INITIAL, _OWN_INFO = b".nv.constant", b".nv.global.init", b".nv.inf
 #: sections without bytes in the file and without a function: reserved memory, and variables in no particular order
 _RESERVED_SHARED, _UNSET = b".nv.shared.reserved.", b".nv.global"
 
-#: sh_flags of loaded sections, the start of names of shared memory, and of sections that are covered otherwise, or
-#: that are made for debuggers or to compile the code again
-_ALLOC, _SHARED = 2, b".nv.shared."
+#: sh_flags of loaded sections, and the starts of the names of sections that are covered otherwise, or that are made for
+#: debuggers or to compile the code again
+_ALLOC = 2
 _OTHERWISE_COVERED = (_CONSTANTS, _UNSET, _RESERVED_SHARED, b".nv_debug", b".nv.merc", b".nv.capmerc")
 
 #: attributes whose first u32, or each u32, is a symbol number; and the version of CUDA's API, which newer toolkits
@@ -177,7 +177,7 @@ class _CubinDigests:
         for index, (name, row) in enumerate(zip(self._sections.names, self._sections.headers, strict=True)):
             if not row[2] & _ALLOC or name.startswith(_OTHERWISE_COVERED) or index in self._functions:
                 continue
-            content = b"%d" % row[5] if row[1] == NOBITS or name.startswith(_SHARED) else self._sections.bytes_of(index)
+            content = self._sections.bytes_of(index) if self._sections.has_bytes(index) else b"%d" % row[5]
             moved = (
                 f"{at} {kind} {self._referent(symbol)} {more}".encode()
                 for at, kind, symbol, more in self._relocations.for_section(index)

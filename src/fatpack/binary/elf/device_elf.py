@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.binary.elf import table
-from fatpack.binary.elf.layout import ESCAPED, NOBITS, NOTE_SECTION, REL, RELA
+from fatpack.binary.elf.layout import ESCAPED, NOTE_SECTION, REL, RELA
 from fatpack.binary.elf.quick_header import decode_name, read_quick_header
 from fatpack.binary.elf.relocations import RelocationBlock, RelocationShape
 from fatpack.record import Record
@@ -62,6 +62,7 @@ class DeviceElfSections:
             raise table.table_error(view, "header", "is no ELF header, or cut short", 0)
         self.elf = found
         self.order: ByteOrder = found.shape.order
+        self._without_bytes = found.types_without_bytes
         self.headers, self.names = self._read()
         self._rows: tuple[DeviceElfSection, ...] | None = None
         self._unread = len(view)
@@ -80,9 +81,13 @@ class DeviceElfSections:
         """Return one row as a record."""
         return DeviceElfSection(index, decode_name(self.names[index]), *self.headers[index][1:])
 
+    def has_bytes(self, index: int) -> bool:
+        """Return whether the file has the bytes of a section: memory that a kernel finds zeroed has a size alone."""
+        return self.headers[index][1] not in self._without_bytes
+
     def content(self, section: DeviceElfSection) -> View:
         """Return the bytes of a section; none if it has no bytes in the file. Raises FormatError."""
-        if section.type == NOBITS:
+        if not self.has_bytes(section.index):
             return self.view.slice(0, 0)
         field = section.name or "section"
         table.check_inside(self.view, field, section.offset, section.size)
@@ -111,8 +116,8 @@ class DeviceElfSections:
         places = [
             (offset, offset + size)
             for index in indexes
-            for _, kind, _, _, offset, size, _, _ in (self.headers[index],)
-            if kind != NOBITS and offset + size <= most
+            for _, _, _, _, offset, size, _, _ in (self.headers[index],)
+            if self.has_bytes(index) and offset + size <= most
         ]
         if not places:
             return
@@ -129,7 +134,7 @@ class DeviceElfSections:
         """Return the result of :meth:`read` for a section number, from the bytes read ahead if they contain it."""
         _, kind, _, _, offset, size, _, _ = self.headers[index]
         start = offset - self._block_at
-        if kind == NOBITS or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
+        if kind in self._without_bytes or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
             return self.read(self.row(index))  # raises the error
         self._unread -= size
         if self._unread < 0:
@@ -209,7 +214,7 @@ class DeviceElfSections:
         index = headers[0][6] if elf.shstrndx == ESCAPED else elf.shstrndx
         if index >= len(headers):
             raise table.table_error(view, "section names", f"are in section {index} of {len(headers)}", elf.shoff)
-        if not index or headers[index][1] == NOBITS:
+        if not index or headers[index][1] in self.elf.types_without_bytes:
             return None
         return table.NameTable(view, "section name", *headers[index][4:6])
 

@@ -128,6 +128,11 @@ class QuickHeader:
             table.check_table(self.view, "section table", self.shoff, count, row.size, self.shentsize)
         return table.read_table_rows(self.view, self.shoff, count, row)
 
+    @property
+    def types_without_bytes(self) -> Collection[int]:
+        """The types of sections that have a size, and no bytes in the file."""
+        return _WITHOUT_BYTES_CUDA if self.machine == CUDA else _WITHOUT_BYTES
+
     def extent(self, wanted: Collection[int] = ()) -> tuple[int | None, list[tuple[int, int, int]]]:
         """Return the end of the image according to its headers, and the sections of the ``wanted`` types.
 
@@ -144,7 +149,7 @@ class QuickHeader:
         if self.shentsize != size:
             return None, found
         end = max(end, self.shoff + count * size)
-        empty = _WITHOUT_BYTES_CUDA if self.machine == CUDA else _WITHOUT_BYTES
+        empty = self.types_without_bytes
         for row in table.read_table_rows(view, self.shoff, count, shape.extent):
             kind, offset, extent = row
             # Section 0 has no bytes; its size may be the section count.

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from fatpack.binary.elf.device_elf import DeviceElfSections
 from fatpack.binary.elf.file import ElfFile, is_elf
-from fatpack.binary.elf.layout import NOBITS, SYMTAB
+from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.errors import FormatError
 from fatpack.findings import finding
@@ -142,7 +142,7 @@ def _elf_fields(view: View, where: str) -> Iterator[FreeField]:
     sections = DeviceElfSections(view)
     free = _free_sections(view, sections)
     for section in sections.rows:
-        if section.type == NOBITS or not 0 < section.size <= _SECTION or section.flags & _COMPRESSED:
+        if not 0 < section.size <= _SECTION or section.flags & _COMPRESSED or not sections.has_bytes(section.index):
             continue
         is_line = section.name == ".debug_line"
         if not (is_line or section.name in _WITH_NAMES) or section.index not in free:
@@ -171,7 +171,7 @@ def _source_names(view: View, sections: DeviceElfSections, free: frozenset[int],
     if len(tables) != 1:
         return
     strings = sections.rows[tables[0].link]
-    if strings.type == NOBITS or strings.size > _SECTION or strings.index not in free:
+    if strings.size > _SECTION or strings.index not in free:
         return
     rows = list(ElfSymbolTable(view, (SYMTAB,)))
     others = {name for name, info, _, _ in rows if info & 15 != _FILE}
@@ -190,7 +190,7 @@ def _free_sections(view: View, sections: DeviceElfSections) -> frozenset[int]:
     table = elf.header.section_offset
     ranges = [(0, elf.layouts.header.size, -1), (table, table + elf.section_count * elf.layouts.section.size, -1)]
     ranges += [(start, end, -1) for start, end in (elf.program_table(), *elf.segment_ranges())]
-    ranges += [(row.offset, row.offset + row.size, row.index) for row in sections.rows if row.type != NOBITS]
+    ranges += [(row.offset, row.offset + row.size, row.index) for row in sections.rows if sections.has_bytes(row.index)]
     ranges = sorted(one for one in ranges if one[0] < one[1])
     alone: set[int] = set()
     last = 0
