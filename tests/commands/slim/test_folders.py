@@ -21,6 +21,7 @@ from fatpack.commands.slim.outcome import PackageLibrary
 from fatpack.commands.slim.result import SlimmedFile, plan_with_digests
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.io.source import View
+from fatpack.main import main
 from fatpack.record import Record
 from fatpack.targets.local_devices import parse_devices as devices_named
 
@@ -292,3 +293,16 @@ def test_what_is_not_proved_does_not_take_the_place_of_a_library(
         assert (path.read_bytes() == library) is is_wrong
         assert [type(item.error) for item in found] == ([HostError] if is_wrong else [type(None)])
         monkeypatch.undo()
+
+
+def test_files_that_are_images_themselves_are_said_to_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The folder of rocBLAS has hundreds: nothing is taken out of one, and none is left out."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    image = FIXTURES / "cuobjdump" / "samples" / "k1.cuda13.0.sm_75.cubin"
+    (folder / "a.cubin").write_bytes(image.read_bytes())
+    assert main(["slim", str(folder / "a.cubin"), "--for", "sm_120", "--dry-run"]) == 0
+    assert "a.cubin: unchanged: it is a cubin for sm_" in capsys.readouterr().out
+    (folder / "b.cubin").write_bytes(image.read_bytes())
+    assert main(["slim", str(folder), "--for", "sm_120", "--dry-run"]) == 0
+    assert "2 files are device images themselves (" in capsys.readouterr().out

@@ -206,7 +206,7 @@ class SlimOutcome(Record):
     def has_device_code(self) -> bool:
         """True if the file has device code, or a part that was not read."""
         plan = self.plan
-        return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unread)
+        return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unread or plan.is_image)
 
 
 class UnsupportedDevice(Record):

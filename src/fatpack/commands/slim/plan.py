@@ -8,11 +8,13 @@ from fatpack.commands.slim.keep_for_device import arch_label, dead_keys, is_host
 from fatpack.edit.selection import all_items, is_linked_program, rewrite, scan_tree, select_for_edit
 from fatpack.edit.verify import content_findings
 from fatpack.errors import FatpackError, FormatError, HostError, cli_or_api, pluralize
+from fatpack.images.container_mismatch import image_words
 from fatpack.model import Finding
 from fatpack.printable import format_size
 from fatpack.record import Record
 from fatpack.scanner import FoundContainer, detect_host, scan
 from fatpack.scanner.context import detect_package
+from fatpack.scanner.standalone_images import standalone_image
 from fatpack.selectors.no_match import nothing_selected, unread_findings
 from fatpack.selectors.select import Selector
 from fatpack.selectors.select import select_images as selected
@@ -224,7 +226,7 @@ class SlimPlan(Record):
     ``not_removed``: number of images that match ``drop`` but cannot be removed, because of their container or a record.
     ``use``: the fate of each container by the kernels that ran, None without profiles.
     ``needed`` are the ``id()`` of the images that devices of the list take. ``is_lossless``: it keeps every image, and
-    is made for the size alone.
+    is made for the size alone. ``is_image``: the file is a device image itself, of which nothing is taken.
     """
 
     pieces: tuple[Piece, ...]
@@ -241,6 +243,7 @@ class SlimPlan(Record):
     use: UseReport | None = None
     needed: frozenset[int] = frozenset()
     is_lossless: bool = False
+    is_image: bool = False
 
     @property
     def size(self) -> int:
@@ -308,8 +311,12 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding], options
     )
     if options.selector is not None and not damaged:
         raise nothing_selected(view, items, options.selector, "remove")
-    words = "no device code in it can be read" if damaged else "it holds no device code"
-    return SlimPlan((view,), (), (), (words,), unread=seen, damaged=damaged)
+    alone = None if damaged else standalone_image(view)
+    if alone is not None:
+        words = f"it is {image_words(alone)} itself: slim takes images out of files, and no whole files"
+    else:
+        words = "no device code in it can be read" if damaged else "it holds no device code"
+    return SlimPlan((view,), (), (), (words,), unread=seen, damaged=damaged, is_image=alone is not None)
 
 
 def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:

@@ -190,8 +190,15 @@ def _below(
     outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice], use: UseRequest | None
 ) -> Iterator[str]:
     """Yield the lines below the table: unchanged files with the reason, the sum, and devices that are not served."""
+    images = [item for item in outcomes if item.plan is not None and item.plan.is_image]
     for item in outcomes:
-        yield from _remarks(item)
+        if len(images) == 1 or item.plan is None or not item.plan.is_image:
+            yield from _remarks(item)
+    if len(images) > 1:
+        yield (
+            f"{len(images)} files are device images themselves ({format_size(sum(item.before for item in images))}): "
+            "slim takes images out of files, and no whole files; fatpack inspect names their targets"
+        )
     yield from _ptx_notes([item.plan for item in outcomes if item.plan is not None and item.plan.is_changed])
     # The errors of single files were printed with their hints already.
     hints: dict[str, list[str]] = {}
