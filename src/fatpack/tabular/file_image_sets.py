@@ -7,6 +7,7 @@ SYCL                        all images of one file; of SYCLBIN files those of ea
 kpack                       all that the archives of a folder hold for one program: an archive often has one device
 data of a library           all in it: nothing registers these containers, and the library chooses one by itself
 library of Tensile          all of it: its tables say what each device needs (:mod:`fatpack.tensile`)
+AKS2 archives               those of one kernel, which lie in a folder for each target
 loose images                all that lie in one folder, or are members of one archive
 ==========================  ======================================================================================
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.builders.amd_stores import KEY, aks2, hsaco
 from tests.builders.policy_files import library
 
 import fatpack
@@ -97,3 +98,17 @@ def test_an_installation_without_records_says_nothing_where_nothing_is_declared(
     assert [(code, path) for code, path, _ in found("site")] == [("FP3313", "site/plain/lib.so")]
     (told,) = (each for each in fatpack.check("site", metadata=True).violations if each.code == "FP3313")
     assert told.message == "no metadata declares the architectures of the device code in 1 file"
+
+
+def test_archives_of_one_kernel_for_several_targets_are_one_unit() -> None:
+    """AOTriton installs a folder for each target, and reads that of the device."""
+    for kernel, families in {"attn": {"gfx942": "gfx942", "gfx11xx": "gfx1100"}, "norm": {"gfx942": "gfx942"}}.items():
+        for family, arch in families.items():
+            path = Path(f"aotriton.images/amd-{family}/flash/{kernel}___{family}.aks2")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(aks2([(KEY, hsaco(arch))]))
+    assert fatpack.check("aotriton.images", require="gfx942").verdict == "passed"
+    (missing,) = fatpack.check("aotriton.images", require="gfx1100").violations
+    assert (missing.code, missing.path) == ("FP3303", "aotriton.images/amd-gfx942/flash/norm___gfx942.aks2")
+    missing = fatpack.check("aotriton.images", require="gfx90a").violations
+    assert [item.code for item in missing] == ["FP3303", "FP3303"]

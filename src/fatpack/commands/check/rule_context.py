@@ -8,6 +8,7 @@ import os
 from fatpack.commands.check.model import MissingKernels, Violation
 from fatpack.exit_codes import FINE
 from fatpack.findings import CODES
+from fatpack.formats.aks2.layout import AKS2_FORMAT, path_without_target
 from fatpack.inputs.files import SEPARATOR, MemberPath
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
@@ -134,7 +135,8 @@ def _is_loose(row: ImageRow) -> bool:
 def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
     """Return libraries in which the loose images of a folder are one unit: that of the first file.
 
-    So are all images of a library of Tensile.
+    So are all images of a library of Tensile, and the AKS2 archives of one kernel: AOTriton has a file for each target,
+    and reads that of the device (``aotriton.images/amd-gfx942/…``).
     """
     first: dict[object, tuple[int, int]] = {}
     made: list[list[ImageSetRows]] = []
@@ -143,13 +145,15 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
         made.append([])
         for unit in item.units:
             library = library_folder(unit.path)
-            if library is None and not _is_loose(unit.first):
-                made[-1].append(unit)
-                continue
             around = unit.first.container_format
             key: object = (os.path.dirname(unit.path), unit.offload, around, unit.program, unit.vendor)
             if library is not None:
                 key = library, "", "", "", unit.vendor
+            elif around == AKS2_FORMAT:
+                key = path_without_target(unit.path), unit.position, around, "", unit.vendor
+            elif not _is_loose(unit.first):
+                made[-1].append(unit)
+                continue
             if key not in first:
                 first[key] = len(made) - 1, len(made[-1])
                 made[-1].append(unit)

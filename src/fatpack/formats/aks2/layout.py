@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fatpack import magic_numbers
 from fatpack.formats.diagnostics import ErrorFactory
 from fatpack.layout import Field, Layout
@@ -39,6 +41,14 @@ ENTRY = Layout(
 )
 
 aks2_errors = ErrorFactory(AKS2_FORMAT)
+
+#: a target, or a family of them, in the name of a folder, of a ZIP of archives, or of an archive
+_TARGETS = re.compile(r"(?<![^/\\!])amd-gfx[0-9a-fx]+(?=[/\\]|\.zip!)|___(?:amd-)?gfx[0-9a-fx]+(?=\.aks2\Z)")
+
+
+def path_without_target(path: str) -> str:
+    """Return the path of an archive without its target: the archives of one kernel have the same."""
+    return _TARGETS.sub("", path)
 
 
 class Aks2Entry(Record):
