@@ -4,8 +4,9 @@ Texts for users and the keys of JSON call an image set a *unit* (docs/commands.m
 
 A container is an image set, with these exceptions. Adjacent offload binaries in a section are one set, because a linker
 or runtime reads them together; so are the images of one program in kpack archives, in any number of archives. Each
-abstract module of a SYCLBIN file is a set with kernels of its own. Images of one container for different programming
-models or vendors are separate sets.
+abstract module of a SYCLBIN file is a set with kernels of its own. The AKS2 archives of one kernel, which lie in a
+folder for each target, are one set: the library reads that of the device. Images of one container for different
+programming models or vendors are separate sets.
 
 Containers in the data of a program or library are not registered: its own code selects one, as cuFFT does from 24,453.
 All of them are one set.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from fatpack.binary.host_sections import is_host_data_section, section_name_stem
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
 from fatpack.binary.section_names import DEVICE_LINK_SECTIONS, OFFLOADING
+from fatpack.formats.aks2.layout import AKS2_FORMAT, path_without_target
 from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.targets.selection.cuda import LINKED
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 #: formats whose containers in one section form one set
 _SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
+
+#: formats of which a runtime or a library looks for an image in several files
+_SEVERAL_FILES = ("rocm-kpack", AKS2_FORMAT)
 
 #: the format of kernel caches: a library compiles what its cache lacks, so they never decide if a device is served
 _CACHE = "rocm-kernel-cache"
@@ -133,7 +138,7 @@ class ImageSet(Record):
 
 
 def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
-    """Yield the image sets of files, each row ``file`` after those of the file; sets of kpack archives come last."""
+    """Yield the image sets of files, each row ``file`` after those of the file; sets of several files come last."""
     archives: dict[Key, list[ImageRow]] = {}
     groups: dict[Key, list[ImageRow]] = {}
     for row in rows:
@@ -143,7 +148,7 @@ def read_image_sets(rows: Iterable[ImageRow]) -> Iterator[ImageSet | ImageRow]:
             yield row
         elif _is_chosen_from(row):
             key = image_set_key(row, image_vendor(row.triple or "", row.arch or ""))
-            (archives if row.container_format == "rocm-kpack" else groups).setdefault(key, []).append(row)
+            (archives if row.container_format in _SEVERAL_FILES else groups).setdefault(key, []).append(row)
     yield from _image_sets(groups)
     yield from _image_sets(archives)
 
@@ -183,6 +188,8 @@ def image_set_key(row: ImageRow, vendor: str) -> tuple[object, ...]:
     around = (row.position or "").rpartition("/")[0]
     if row.container_format == "rocm-kpack":
         return row.binary, vendor
+    if row.container_format == AKS2_FORMAT:
+        return path_without_target(row.path), around, row.container, vendor
     if row.container is None:
         return row.chain, row.member, row.position, row.offset, vendor
     if is_host_data(row):

@@ -8,7 +8,7 @@ import os
 from fatpack.commands.check.model import MissingKernels, Violation
 from fatpack.exit_codes import FINE
 from fatpack.findings import CODES
-from fatpack.formats.aks2.layout import AKS2_FORMAT, path_without_target
+from fatpack.formats.aks2.layout import AKS2_FORMAT
 from fatpack.inputs.files import SEPARATOR, MemberPath
 from fatpack.record import Record
 from fatpack.tabular import image_sets as seen
@@ -150,7 +150,7 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
             if library is not None:
                 key = library, "", "", "", unit.vendor
             elif around == AKS2_FORMAT:
-                key = path_without_target(unit.path), unit.position, around, "", unit.vendor
+                key = seen.image_set_key(unit.first, unit.vendor)
             elif not _is_loose(unit.first):
                 made[-1].append(unit)
                 continue
