@@ -296,37 +296,44 @@ def find_losses(
     ``codes`` are the libraries of the fat package, ``found`` those of each label, in the same order; a label that it
     lacks has the fat ones. Every device of the table is asked about with every driver that finds it.
     """
-    for device in labels.devices:
-        for driver in drivers_for(device):
-            for label in labels.taken(device, driver):
-                for before, after in zip(codes, found.get(label, codes), strict=True):
-                    was, now = (judge.served(code, device, driver) for code in (before, after))
-                    if now.is_less_than(was):
-                        version = "" if driver is None else f"{driver[0]}.{driver[1]}"
-                        words = served_words([was]), served_words([now])
-                        yield LostDevice(device_name(device), version, label, before.name, *words)
+    for device, driver, label, before, after in _taken_libraries(codes, found, labels):
+        was, now = (judge.served(code, device, driver) for code in (before, after))
+        if now.is_less_than(was):
+            words = served_words([was]), served_words([now])
+            yield LostDevice(device_name(device), _version(driver), label, before.name, *words)
 
 
 def find_changes(
     codes: Sequence[LibraryCode], found: Mapping[str, Sequence[LibraryCode]], labels: LabelMap, judge: ServingJudge
 ) -> Iterator[ChangedDevice]:
-    """Yield the devices that get no less than of the fat package, of other images; all are asked, with every driver."""
+    """Yield the devices that get no less than of the fat package, of other images; the arguments are those of
+    :func:`find_losses`.
+    """
+    for device, driver, label, before, after in _taken_libraries(codes, found, labels):
+        if before is after or judge.served(after, device, driver).is_less_than(judge.served(before, device, driver)):
+            continue
+        was, now = (judge.taken(code, device, driver) for code in (before, after))
+        if was != now:
+            words = (
+                ", ".join(name if count == 1 else f"{count} {name}" for name, count in sorted(one.items()))
+                for one in (was, now)
+            )
+            yield ChangedDevice(device_name(device), _version(driver), label, before.name, *words)
+
+
+def _taken_libraries(
+    codes: Sequence[LibraryCode], found: Mapping[str, Sequence[LibraryCode]], labels: LabelMap
+) -> Iterator[tuple[Device, tuple[int, int] | None, str, LibraryCode, LibraryCode]]:
+    """Yield each device with each driver, the label that an installer takes, and each library before and after."""
     for device in labels.devices:
         for driver in drivers_for(device):
             for label in labels.taken(device, driver):
                 for before, after in zip(codes, found.get(label, codes), strict=True):
-                    if before is after or judge.served(after, device, driver).is_less_than(
-                        judge.served(before, device, driver)
-                    ):
-                        continue
-                    was, now = (judge.taken(code, device, driver) for code in (before, after))
-                    if was != now:
-                        version = "" if driver is None else f"{driver[0]}.{driver[1]}"
-                        words = (
-                            ", ".join(name if count == 1 else f"{count} {name}" for name, count in sorted(one.items()))
-                            for one in (was, now)
-                        )
-                        yield ChangedDevice(device_name(device), version, label, before.name, *words)
+                    yield device, driver, label, before, after
+
+
+def _version(driver: tuple[int, int] | None) -> str:
+    return "" if driver is None else f"{driver[0]}.{driver[1]}"
 
 
 def _device_facts(
@@ -354,6 +361,6 @@ def _device_facts(
         label,
         served_words(then),
         sizes[label],
-        f"{driver[0]}.{driver[1]}" if first and driver is not None else "",
+        _version(driver) if first else "",
         by_driver[0] if first else "",
     )
