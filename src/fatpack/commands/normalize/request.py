@@ -25,13 +25,16 @@ __all__ = ["FreeField", "NormalizeResult", "normalize"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TypeAlias
 
     from fatpack.io.open import Input
     from fatpack.io.source import Piece, View
     from fatpack.library.arguments import Output
     from fatpack.model import Finding
+    from fatpack.tabular.columns import AnyRow
+
+    ImageContent: TypeAlias = tuple[object, ...]
 
 #: The version of :meth:`NormalizeResult.to_dict`.
 SCHEMA = "fatpack.normalize/1"
@@ -86,18 +89,22 @@ class NormalizeResult(Result):
 
 
 class NormalizePlan(Record):
-    """The pieces of a normalized file, and the result that will be told of it."""
+    """The pieces of a normalized file, and the result that will be told of it.
+
+    ``contents`` is what must stay of its images, ``left`` are the findings about fields that stay.
+    """
 
     pieces: tuple[Piece, ...]
     result: NormalizeResult
     left: tuple[Finding, ...]
+    contents: tuple[ImageContent, ...]
 
     def check(self, before: View, after: View) -> None:
         """Raise HostError unless ``after`` is ``before`` with these fields changed, and nothing else."""
         _check_bytes(before, after, self.result.fields)
-        was, now = _contents(before), _contents(after)
-        if was != now:
-            lost = sorted(set(was) ^ set(now), key=str)[0]
+        now = _contents(_rows(after))
+        if self.contents != now:
+            lost = sorted(set(self.contents) ^ set(now), key=str)[0]
             problem = f"the device code of the result is not that of the file: {lost}"
             raise HostError(problem, hint="nothing was written; please report this", chain=after.chain)
         again, _ = find_fields(after, scan(after))
@@ -115,7 +122,8 @@ def plan_normalize(view: View) -> NormalizePlan:
     if detect_package(view):
         raise UsageError("this is a package, and files are normalized before they are packed", hint="name its files")
     view.source.check()
-    made = digest_of_rows(view.chain[-1] if view.chain else "", read_rows(view, RowOptions(identity=True)))
+    rows = _rows(view)
+    made = digest_of_rows(view.chain[-1] if view.chain else "", rows)
     if made is not None and made.digest is None:
         hint = "fatpack doctor FILE says more; nothing was written"
         raise FormatError(f"without all of it nothing is proved: {made.problem}", hint=hint, chain=view.chain)
@@ -127,7 +135,7 @@ def plan_normalize(view: View) -> NormalizePlan:
     digest = None if made is None else made.digest
     is_complete = not any(item.severity == "warning" for item in left)
     result = NormalizeResult(tuple(fields), texts, is_complete, digest, len(view))
-    return NormalizePlan(tuple(_pieces(view, fields)), result, tuple(left))
+    return NormalizePlan(tuple(_pieces(view, fields)), result, tuple(left), _contents(rows))
 
 
 def normalize(
@@ -178,28 +186,39 @@ def _check_bytes(before: View, after: View, fields: Sequence[FreeField]) -> None
     """Raise HostError unless two files differ in the fields alone, by comparing all of their bytes."""
     if len(before) != len(after):
         raise HostError("the result has another size", hint="nothing was written", chain=after.chain)
-    waiting = list(reversed(fields))
-    for at in range(0, len(before), _BLOCK):
-        old = bytearray(before.head(at, _BLOCK))
-        for field in reversed(waiting):
-            start = field.offset - before.offset(0) - at
-            if start >= len(old):
-                break
-            for number, byte in enumerate(field.after):
-                if 0 <= start + number < len(old):
-                    old[start + number] = byte
-            if start + len(field.after) <= len(old):
-                waiting.pop()
-        if old != after.head(at, _BLOCK):
-            problem = f"a byte after {at:#x} changed that is no free field"
-            raise HostError(problem, hint="nothing was written; please report this", chain=after.chain)
+    at = 0
+    for field in fields:
+        start = field.offset - before.offset(0)
+        _check_same(before, after, at, start)
+        at = start + len(field.after)
+        if after.read(start, len(field.after)) != field.after:
+            raise _wrong_bytes(after, start)
+    _check_same(before, after, at, len(before))
 
 
-def _contents(view: View) -> list[tuple[object, ...]]:
+def _check_same(before: View, after: View, start: int, end: int) -> None:
+    for at in range(start, end, _BLOCK):
+        size = min(_BLOCK, end - at)
+        if before.read(at, size) != after.read(at, size):
+            raise _wrong_bytes(after, at)
+
+
+def _wrong_bytes(after: View, at: int) -> HostError:
+    problem = f"a byte after {at:#x} changed that is no free field"
+    return HostError(problem, hint="nothing was written; please report this", chain=after.chain)
+
+
+def _rows(view: View) -> list[AnyRow]:
+    return list(read_rows(view, RowOptions(identity=True)))
+
+
+def _contents(rows: Iterable[AnyRow]) -> tuple[ImageContent, ...]:
     """Return what must stay of each image: position, target, size, digest, and what a build left beside the code."""
-    found: list[tuple[object, ...]] = []
-    for row in read_rows(view, RowOptions(identity=True)):
-        if isinstance(row, ImageRow):
-            traces = tuple(text for text in row.build or () if not text.startswith(_CHANGED))
-            found.append((row.position, row.member, row.label, row.form, row.size, row.stored_size, row.digest, traces))
-    return found
+    return tuple(
+        (
+            *(row.position, row.member, row.label, row.form, row.size, row.stored_size, row.digest),
+            tuple(text for text in row.build or () if not text.startswith(_CHANGED)),
+        )
+        for row in rows
+        if isinstance(row, ImageRow)
+    )
