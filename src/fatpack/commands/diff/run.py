@@ -468,15 +468,14 @@ def _function_arch(pair: _Pair, group: _Group, old: Contents, new: Contents) -> 
             known = image.digest.hex() if image.digest else content.digest if content else None
             found.setdefault(image.function or "", []).append(known)
         sides.append(found)
-    counts = {"lost": 0, "added": 0, "changed": 0}
     differing: list[KernelDiff] = []
     for name in sorted(sides[0].keys() | sides[1].keys()):
         left, right = _without_twins(sides[0].get(name, []), sides[1].get(name, []), lambda digest: digest)
-        for number in range(max(len(left), len(right))):
-            kind: Literal["lost", "added", "changed"]
-            kind = "changed" if number < min(len(left), len(right)) else "lost" if left[number:] else "added"
-            counts[kind] += 1
-            differing.append(KernelDiff(kind, name))
+        both = min(len(left), len(right))
+        differing += [KernelDiff("changed", name)] * both
+        differing += [KernelDiff("lost", name)] * (len(left) - both)
+        differing += [KernelDiff("added", name)] * (len(right) - both)
+    counts = Counter(item.kind for item in differing)
     return ArchDiff(
         *group.place,
         len(group.old),
