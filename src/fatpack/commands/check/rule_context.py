@@ -128,8 +128,15 @@ def supports_later_devices(image_set: ImageSetRows, device: Device) -> bool:
     return all(supports(asked, Device("nvidia", f"sm_{number}")).serves for number in sorted(between))
 
 
-def _is_loose(row: ImageRow) -> bool:
-    return row.member is None and (row.container is None or row.container_format == "rocm-kpack")
+def _key_across_files(unit: ImageSetRows) -> object:
+    """Return the key that a unit shares with those of other files; None if its file has all of it."""
+    around, library = unit.first.container_format, library_folder(unit.path)
+    if library is not None:
+        return library, "", "", "", unit.vendor
+    if around == AKS2_FORMAT:
+        return seen.image_set_key(unit.first, unit.vendor)
+    is_loose = unit.first.member is None and (unit.first.container is None or around == "rocm-kpack")
+    return (os.path.dirname(unit.path), unit.offload, around, unit.program, unit.vendor) if is_loose else None
 
 
 def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
@@ -144,22 +151,12 @@ def merge_loose_images(found: Sequence[FileImageSets]) -> list[FileImageSets]:
     for item in found:
         made.append([])
         for unit in item.units:
-            library = library_folder(unit.path)
-            around = unit.first.container_format
-            key: object = (os.path.dirname(unit.path), unit.offload, around, unit.program, unit.vendor)
-            if library is not None:
-                key = library, "", "", "", unit.vendor
-            elif around == AKS2_FORMAT:
-                key = seen.image_set_key(unit.first, unit.vendor)
-            elif not _is_loose(unit.first):
-                made[-1].append(unit)
+            key = _key_across_files(unit)
+            if key is not None and key in first:
+                more.setdefault(first[key], []).extend(unit.images)
                 continue
-            if key not in first:
-                first[key] = len(made) - 1, len(made[-1])
-                made[-1].append(unit)
-            else:
-                at, number = first[key]
-                more.setdefault((at, number), []).extend(unit.images)
+            first[key] = len(made) - 1, len(made[-1])
+            made[-1].append(unit)
     for (at, number), images in more.items():
         before = made[at][number]
         made[at][number] = before.replace(images=(*before.images, *images))

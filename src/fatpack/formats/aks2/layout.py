@@ -42,13 +42,16 @@ ENTRY = Layout(
 
 aks2_errors = ErrorFactory(AKS2_FORMAT)
 
-#: a target, or a family of them, in the name of a folder, of a ZIP of archives, or of an archive
-_TARGETS = re.compile(r"(?<![^/\\!])amd-gfx[0-9a-fx]+(?=[/\\]|\.zip!)|___(?:amd-)?gfx[0-9a-fx]+(?=\.aks2\Z)")
+#: a target, or a family of them, in the name of a folder (amd-gfx11xx) or of an archive (…___gfx942.aks2)
+TARGET_IN_PATH = re.compile(r"(?<![^/\\!])amd-(gfx[0-9a-fx]+)(?=[/\\])|___(?:amd-)?(gfx[0-9a-fx]+)(?=\.aks2\Z)")
 
 
 def path_without_target(path: str) -> str:
-    """Return the path of an archive without its target: the archives of one kernel have the same."""
-    return _TARGETS.sub("", path)
+    """Return the path of an archive without its target: the archives of one kernel have the same.
+
+    A ZIP of archives is for one target or family, as a folder is: ``amd-gfx942.zip``.
+    """
+    return TARGET_IN_PATH.sub("", path.replace(".zip!", "/"))
 
 
 class Aks2Entry(Record):

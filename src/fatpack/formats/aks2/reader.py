@@ -11,7 +11,16 @@ import re
 from fatpack import limits
 from fatpack.codecs import inflation_limit_error
 from fatpack.errors import BadValue, FormatError, format_hex, pluralize
-from fatpack.formats.aks2.layout import AKS2_FORMAT, ENTRY, HEADER, MAGIC, Aks2Archive, Aks2Entry, aks2_errors
+from fatpack.formats.aks2.layout import (
+    AKS2_FORMAT,
+    ENTRY,
+    HEADER,
+    MAGIC,
+    TARGET_IN_PATH,
+    Aks2Archive,
+    Aks2Entry,
+    aks2_errors,
+)
 from fatpack.formats.diagnostics import FindingCollector
 from fatpack.io.inflated import InflatedSource, PicklableCall
 from fatpack.io.source import View, VirtualName
@@ -27,9 +36,6 @@ _HEAD = 64
 
 #: LIMIT: memory that a stream may ask of liblzma in addition to the window: its tables
 _BESIDE = 1 << 20
-
-#: a target, or a family of them, in the name of a folder (amd-gfx11xx) or of a file (…___gfx942.aks2)
-_STATED = re.compile(r"(?:[/\\!]|\A)amd-(gfx[0-9a-fx]+)[/\\]|___(?:amd-)?(gfx[0-9a-fx]+)\.aks2\Z")
 
 
 def detect(view: View, at: int = 0) -> bool:
@@ -261,7 +267,7 @@ def _check_places(stored: View, entries: Sequence[Aks2Entry], size: int, faults:
 def _check_targets(stored: View, images: Sequence[Image], faults: FindingCollector) -> None:
     """Report images outside of the target or the family that the names of folder and file state."""
     path = "!".join(stored.chain[:1])
-    for match in _STATED.finditer(path):
+    for match in TARGET_IN_PATH.finditer(path):
         stated = match[1] or match[2]
         pattern = re.compile(re.escape(stated).replace("x", "[0-9a-f]").replace("gf[0-9a-f]", "gfx", 1))
         wrong = dict.fromkeys(
