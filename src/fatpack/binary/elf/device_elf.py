@@ -214,7 +214,7 @@ class DeviceElfSections:
         index = headers[0][6] if elf.shstrndx == ESCAPED else elf.shstrndx
         if index >= len(headers):
             raise table.table_error(view, "section names", f"are in section {index} of {len(headers)}", elf.shoff)
-        if not index or headers[index][1] in self.elf.types_without_bytes:
+        if not index or headers[index][1] in self._without_bytes:
             return None
         return table.NameTable(view, "section name", *headers[index][4:6])
 

@@ -227,15 +227,12 @@ def _place(view: View, item: Slice, owner: str) -> Iterator[CodeSection | Findin
 
 def _is_unread(view: View, item: Slice) -> bool:
     """Return whether a slice of a universal Metal file is no Metal library: native code, or AIR in Mach-O."""
-    return view.head(0, 4) in magic_numbers.UNIVERSAL_METAL and not view.head(
-        min(item.offset, len(view)), len(magic_numbers.METALLIB)
-    ).startswith(magic_numbers.METALLIB)
+    magic = magic_numbers.METALLIB
+    return view.head(0, 4) in magic_numbers.UNIVERSAL_METAL and view.head(item.offset, len(magic)) != magic
 
 
 def has_unread_slices(view: View) -> bool:
     """Return whether a file is a universal one of Metal with slices that are not read."""
-    if view.head(0, 4) not in magic_numbers.UNIVERSAL_METAL:
-        return False
     try:
         return any(item.size and _is_unread(view, item) for item in read_slices(view))
     except FormatError:

@@ -52,7 +52,7 @@ _SECTION = 256 << 20
 
 
 class FreeField(Record):
-    """A field at an absolute ``offset``: what it is, where it is, its bytes, and those that it gets."""
+    """A field at an absolute ``offset``: its kind, its place in words, and its bytes before and after."""
 
     kind: str
     where: str
@@ -166,7 +166,7 @@ def _process(place: str, content: View, at: int, name: bytes) -> FreeField:
 
 
 def _source_names(view: View, sections: DeviceElfSections, free: frozenset[int], where: str) -> Iterator[FreeField]:
-    """Yield the process numbers in the names of sources: those that no other symbol has a part of."""
+    """Yield the process numbers in the names of sources, except names that another symbol shares."""
     tables = [row for row in sections.rows if row.type == SYMTAB and 0 < row.link < len(sections.rows)]
     if len(tables) != 1:
         return

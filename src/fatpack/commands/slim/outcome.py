@@ -81,7 +81,7 @@ def try_to_slim(slimming: Slimming, view: View) -> SlimmedMember | FatpackError:
 
 
 def why_unchanged(outcomes: Sequence[SlimOutcome]) -> str:
-    """Return why no file of a package changed, given the outcomes of those that may have device code."""
+    """Return the reason why no file of a package changed; ``outcomes`` are those of its libraries."""
     if any(item.error is not None or item.has_device_code for item in outcomes):
         return "nothing to remove"
     return "it holds no device code"
