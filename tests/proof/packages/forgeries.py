@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.builders import conda, wheels
+from tests.builders import amd_stores, conda, wheels
 from tests.laws.rooms import FIXTURES
 from tests.proof.elf_forgeries import Pair
 
@@ -144,6 +144,37 @@ def _behind_the_last() -> Pair:
     local, entry = (data.rindex(magic) for magic in (b"PK\3\4", b"PK\1\2"))
     size = struct.pack("<I", struct.unpack_from("<I", data, local + 18)[0] + 4)
     return variant_and(data[: local + 18] + size + data[local + 22 : entry + 20] + size + data[entry + 24 :])
+
+
+def with_gap(data: bytes, name: str, *, is_after: bool) -> bytes:
+    """Return an archive with bytes that belong to nothing before or after a file."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        listed = archive.infolist()
+        number = archive.namelist().index(name) + is_after
+        at, start = listed[number].header_offset, archive.start_dir
+    gap = b"between"
+    made = bytearray(data[:at] + gap + data[at:])
+    place = start + len(gap)
+    for info in listed:
+        offset = struct.unpack_from("<I", made, place + 42)[0]
+        struct.pack_into("<I", made, place + 42, offset + (len(gap) if info.header_offset >= at else 0))
+        place += 46 + len(info.filename.encode())
+    struct.pack_into("<I", made, place + 16, start + len(gap))
+    return bytes(made)
+
+
+def _without(files: Mapping[str, bytes], *gone: str) -> Pair:
+    """Return a wheel with more files, and the same one without some of them."""
+    return zipped(wheel(**files)), zipped(wheel(**{name: data for name, data in files.items() if name not in gone}))
+
+
+STORE = "demo/k.aks2"
+_TABLE = "lib/TensileLibrary_Type_HH_gfx1100"
+
+
+def _beside_a_store() -> Pair:
+    before, after = _without({STORE: amd_stores.aks2([(b"k", amd_stores.hsaco("gfx1100"))])}, STORE)
+    return with_gap(before, STORE, is_after=True), after
 
 
 def _behind_data() -> Pair:
@@ -294,6 +325,11 @@ FORGERIES: dict[str, Callable[[], Pair]] = {
     ),
     "a link to elsewhere": lambda: (bzipped(described()), bzipped(described(), links={"lib/libtwo.so": "plain.so"})),
     "an entry that is there twice": _entry_twice,
+    "an archive of kernels with other bytes is missing": lambda: _without({STORE: b"AKS2 and more"}, STORE),
+    "a table is missing and its code is not": lambda: _without(
+        {f"{_TABLE}.dat": b"\x80", f"{_TABLE}.co": amd_stores.hsaco("gfx1100")}, f"{_TABLE}.dat"
+    ),
+    "bytes after an archive of kernels that is missing": _beside_a_store,
 }
 
 #: forgeries that other rules reject as well

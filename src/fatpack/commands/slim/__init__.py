@@ -28,6 +28,8 @@
 ``wheels``           wheels: RECORD, METADATA, WHEEL and names in step
 ``conda``            conda packages: ``paths.json``, ``index.json`` and names in step
 ``folders``          folders: a copy of everything, or each library in its place
+``whole_files``      files of AMD's kernel stores, which go as a whole
+``store_files``      which of these go, once all files of a folder or wheel were looked at
 ``environment``      environments: libraries in their place, with a journal, and the way back
 ``wheelhouse``       folders of wheels, chosen by a lock, with an index and a new lock
 ``installed``        the packages of an environment, and their files with digests of others

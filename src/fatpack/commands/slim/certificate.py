@@ -172,6 +172,10 @@ def package_certificate_record(verdict: PackageProofResult, version: str) -> dic
         **{key: {"name": one.name, "size": one.size, "sha256": one.digest} for key, one in files.items()},
         "compared": {"what": list(verdict.compared), "left_out": list(verdict.not_compared)},
         "same_count": verdict.same_count,
+        "removed": [
+            {"path": item.path, "size": item.size, "sha256": item.digest, "kind": item.kind}
+            for item in verdict.left_out
+        ],
         "described": list(verdict.described),
         "libraries": [
             {"path": item.path, "certificate": certificate_record(item.verdict, version)} for item in verdict.libraries
@@ -217,6 +221,9 @@ def render_package_certificate(verdict: PackageProofResult) -> Iterator[str]:
             yield printable(f"  {item.what}: {', '.join(facts) or 'differs'}")
         if verdict.difference_count > _MAX_PACKAGE_DIFFERENCES_SHOWN:
             yield f"  and {verdict.difference_count - _MAX_PACKAGE_DIFFERENCES_SHOWN} more"
+    if verdict.left_out:
+        size = format_size(sum(item.size for item in verdict.left_out))
+        yield f"{pluralize(len(verdict.left_out), 'file')} of kernel stores left out ({size})"
     yield from (printable(f"missing, as it was about the old digests: {what}") for what in verdict.dropped)
     proved = [item.verdict for item in verdict.libraries if item.verdict.is_proved]
     kept, dropped = sum(len(one.kept) for one in proved), sum(len(one.dropped) for one in proved)

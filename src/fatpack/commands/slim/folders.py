@@ -13,10 +13,12 @@ from fatpack.commands.slim.outcome import (
     PackageLibrary,
     SlimOutcome,
     file_may_hold_device_code,
+    goes_whole,
     try_to_slim,
     without_pieces,
 )
-from fatpack.commands.slim.result import prove_slimmed
+from fatpack.commands.slim.result import prove_left_out, prove_slimmed
+from fatpack.commands.slim.whole_files import is_table
 from fatpack.distributions import wheel_metadata
 from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.commands.slim.outcome import SlimmedMember, Slimming
+    from fatpack.commands.slim.store_files import StoreFiles
     from fatpack.commands.slim.used import UseRequest
     from fatpack.io.source import Piece
 
@@ -43,6 +46,7 @@ class FolderJob(Record):
     Each library that changed is verified before it gets its name; one that is changed in place is proved, too.
     ``break_links`` lets files with several names be
     changed in place, ``force`` writes over files of the output. ``use`` names kernels, of which one must be here.
+    ``stores`` decides which files of kernel stores go as a whole; None if none may.
     """
 
     path: str
@@ -51,6 +55,7 @@ class FolderJob(Record):
     break_links: bool = False
     force: bool = False
     use: UseRequest | None = None
+    stores: StoreFiles | None = None
 
     def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[PackageLibrary]:
         """Slim every library; yield each when it is done. ``notes`` gets what a user should know.
@@ -62,16 +67,22 @@ class FolderJob(Record):
         self._check_output()
         if self.output is not None or self.in_place:
             self._refuse(slimming)
-        changed: dict[str, tuple[bytes, int]] = {}
+        changed: dict[str, tuple[bytes, int] | None] = {}
         records: list[str] = []
+        links: list[str] = []
         made = None if self.output is None else _Folders(self.path, self.output)
-        for name in _walk(self.path, made, notes):
+        for name in _walk(self.path, made, notes, links):
             if name.endswith(".dist-info/RECORD"):
                 records.append(name)
-                continue
-            library = self._file(name, slimming, changed)
-            if library is not None:
-                yield library
+            elif self.stores is not None and is_table(name):
+                size = os.path.getsize(os.path.join(self.path, name))
+                self.stores.take_table(PackageLibrary(name, size, size, None, None, None))
+            else:
+                library = self._file(name, slimming, changed)
+                if library is not None and not (self.stores is not None and self.stores.take(library)):
+                    yield library
+        if self.stores is not None:
+            yield from self._whole_files(self.stores, links, changed)
         for name in records:
             try:
                 self._record(name, changed, notes)
@@ -85,7 +96,7 @@ class FolderJob(Record):
     def _refuse(self, slimming: Slimming) -> None:
         """Raise what slimming a file raises for all of them, before anything is written."""
         outcomes = []
-        for name in _walk(self.path, None, []):
+        for name in _walk(self.path, None, [], []):
             path = os.path.join(self.path, name)
             if file_may_hold_device_code(name, path):
                 with open_source(path) as source:
@@ -95,6 +106,28 @@ class FolderJob(Record):
             from fatpack.commands.slim.used import refuse_unused
 
             refuse_unused(outcomes, self.use)
+
+    def _whole_files(
+        self, stores: StoreFiles, links: Sequence[str], changed: dict[str, tuple[bytes, int] | None]
+    ) -> Iterator[PackageLibrary]:
+        """Leave out, or remove in place, the files of kernel stores that go; copy the others. Yield what has code."""
+        linked = {os.path.realpath(os.path.join(self.path, link)) for link in links}
+        for library, goes in stores.decide():
+            path = os.path.join(self.path, library.name)
+            if not goes or os.path.realpath(path) in linked:
+                self._copy(library.name)
+                if goes:
+                    error = HostError("a link leads to it", hint="remove the link first, if nothing needs it")
+                    yield library.replace(slimmed=None, error=error)
+                elif not is_table(library.name):
+                    yield library
+                continue
+            if self.in_place:
+                with open_source(path) as source:
+                    prove_left_out(library.name, source.view())
+                os.unlink(path)
+            changed[library.name] = None
+            yield library.replace(after=0)
 
     def _check_output(self) -> None:
         if self.output is None:
@@ -106,7 +139,9 @@ class FolderJob(Record):
             hint = f"choose another output, or {cli_or_api('--force', 'overwrite=True')} to write over it"
             raise UsageError(f"{self.output} is not empty", hint=hint)
 
-    def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> PackageLibrary | None:
+    def _file(
+        self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int] | None]
+    ) -> PackageLibrary | None:
         path = os.path.join(self.path, name)
         if not file_may_hold_device_code(name, path):
             self._copy(name)
@@ -119,6 +154,8 @@ class FolderJob(Record):
                 error = outcome if isinstance(outcome, FatpackError) else None
                 slimmed = None if isinstance(outcome, FatpackError) else outcome
                 return PackageLibrary(name, len(view), len(view), None, None, slimmed, error)
+            if goes_whole(outcome):
+                return PackageLibrary(name, len(view), len(view), None, None, outcome)
             digest = sha256_of_pieces(outcome.pieces)
             try:
                 size = self._write(name, view, outcome)
@@ -167,7 +204,7 @@ class FolderJob(Record):
             write_file(target, content, force=self.force, mode=status.st_mode & MODE_OF_COPIES, inputs=[view])
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    def _record(self, name: str, changed: dict[str, tuple[bytes, int]], notes: list[str]) -> None:
+    def _record(self, name: str, changed: dict[str, tuple[bytes, int] | None], notes: list[str]) -> None:
         """Bring the RECORD of an installed wheel in step with its files."""
         base = os.path.dirname(os.path.dirname(name))
         path = os.path.join(self.path, name)
@@ -185,11 +222,13 @@ class FolderJob(Record):
                 notes.append(f"{name} was not updated: {error.describe()}")
                 lines = []
             hashed = {line.path: line.hash_name for line in lines}
-            for file in own:
-                if hashed.get(file) not in ("sha256", "", None):
+            for file, facts in own.items():
+                if facts is not None and hashed.get(file) not in ("sha256", "", None):
                     notes.append(f"{name} names {file} by {hashed[file]}, which is out of date now")
-            known = {file: facts for file, facts in own.items() if hashed.get(file) == "sha256"}
-            new = wheel_metadata.rewrite_record(lines, known, {}) if known else data
+            gone = {file for file, facts in own.items() if facts is None}
+            known = {file: facts for file, facts in own.items() if facts is not None and hashed.get(file) == "sha256"}
+            staying = [line for line in lines if line.path not in gone]
+            new = wheel_metadata.rewrite_record(staying, known, {}) if known or len(staying) < len(lines) else data
             if new == data:
                 self._copy(name)
             elif self.output is not None:
@@ -239,8 +278,11 @@ class _Folders:
             os.chmod(target, status.st_mode & MODE_OF_COPIES)
 
 
-def _walk(folder: str, made: _Folders | None, notes: list[str]) -> Iterator[str]:
-    """Yield the names of all regular files below a folder, in order; folders and links are made in a copy."""
+def _walk(folder: str, made: _Folders | None, notes: list[str], links: list[str]) -> Iterator[str]:
+    """Yield the names of all regular files below a folder, in order; folders and links are made in a copy.
+
+    ``links`` gets the names of links.
+    """
     pending = [""]
     special = 0
     while pending:
@@ -253,6 +295,7 @@ def _walk(folder: str, made: _Folders | None, notes: list[str]) -> Iterator[str]
         for entry in found:
             name = os.path.join(inside, entry.name)
             if entry.is_symlink():
+                links.append(name)
                 if made is not None:
                     made.link(name)
             elif entry.is_dir():

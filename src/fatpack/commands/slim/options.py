@@ -126,7 +126,8 @@ class SlimOptions(Record):
     ``drop_dead`` removes images that no device would take of their container (:mod:`fatpack.tabular.dead`).
     ``lossless`` keeps every other image, and stores images anew that ``recompress`` makes smaller; ``compressed`` gets
     the number of images that are compressed, and of all. ``exceptions`` are options for some libraries, ``plan``
-    records the result of each library, or compares it with the planned one.
+    records the result of each library, or compares it with the planned one. ``drops_files``: files of kernel stores may
+    go as a whole (:mod:`fatpack.commands.slim.whole_files`), which is for folders and wheels.
     """
 
     devices: tuple[Device, ...] = ()
@@ -148,6 +149,7 @@ class SlimOptions(Record):
     compressed: Callable[[int, int], None] | None = None
     exceptions: tuple[LibraryException, ...] = ()
     plan: PlanWriter | PlanReader | None = None
+    drops_files: bool = False
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 
@@ -168,8 +170,15 @@ class SlimOptions(Record):
             path = (view.chain[-1] if view.chain else view.source.name).rpartition(SEPARATOR)[2]
             exception = next((one for one in self.exceptions if one.matches(path)), None)
             if exception is not None:
-                options = exception.options.replace(use=self.use, compressed=self.compressed)
+                options = exception.options.replace(
+                    use=self.use, compressed=self.compressed, drops_files=self.drops_files
+                )
         return options if self.plan is None else self.plan.choose(view, options)
+
+    def for_many_files(self) -> SlimOptions:
+        """Return the options for a folder or wheel, of which devices or patterns may leave files out as a whole."""
+        is_named = bool(self.devices or self.keep or self.drop)
+        return self.replace(drops_files=is_named and self.use is None and self.size is None)
 
     @property
     def drops(self) -> bool:

@@ -102,6 +102,12 @@ def is_for_size_alone(made: SlimmedMember) -> bool:
     return plan is not None and plan.is_lossless
 
 
+def goes_whole(made: SlimmedMember) -> bool:
+    """Return whether a file may go as a whole."""
+    plan: SlimPlan | None = getattr(made, "plan", None)
+    return plan is not None and plan.mode == "remove"
+
+
 def left_as_it_is(made: SlimmedMember, reason: str) -> SlimmedMember:
     """Return the outcome for a file that stays after all, with a note of the reason."""
     plan: SlimPlan | None = getattr(made, "plan", None)
@@ -206,7 +212,9 @@ class SlimOutcome(Record):
     def has_device_code(self) -> bool:
         """True if the file has device code, or a part that was not read."""
         plan = self.plan
-        return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unread or plan.is_image)
+        if plan is None:
+            return False
+        return bool(plan.kept or plan.dropped or plan.damaged or plan.unread or plan.is_image or plan.mode)
 
 
 class UnsupportedDevice(Record):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fatpack.commands.slim.conda import SlimmedConda
     from fatpack.commands.slim.options import NameChange
     from fatpack.commands.slim.outcome import Slimming
+    from fatpack.commands.slim.store_files import StoreFiles
     from fatpack.commands.slim.wheels import SlimmedWheel
     from fatpack.io.source import View
 
@@ -39,11 +40,12 @@ def is_container_image(view: View, path: str) -> bool:
 
 
 def slim_package(
-    view: View, path: str, slimming: Slimming, naming: NameChange, stack: ExitStack
+    view: View, path: str, slimming: Slimming, naming: NameChange, stack: ExitStack, stores: StoreFiles | None = None
 ) -> SlimmedWheel | SlimmedConda | None:
     """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
 
-    The inflated files of the result stay open until ``stack`` closes them.
+    The inflated files of the result stay open until ``stack`` closes them. ``stores`` decides which files of kernel
+    stores a wheel loses as a whole.
     Raises Unsupported for a refused one with device code, UsageError for a name that does not fit the kind, and what
     slimming the package raises.
     """
@@ -51,7 +53,7 @@ def slim_package(
     if file_name.endswith(".whl"):
         from fatpack.commands.slim.wheels import slim_wheel
 
-        return _noted(slim_wheel(view, file_name, slimming, naming), naming)
+        return _noted(slim_wheel(view, file_name, slimming, naming, stores), naming)
     if file_name.endswith(".conda") or (file_name.endswith(".tar.bz2") and _is_conda(view)):
         from fatpack.commands.slim.conda import slim_conda
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fatpack.targets.devices import Device
     from fatpack.targets.name_based_libraries import NameBasedLibrary
 
-    PlanMode: TypeAlias = Literal["", "edit", "shrink", "zero"]
+    PlanMode: TypeAlias = Literal["", "edit", "shrink", "zero", "remove"]
 
 
 # Images that stay, compressed anew: entries of fat binaries by another method, bundles as compressed ones.
@@ -219,7 +219,8 @@ class SlimPlan(Record):
     """The plan for one file: its new ``pieces``, and the images that it keeps and loses.
 
     ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
-    ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now. ``cuts`` are the ranges of the old file
+    ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now, ``remove`` for a file of a kernel store
+    that may go as a whole. ``cuts`` are the ranges of the old file
     that a linked one lacks: offset and size. ``notes`` say what was not slimmed and why, and what to know about the
     rest; ``unread`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
     are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
@@ -227,6 +228,7 @@ class SlimPlan(Record):
     ``use``: the fate of each container by the kernels that ran, None without profiles.
     ``needed`` are the ``id()`` of the images that devices of the list take. ``is_lossless``: it keeps every image, and
     is made for the size alone. ``is_image``: the file is a device image itself, of which nothing is taken.
+    ``is_store``: it is a file of a kernel store, all of whose images stay.
     """
 
     pieces: tuple[Piece, ...]
@@ -244,6 +246,7 @@ class SlimPlan(Record):
     needed: frozenset[int] = frozenset()
     is_lossless: bool = False
     is_image: bool = False
+    is_store: bool = False
 
     @property
     def size(self) -> int:
@@ -298,6 +301,9 @@ def _plan(view: View, options: SlimOptions) -> SlimPlan:
 
 def _without_code(view: View, items: Sequence[FoundContainer | Finding], options: SlimOptions) -> SlimPlan:
     """Return the plan that leaves the file as it is. Raises NothingSelected if a selector names images to remove."""
+    whole = _whole_file(view, items, options)
+    if whole is not None:
+        return whole
     if detect_package(view):
         # A package in a folder or in another package: it is not written, and the code in it is not passed over.
         from fatpack.commands.slim.packages import refuse_device_code
@@ -319,11 +325,33 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding], options
     return SlimPlan((view,), (), (), (words,), unread=seen, damaged=damaged, is_image=alone is not None)
 
 
+def _whole_file(view: View, items: Sequence[FoundContainer | Finding], options: SlimOptions) -> SlimPlan | None:
+    """Return the plan for a file of a kernel store, which stays or goes as a whole; None for any other file."""
+    if not options.drops_files:
+        return None
+    from contextlib import ExitStack
+
+    from fatpack.commands.slim.whole_files import choose_whole_file, scan_archives
+
+    with ExitStack() as stack:
+        found = scan_archives(view, stack) if detect_package(view) else items
+        selection = choose_whole_file(view, found, options)
+    if selection is None:
+        return None
+    facts = selection.vendors, selection.unserved
+    if selection.dropped:
+        return SlimPlan((), (), selection.dropped, (), "remove", (), (), (), *facts)
+    return SlimPlan((view,), selection.kept, (), selection.notes, "", (), (), (), *facts, is_store=True)
+
+
 def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
     whole = scan_tree(view)
     items = all_items(whole)
     if not any(isinstance(item, FoundContainer) for item in items):
         return _without_code(view, items, options)
+    alone = _whole_file(view, items, options)
+    if alone is not None:
+        return alone
     edit = select_for_edit(view, Selector(), "slim", whole)
     selection = choose_images(
         edit.items, options, all_minors=library is not None, removed_ids=_removed_ids(view, edit.items, options)

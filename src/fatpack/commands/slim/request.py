@@ -22,6 +22,7 @@ from fatpack.commands.slim.outcome import (
 )
 from fatpack.commands.slim.packages import is_container_image, is_package, slim_package
 from fatpack.commands.slim.result import plan_with_digests
+from fatpack.commands.slim.store_files import make_stores
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
 from fatpack.io.atomic_write import write_file
@@ -147,7 +148,8 @@ def slim(
 
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both. If
-    neither is given, the build tag is made of the ``devices`` or patterns.
+    neither is given, the build tag is made of the ``devices`` or patterns. Files of AMD's kernel stores for other
+    devices are left out of a wheel: docs/how-to/kernel-caches.md.
 
     A container image (an archive, or an OCI layout in a folder) is slimmed layer by layer, and proved; ``output`` is
     the new archive or folder.
@@ -271,8 +273,11 @@ def _package(
     view = source.view()
     with ExitStack() as stack:
         naming = naming.for_options(options)
+        if source.name.endswith(".whl"):
+            options = options.for_many_files()
         slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
-        made = slim_package(view, source.name, refuse_all(slimming) if is_strict else slimming, naming, stack)
+        strict = refuse_all(slimming) if is_strict else slimming
+        made = slim_package(view, source.name, strict, naming, stack, make_stores(options))
         libraries = () if made is None else made.libraries
         refuse_unmatched_patterns([item.outcome for item in libraries], options, view.chain)
         name = os.path.basename(source.name) if made is None else made.name

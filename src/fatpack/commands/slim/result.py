@@ -74,6 +74,22 @@ def prove_slimmed(before: View, after: View) -> None:
         )
 
 
+def prove_left_out(name: str, before: View) -> None:
+    """Raise HostError unless a file that goes as a whole is proved to have device code alone, or a table of it.
+
+    Raises FormatError for one that is damaged.
+    """
+    from fatpack.proof.packages.left_out import find_objection
+
+    objection = find_objection(name, before)
+    if objection is not None:
+        raise HostError(
+            f"{name} is not proved to be a file of a kernel store: it has {objection[1]}, not {objection[0]}",
+            hint="report this, with the file; a copy of the folder (-d DIR) leaves it out unproved",
+            chain=before.chain,
+        )
+
+
 def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
     return row[0]
 

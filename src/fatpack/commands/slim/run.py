@@ -23,6 +23,7 @@ from fatpack.commands.slim.packages import is_container_image, is_package
 from fatpack.commands.slim.plan import plan_slim
 from fatpack.commands.slim.policy import PlanReader, PlanWriter
 from fatpack.commands.slim.result import plan_with_digests, verifier_for
+from fatpack.commands.slim.store_files import make_stores
 from fatpack.edit import editor
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.commands.slim.budget import SizePlan
     from fatpack.commands.slim.conda import SlimmedConda
+    from fatpack.commands.slim.options import SlimOptions
     from fatpack.commands.slim.outcome import PackageLibrary, Slimming
     from fatpack.commands.slim.request import SlimRequest
     from fatpack.commands.slim.wheels import SlimmedWheel
@@ -217,9 +219,9 @@ def slim_package(request: SlimRequest, view: View, path: str) -> tuple[list[Slim
 
 
 def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> tuple[list[SlimOutcome], str]:
-    slimming = _slimming(request)
     naming = request.naming.for_options(request.options)
-    made = packages.slim_package(view, path, slimming, naming, stack)
+    options = request.options.for_many_files() if path.endswith(".whl") else request.options
+    made = packages.slim_package(view, path, _slimming(request, options), naming, stack, make_stores(options))
     if made is None:
         target = _target(request, path, os.path.basename(path))
         if not request.dry_run:
@@ -247,9 +249,13 @@ def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack)
     return [item for item in outcomes if item.error is not None or item.has_device_code], target
 
 
-def _slimming(request: SlimRequest) -> Slimming:
-    """Return the slimming of the libraries in a package or folder; --strict makes the first failure one of all."""
-    slimming: Slimming = lambda part: plan_with_digests(part, request.options, digests=request.sbom is not None)  # noqa: E731
+def _slimming(request: SlimRequest, options: SlimOptions | None = None) -> Slimming:
+    """Return the slimming of the libraries in a package or folder; --strict makes the first failure one of all.
+
+    ``options`` are by default those of the request.
+    """
+    chosen = request.options if options is None else options
+    slimming: Slimming = lambda part: plan_with_digests(part, chosen, digests=request.sbom is not None)  # noqa: E731
     return refuse_all(slimming) if request.is_strict else slimming
 
 
@@ -329,6 +335,7 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     """Slim the libraries of a folder: in a copy of everything, or each in its place; return what became of them."""
     from fatpack.commands.slim.folders import FolderJob
 
+    options = request.options.for_many_files()
     work = FolderJob(
         path,
         None if request.dry_run else request.directory,
@@ -336,16 +343,17 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
         break_links=request.to.break_links,
         force=request.to.force,
         use=request.options.use,
+        stores=make_stores(options),
     )
     notes: list[str] = []
     outcomes = []
     count = 0
-    for library in work.slim(_slimming(request), notes):
+    for library in work.slim(_slimming(request, options), notes):
         count += 1
         item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
         if item.error is None and not item.has_device_code:
             continue
-        if library.is_changed and not request.dry_run:
+        if library.is_changed and library.after and not request.dry_run:
             output = os.path.join(path if request.directory is None else request.directory, library.name)
             item = item.replace(output=output)
         outcomes.append(item)

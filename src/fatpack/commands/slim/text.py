@@ -177,28 +177,22 @@ def render_slim(
     """
     yield from (printable(f"{one.spelling} = {one.arch}") for one in devices if one.title and one.spelling)
     outcomes = _within(outcomes)
-    slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
+    changed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
+    slimmed = [item for item in changed if item.plan is not None and item.plan.mode != "remove"]
     if slimmed:
         has_deflated = any(item.deflated for item in slimmed)
         head = ["file", "before", "after", "saved", *(["in a wheel"] if has_deflated else []), "kept", "dropped"]
         rows = [head, *(_row(item, has_deflated=has_deflated) for item in slimmed)]
         yield from table_lines(rows, style, right=(1, 2, 3), names=(0,), role=lambda row, _: "" if row else "heading")
-    yield from colorize(_below(outcomes, len(slimmed), unserved, use), style)
+    yield from colorize(_below(outcomes, len(changed), unserved, use), style)
 
 
 def _below(
     outcomes: Sequence[SlimOutcome], slimmed: int, unserved: Sequence[UnsupportedDevice], use: UseRequest | None
 ) -> Iterator[str]:
     """Yield the lines below the table: unchanged files with the reason, the sum, and devices that are not served."""
-    images = [item for item in outcomes if item.plan is not None and item.plan.is_image]
-    for item in outcomes:
-        if len(images) == 1 or item.plan is None or not item.plan.is_image:
-            yield from _remarks(item)
-    if len(images) > 1:
-        yield (
-            f"{len(images)} files are device images themselves ({format_size(sum(item.before for item in images))}): "
-            "slim takes images out of files, and no whole files; fatpack inspect names their targets"
-        )
+    yield from _what_stayed(outcomes)
+    yield from _left_out(outcomes)
     yield from _ptx_notes([item.plan for item in outcomes if item.plan is not None and item.plan.is_changed])
     # The errors of single files were printed with their hints already.
     hints: dict[str, list[str]] = {}
@@ -221,6 +215,58 @@ def _below(
 
         yield from map(printable, use_lines(outcomes, use))
     yield from unsupported_device_lines(unserved)
+
+
+def _what_stayed(outcomes: Sequence[SlimOutcome]) -> Iterator[str]:
+    """Yield a line for each remark on a file, and one for all files of a kind of which there may be hundreds."""
+    images = [item for item in outcomes if item.plan is not None and item.plan.is_image]
+    stores = [item for item in outcomes if item.plan is not None and item.plan.is_store]
+    refused: dict[str, list[SlimOutcome]] = {}
+    for item in outcomes:
+        if isinstance(item.error, SlimRefused) and not item.error.containers and not item.is_told:
+            refused.setdefault(_problem(item.error), []).append(item)
+    several = {id(item) for kind in (images, stores, *refused.values()) if len(kind) > 1 for item in kind}
+    for item in outcomes:
+        if id(item) not in several and (item.plan is None or item.plan.mode != "remove"):
+            yield from _remarks(item)
+    for problem, alike in refused.items():
+        if len(alike) > 1:
+            size = format_size(sum(item.before for item in alike))
+            yield printable(f"{alike[0].path} and {len(alike) - 1} more: stay as they are ({size}): {problem}")
+    if len(stores) > 1:
+        yield (
+            f"{len(stores)} files of kernel stores stay ({format_size(sum(item.before for item in stores))}): "
+            f"{_archs_of_files(stores)}"
+        )
+    if len(images) > 1:
+        yield (
+            f"{len(images)} files are device images themselves ({format_size(sum(item.before for item in images))}): "
+            "slim takes images out of files, and no whole files; fatpack inspect names their targets"
+        )
+
+
+def _left_out(outcomes: Iterable[SlimOutcome]) -> Iterator[str]:
+    """Yield a line for the files of kernel stores that go, by what they are for, and one for tables of them."""
+    sizes: dict[str, list[int]] = {}
+    for item in outcomes:
+        if item.plan is not None and item.plan.mode == "remove":
+            archs = ", ".join(dict.fromkeys(arch_label(row.image) for row in item.plan.dropped))
+            sizes.setdefault(archs, []).append(item.before)
+    for archs in sorted(sizes, key=lambda archs: (not archs, archs)):
+        what = f"{pluralize(len(sizes[archs]), 'file')} for {archs}"
+        if not archs:
+            what = f"{pluralize(len(sizes[archs]), 'table')} of Tensile without code"
+        yield printable(f"left out: {what} ({format_size(sum(sizes[archs]))})")
+
+
+def _archs_of_files(outcomes: Sequence[SlimOutcome]) -> str:
+    """Return what files are for: each architecture with the number of files that have it."""
+    counts: dict[str, int] = {}
+    for item in outcomes:
+        assert item.plan is not None
+        for arch in count_by_arch(item.plan.kept):
+            counts[arch] = counts.get(arch, 0) + 1
+    return printable(", ".join(f"{arch} in {pluralize(count, 'file')}" for arch, count in counts.items()))
 
 
 def quiet_lines(outcomes: Iterable[SlimOutcome], unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:

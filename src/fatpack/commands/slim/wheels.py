@@ -8,12 +8,14 @@ import re
 from fatpack.commands.slim.outcome import (
     HEAD_SIZE,
     PackageLibrary,
+    goes_whole,
     is_for_size_alone,
     left_as_it_is,
     may_hold_device_code,
     try_to_slim,
     without_pieces,
 )
+from fatpack.commands.slim.whole_files import is_table
 from fatpack.distributions import wheel_metadata
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.io.source import PiecesSource
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from fatpack.commands.slim.options import NameChange
     from fatpack.commands.slim.outcome import Slimming
+    from fatpack.commands.slim.store_files import StoreFiles
     from fatpack.distributions.wheel_metadata import RecordLine
     from fatpack.io.source import Piece, Source, View
     from fatpack.packages.wheel_names import WheelName
@@ -194,24 +197,31 @@ class SlimmedWheel(Record):
             lines = {line.path: line for line in wheel.lines()}
         except FormatError as error:
             raise HostError(f"the new wheel is none: {error.describe()}", chain=after.chain) from error
-        for number, change in self.changes.items():
-            line = lines.get(wheel.entries[number].name)
-            if line is None or change.content is None or not line.hash_name:
+        names = {entry.name for entry in wheel.entries}
+        for number, entry in enumerate(read_zip_entries(self.before)):
+            change = self.changes.get(number)
+            if change is not None and change.removed and (entry.name in lines or entry.name in names):
+                raise HostError(f"the new wheel still has {entry.name}", chain=after.chain)
+            line = None if change is None else lines.get(change.name or entry.name)
+            if line is None or change is None or change.content is None or not line.hash_name:
                 continue
             if (line.digest, line.size) != (wheel_metadata.encode_digest(change.content.digest), change.content.size):
                 raise HostError(f"RECORD of the new wheel is wrong about {line.path}", chain=after.chain)
 
 
-def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: NameChange) -> SlimmedWheel:
+def slim_wheel(
+    view: View, file_name: str, slimming: Slimming, naming: NameChange, stores: StoreFiles | None = None
+) -> SlimmedWheel:
     """Return a wheel in which ``slimming`` was applied to every file that may hold device code.
 
     ``file_name`` is the wheel's own, without folder. Changed files are compressed with deflate. Every file
-    is compared with RECORD, which must be right before anything is changed. Raises UsageError for a name that is none,
+    is compared with RECORD, which must be right before anything is changed. ``stores`` decides which files of kernel
+    stores are left out; None if none is. Raises UsageError for a name that is none,
     and for a changed wheel whose ``naming`` says nothing; HostError for a signed one; FormatError where RECORD and the
     files disagree; Unsupported; and what ``slimming`` raises.
     """
     wheel = WheelContents(view, wheel_metadata.parse_wheel_name(file_name))
-    work = _Work(wheel, naming)
+    work = _Work(wheel, naming, stores)
     for number, entry in enumerate(wheel.entries):
         if not entry.is_folder:
             with wheel.open(number) as source:
@@ -222,8 +232,9 @@ def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: NameChang
 class _Work:
     """The state of a wheel that is slimmed: the results for its files, and the errors of its RECORD."""
 
-    def __init__(self, wheel: WheelContents, naming: NameChange) -> None:
+    def __init__(self, wheel: WheelContents, naming: NameChange, stores: StoreFiles | None) -> None:
         self._wheel = wheel
+        self._stores = stores
         self._naming = naming
         self._lines = wheel.lines()
         self._by_path = {line.path: line for line in self._lines if line.path}
@@ -245,13 +256,16 @@ class _Work:
         wrong = self._wheel.disagreement(line, source) if line is not None else None
         if wrong is not None:
             self._wrong.append(wrong)
+        library = PackageLibrary(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
+        if self._stores is not None and is_table(entry.name):
+            self._stores.take_table(library)
+            return
         if not source.size or not may_hold_device_code(entry.name, source.beginning(HEAD_SIZE)):
             return
         outcome = try_to_slim(slimming, source.view())
-        library = PackageLibrary(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
         if isinstance(outcome, FatpackError):
             library = library.replace(error=outcome)
-        elif not outcome.is_changed:
+        elif not outcome.is_changed or goes_whole(outcome):
             library = library.replace(slimmed=outcome)
         else:
             self._check()
@@ -265,7 +279,18 @@ class _Work:
                 return
             self._changes[number] = ZipChange(new)
             library = library.replace(slimmed=without_pieces(outcome), after=new.size, stored_after=len(new.stored))
-        self._libraries.append(library)
+        if self._stores is None or not self._stores.take(library):
+            self._libraries.append(library)
+
+    def _leave_out(self, stores: StoreFiles) -> None:
+        """Remove the files of kernel stores that go."""
+        for library, goes in stores.decide():
+            if goes:
+                self._check()
+                self._changes[self._wheel.number(library.name)] = ZipChange(removed=True)
+                self._libraries.append(library.replace(after=0, stored_after=0))
+            elif not is_table(library.name):
+                self._libraries.append(library)
 
     def _check(self) -> None:
         """Raise the error that rules out any change, before work is done for it."""
@@ -279,6 +304,8 @@ class _Work:
 
     def result(self) -> SlimmedWheel:
         """Return the wheel."""
+        if self._stores is not None:
+            self._leave_out(self._stores)
         wheel, libraries = self._wheel, tuple(self._libraries)
         if not self._changes:
             notes = tuple(f"RECORD is wrong: {wrong}" for wrong in self._wrong)
@@ -305,7 +332,9 @@ class _Work:
             for number, change in self._changes.items()
             if change.content is not None
         }
-        self._put("RECORD", wheel_metadata.rewrite_record(self._lines, contents, paths))
+        gone = {wheel.entries[number].name for number, change in self._changes.items() if change.removed}
+        lines = [line for line in self._lines if line.path not in gone]
+        self._put("RECORD", wheel_metadata.rewrite_record(lines, contents, paths))
         for number, entry in enumerate(wheel.entries):
             if entry.name in paths:
                 self._changes[number] = self._changes.get(number, ZipChange()).replace(name=paths[entry.name])

@@ -44,12 +44,16 @@ def verify_zip_change(
     """
     try:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
-            found, count = new.infolist(), len(old.infolist())
+            kept = [
+                (info, changes.get(number))
+                for number, info in enumerate(old.infolist())
+                if number not in changes or not changes[number].removed
+            ]
+            found, count = new.infolist(), len(kept)
             more = [info.filename for info in found[count:]]
             if len(found) < count or more != [one.name for one in added] or old.comment != new.comment:
                 raise _wrong(after, "the rewritten archive has other files, or another comment")
-            for number, (was, now) in enumerate(zip(old.infolist(), found, strict=False)):
-                change = changes.get(number)
+            for (was, change), now in zip(kept, found, strict=False):
                 _compare(before, after, was, now, change)
                 if change is not None and change.content is not None:
                     _read(new, now, change.content, after)

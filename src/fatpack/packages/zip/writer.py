@@ -1,4 +1,4 @@
-"""Replacing, renaming and adding files in a zip archive: all others keep their stored bytes.
+"""Replacing, renaming, removing and adding files in a zip archive: all others keep their stored bytes.
 
 Between the first byte and the directory, everything that is not replaced is copied: a program before the archive, other
 files with their headers, and unreferenced bytes. Order, times, attributes, extra fields and comments stay, and so do
@@ -96,10 +96,14 @@ _UNCOUNTED_64 = 12
 
 
 class ZipChange(Record):
-    """The change to one file: new content, or None for the old one, and a new name, or "" for the old one."""
+    """The change to one file: new content, or None for the old one, and a new name, or "" for the old one.
+
+    A file that is ``removed`` goes with its header and its entry of the directory.
+    """
 
     content: PackedFile | None = None
     name: str = ""
+    removed: bool = False
 
 
 class ZipAddition(Record):
@@ -137,10 +141,13 @@ def exchange_entries(view: View, changes: Mapping[int, ZipChange], added: Sequen
         change = changes.get(number)
         if change is None:
             continue
-        _refuse_encrypted(view, entry, change)
-        header = _header(view, entry, change)
-        new: list[Piece] = [header] if change.content is None else [header, change.content.stored]
-        end = data if change.content is None else data + entry.stored_size + _descriptor_size(view, entry, data)
+        new: list[Piece] = []
+        if not change.removed:
+            _refuse_encrypted(view, entry, change)
+            header = _header(view, entry, change)
+            new = [header] if change.content is None else [header, change.content.stored]
+        keeps_data = change.content is None and not change.removed
+        end = data if keeps_data else data + entry.stored_size + _descriptor_size(view, entry, data)
         pieces += [view.slice(copied, entry.header_at - copied), *new]
         grown += sum(map(len, new)) - (end - entry.header_at)
         copied = end
@@ -148,6 +155,7 @@ def exchange_entries(view: View, changes: Mapping[int, ZipChange], added: Sequen
     listing = [
         _listed(view, entry, changes.get(number), places[number] - directory.shift)
         for number, entry in enumerate(entries)
+        if number not in changes or not changes[number].removed
     ]
     for addition in added:
         header, listed = _added(view, addition, directory.start + grown - directory.shift)

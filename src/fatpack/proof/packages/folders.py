@@ -13,15 +13,22 @@ from contextlib import ExitStack
 
 from fatpack.errors import Unsupported
 from fatpack.io.open import open_source
-from fatpack.proof.ledger import DifferenceLog, ProvedFile
+from fatpack.proof.ledger import DifferenceLog, ProvedFile, file_digest
 from fatpack.proof.packages.image_databases import HASHES, FileDigests, compare_database, is_database
-from fatpack.proof.packages.verdict import PackageProofResult, ProvedLibrary, compare_libraries
+from fatpack.proof.packages.verdict import (
+    PackageProofResult,
+    ProvedLibrary,
+    compare_libraries,
+    judge_left_out,
+    judge_tables,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
+    from fatpack.proof.packages.left_out import LeftOutFile
 
 #: the folder of the journal that slimming an environment writes; it says what was changed, and is no part of that
 _JOURNAL = ".fatpack-slim"
@@ -34,6 +41,7 @@ COMPARED = (
     "the content of every file, byte for byte, except changed libraries and package databases",
     "every changed library, by a proof of its own",
     "every row of RECORD, conda-meta and dpkg's MD5 sums against the libraries that changed",
+    "every missing file: that it held device code of AMD alone, or was a table of Tensile for a target without code",
 )
 NOT_COMPARED = ("owners, times and attributes of files", f"the journal in {_JOURNAL}")
 
@@ -68,6 +76,7 @@ def prove_folder(before: str, after: str) -> PackageProofResult:
         tuple(work.described),
         COMPARED,
         NOT_COMPARED,
+        left_out=tuple(work.left_out),
     )
 
 
@@ -91,6 +100,7 @@ class _FolderComparison:
         self.same_count = 0
         self.libraries: list[ProvedLibrary] = []
         self.described: list[str] = []
+        self.left_out: list[LeftOutFile] = []
 
     def compare(self) -> None:
         """Compare everything."""
@@ -102,6 +112,9 @@ class _FolderComparison:
             facts = old.get(name, ""), new.get(name, "")
             for each, fact in zip(self._sums, facts, strict=True):
                 each.update(f"{name}\0{fact}\0".encode("utf-8", "surrogateescape"))
+            is_gone = facts[0].startswith(_FILE) and not facts[1]
+            if is_gone and self._judge(name):
+                continue
             if facts[0] != facts[1]:
                 self.ledger.differ(name, expected=facts[0] or "nothing", found=facts[1] or "nothing")
             elif facts[0].startswith(_FILE):
@@ -115,9 +128,18 @@ class _FolderComparison:
                     shown[name] = was
                     base = name.rpartition("/")[2]
                     changed |= {(base, digest): now for digest in (was.sha256, was.md5, was.sha1)}
+        gone = [file.path for file in self.left_out]
+        judge_tables(gone, new, self.ledger)
         # One that stays is compared, too: a row about a library that changed has to follow it.
-        for name in databases if changed or self.described else ():
+        for name in databases if changed or self.described or gone else ():
             self._compare_database(name, changed, shown)
+
+    def _judge(self, name: str) -> bool:
+        """Judge a file that is missing; return whether it is one of a kernel store."""
+        with open_source(os.path.join(self._paths[0], name)) as source:
+            self._sums[0].update(file_digest(source.view()).encode())
+            self._sizes[0] += source.size
+            return judge_left_out(name, source.view(), self.ledger, self.left_out)
 
     def _compare_file(self, name: str) -> tuple[FileDigests, FileDigests]:
         """Return the digests of a file before and after; prove it if they differ and it describes no package."""
@@ -143,7 +165,8 @@ class _FolderComparison:
                 return
             with open(file, "rb") as stream:
                 both.append(stream.read(_DATABASE))
-        compare_database("folder", name, both[0], both[1], changed, shown, self.ledger)
+        gone = {file.path for file in self.left_out}
+        compare_database("folder", name, both[0], both[1], changed, shown, self.ledger, gone)
 
     def proved_file(self, number: int) -> ProvedFile:
         """Return name, size and digest of a folder: of the paths, kinds and contents of all that is in it."""

@@ -15,7 +15,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from typing import Any
 
     from fatpack.proof.ledger import DifferenceLog
@@ -66,11 +66,12 @@ def compare_database(
     changed: Mapping[tuple[str, bytes], FileDigests],
     shown: Mapping[str, FileDigests],
     ledger: DifferenceLog,
+    left_out: Collection[str] = (),
 ) -> None:
     """Record what differs in a database besides rows of libraries.
 
     ``changed`` are new facts by file name and old digest, of each algorithm; ``shown`` the old facts of libraries by
-    the paths at which the image shows them.
+    the paths at which the image shows them. Rows of the files of ``left_out`` must be missing.
     """
     kind, levels = next((kind, levels) for pattern, kind, levels in _KINDS if pattern.fullmatch(path))
     base = "/".join(path.split("/")[:-levels]) if levels else ""
@@ -79,6 +80,7 @@ def compare_database(
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, csv.Error):  # of JSON of any kind
         ledger.same(f"{title}: {path}: bytes of a database that cannot be read", before == after, True)
         return
+    old = [row for row in old if row.path not in left_out]
     if not ledger.same(f"{title}: {path}: rows", len(old), len(new)):
         return
     algorithm = {"dpkg": "md5", "apk": "sha1"}.get(kind, "sha256")
@@ -106,7 +108,7 @@ def _wheel(data: bytes, base: str) -> Iterator[_Row]:
         body = line.rstrip("\r\n")
         parts = next(csv.reader([body], strict=True), [])
         if len(parts) != 3 or not parts[1].startswith("sha256="):
-            yield _Row("", b"", -1, line)
+            yield _Row(_from_root(base, parts[0]) if len(parts) == 3 else "", b"", -1, line)
             continue
         digest = base64.urlsafe_b64decode(parts[1].partition("=")[2] + "=" * (-len(parts[1].partition("=")[2]) % 4))
         yield _Row(_from_root(base, parts[0]), digest, int(parts[2] or -1), line[len(body) :])

@@ -5,10 +5,13 @@ from __future__ import annotations
 from fatpack import magic_numbers, proof
 from fatpack.errors import pluralize
 from fatpack.proof.ledger import ProvedFile, file_digest
+from fatpack.proof.packages.left_out import LeftOutFile, find_objection, find_table_objection, kind_of
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from fatpack.io.source import View
     from fatpack.proof.ledger import Difference, DifferenceLog, ProofResult
 
@@ -35,7 +38,7 @@ class PackageProofResult(Record):
     ``is_proved`` is true if there is no forbidden difference; ``differences`` are the first of these, and
     ``difference_count`` is their number. ``same_count`` files have the same content, ``libraries`` are the changed
     libraries, and ``described`` the changed files that describe the package. Of an image ``layers`` are its layers, and
-    ``dropped`` is what vouched for the old digests and is missing.
+    ``dropped`` is what vouched for the old digests and is missing. ``left_out`` are the files that are missing.
     """
 
     kind: str
@@ -51,6 +54,7 @@ class PackageProofResult(Record):
     not_compared: tuple[str, ...]
     layers: tuple[ProvedLayer, ...] = ()
     dropped: tuple[str, ...] = ()
+    left_out: tuple[LeftOutFile, ...] = ()
 
 
 def proved_file(view: View) -> ProvedFile:
@@ -63,6 +67,29 @@ def proved_same_bytes(kind: str, before: ProvedFile, after: ProvedFile) -> Packa
     return PackageProofResult(
         kind, before, after, True, (), 0, 0, (), (), ("every byte: both files are the same",), ("what is in them",)
     )
+
+
+def judge_left_out(path: str, view: View, ledger: DifferenceLog, found: list[LeftOutFile]) -> bool:
+    """Take down a file that the new package lacks, and return whether it is one of a kernel store.
+
+    Of such a file a difference is recorded unless its content is device code alone.
+    """
+    kind = kind_of(path, view)
+    if not kind:
+        return False
+    objection = find_objection(path, view)
+    if objection is not None:
+        ledger.differ(f"{path}: left out", expected=objection[0], found=objection[1])
+    found.append(LeftOutFile(path, len(view), file_digest(view), kind))
+    return True
+
+
+def judge_tables(gone: Sequence[str], staying: Collection[str], ledger: DifferenceLog) -> None:
+    """Record a difference for a table of Tensile that went although code of its target stays, or none went."""
+    for path in gone:
+        objection = find_table_objection(path, gone, staying)
+        if objection is not None:
+            ledger.differ(f"{path}: left out", expected=objection[0], found=objection[1])
 
 
 def compare_libraries(

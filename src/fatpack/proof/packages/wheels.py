@@ -14,6 +14,7 @@ import io
 import json
 import re
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections import Counter
@@ -25,7 +26,13 @@ from fatpack.io.open import open_source
 from fatpack.io.ranges import ViewFile
 from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.packages import zip_structure
-from fatpack.proof.packages.verdict import PackageProofResult, compare_libraries, proved_file
+from fatpack.proof.packages.verdict import (
+    PackageProofResult,
+    compare_libraries,
+    judge_left_out,
+    judge_tables,
+    proved_file,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from fatpack.io.source import View
+    from fatpack.proof.packages.left_out import LeftOutFile
     from fatpack.proof.packages.verdict import ProvedLibrary
 
 
@@ -160,6 +168,7 @@ COMPARED = (
     "every line of RECORD against the file that it names, by digest and size, and the files that it lists",
     "the bytes before, between and after the files: headers with their extra fields, the directory, comments",
     "variant.json, if it was added: its fields, and its label against the file name",
+    "every missing file: that it held device code of AMD alone, or was a table of Tensile for a target without code",
 )
 NOT_COMPARED = (
     "the compression of files",
@@ -179,8 +188,10 @@ def prove_wheel(before: View, after: View) -> PackageProofResult:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
             work = _WheelComparison(old, new, before, after, ledger)
             work.compare()
-            if len(old.infolist()) + work.is_variant == len(new.infolist()):
-                zip_structure.compare_zip_structure(old, new, before, after, ledger)
+            gone = {file.path for file in work.left_out}
+            count = sum(info.filename not in gone for info in old.infolist())
+            if count + work.is_variant == len(new.infolist()):
+                zip_structure.compare_zip_structure(old, new, before, after, ledger, gone)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
     return PackageProofResult(
@@ -195,6 +206,7 @@ def prove_wheel(before: View, after: View) -> PackageProofResult:
         tuple(work.described),
         COMPARED,
         NOT_COMPARED,
+        left_out=tuple(work.left_out),
     )
 
 
@@ -232,6 +244,7 @@ class _WheelComparison:
         self.same_count = 0
         self.libraries: list[ProvedLibrary] = []
         self.described: list[str] = []
+        self.left_out: list[LeftOutFile] = []
 
     @property
     def is_variant(self) -> bool:
@@ -244,7 +257,7 @@ class _WheelComparison:
         if self._variant:
             self._compare_variant(files.pop())
             self._ledger.same("name of the .dist-info folder", *self._stems)
-        for was, now in zip_longest(self._old.infolist(), files):
+        for was, now in zip_longest(self._without_gone(files), files):
             if was is None or now is None:
                 self._name_files(files)
                 return
@@ -257,6 +270,24 @@ class _WheelComparison:
                     self._ledger.same(f"{now.filename}: {field}", getattr(was, field), getattr(now, field))
                 self._content(was, now)
         self._compare_record()
+
+    def _without_gone(self, files: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+        """Return the files of the old wheel without those that are missing, which are judged here."""
+        present = {info.filename for info in files}
+        gone: list[zipfile.ZipInfo] = []
+        staying: list[zipfile.ZipInfo] = []
+        for info in self._old.infolist():
+            is_left = info.is_dir() or self._renamed(info.filename) in present
+            (staying if is_left or not self._judge(info) else gone).append(info)
+        judge_tables([info.filename for info in gone], [info.filename for info in staying], self._ledger)
+        return staying
+
+    def _judge(self, info: zipfile.ZipInfo) -> bool:
+        """Judge a file that is missing; return whether it is one of a kernel store."""
+        with tempfile.TemporaryFile() as file:
+            copy_member(self._old, info, file)
+            with open_source(file, name=info.filename) as source:
+                return judge_left_out(info.filename, source.view(), self._ledger, self.left_out)
 
     def _name_files(self, files: Sequence[zipfile.ZipInfo]) -> None:
         """Record which files are there in one wheel alone; a description that is not the last file is one of them."""
@@ -338,8 +369,6 @@ class _WheelComparison:
         return True
 
     def _library(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
-        import tempfile
-
         with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
             for archive, info, file in ((self._old, was, first), (self._new, now, second)):
                 copy_member(archive, info, file)
@@ -357,7 +386,8 @@ class _WheelComparison:
     def _compare_record(self) -> None:
         """Compare the files that both RECORDs list, and whether they have a digest and a size."""
         old, new = self._lines
-        listed = [(self._renamed(path), bool(stated), bool(size)) for path, stated, size in old]
+        missing = {file.path for file in self.left_out}
+        listed = [(self._renamed(path), bool(stated), bool(size)) for path, stated, size in old if path not in missing]
         found = [(path, bool(stated), bool(size)) for path, stated, size in new if path != self._variant]
         if listed != found:
             gone, added = (

@@ -10,7 +10,8 @@
         directory  entries               unchanged except the same, and the offsets of files
         [Zip64]    end, comment, rest    unchanged except number, size and offset of the directory
 
-A file that was added lies behind all others, and its entry too, with nothing around it.
+A file that was added lies behind all others, and its entry too, with nothing around it. Nothing was around a file that
+is missing, either.
 
 Read by ``struct`` and Python's ``zipfile``. How we know: PKWARE's APPNOTE.TXT 6.3.10, section 4.
 """
@@ -27,6 +28,7 @@ from fatpack.proof.memory import WINDOW
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import zipfile
+    from collections.abc import Collection
 
     from fatpack.io.source import View
     from fatpack.proof.ledger import DifferenceLog
@@ -52,27 +54,40 @@ _TAIL = 1 << 17
 
 
 def compare_zip_structure(
-    old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: DifferenceLog
+    old: zipfile.ZipFile,
+    new: zipfile.ZipFile,
+    before: View,
+    after: View,
+    ledger: DifferenceLog,
+    left_out: Collection[str] = (),
 ) -> None:
-    """Compare everything except content and names of files; the new archive has as many, or one more at its end.
+    """Compare everything except content and names of files; the new archive may have one more at its end.
 
-    Raises Truncated.
+    It lacks the files with the names of ``left_out``, around which there must be no other bytes. Raises Truncated.
     """
     one, other = _ZipFrame(old, before), _ZipFrame(new, after)
-    count = len(one.files)
-    if [*one.order, *range(count, len(other.files))] != other.order:
+    kept = [number for number, info in enumerate(one.files) if info.filename not in left_out]
+    places = {number: place for place, number in enumerate(kept)}
+    count = len(kept)
+    if [*(places[number] for number in one.order if number in places), *range(count, len(other.files))] != other.order:
         ledger.differ("order in which the data of files lie", expected="as before", found="another")
         return
     ledger.same("byte from which offsets of the archive count", one.shift, other.shift)
     _ranges("bytes before the archive", one, other, one.prefix, other.prefix, ledger)
     for number, info in enumerate(other.files[:count]):
-        ledger.same(f"{info.filename}: local header", one.local(number), other.local(number))
-        ledger.same(f"{info.filename}: entry of the directory", one.entry(number), other.entry(number))
-        if not _is_same(one, other, number) and not other.is_ended(number):
+        was = kept[number]
+        ledger.same(f"{info.filename}: local header", one.local(was), other.local(number))
+        ledger.same(f"{info.filename}: entry of the directory", one.entry(was), other.entry(number))
+        if not _is_same(one, other, was, number) and not other.is_ended(number):
             ledger.differ(f"{info.filename}: bytes after its compressed data", expected="none", found="some")
+    gaps = dict(zip(one.order, map(one.gap, range(len(one.order))), strict=True))
     for place, number in enumerate(other.order[:count]):
         what = f"bytes after {other.files[number].filename}"
-        _ranges(what, one, other, one.gap(place), other.gap(place), ledger)
+        _ranges(what, one, other, gaps[kept[number]], other.gap(place), ledger)
+    for number, (start, end) in gaps.items():
+        if number not in places and start != end:
+            name = one.files[number].filename
+            ledger.differ(f"bytes after {name}, which is left out", expected="none", found=f"{end - start} bytes")
     for number in range(count, len(other.files)):
         _added(other, number, ledger)
     tails = one.tail(), other.tail()
@@ -112,9 +127,9 @@ def _ranges(
             return
 
 
-def _is_same(one: _ZipFrame, other: _ZipFrame, number: int) -> bool:
-    """Return whether a file is stored as the same bytes."""
-    (old, old_end), (new, new_end) = one.data(number), other.data(number)
+def _is_same(one: _ZipFrame, other: _ZipFrame, was: int, number: int) -> bool:
+    """Return whether a file, by its number in both, is stored as the same bytes."""
+    (old, old_end), (new, new_end) = one.data(was), other.data(number)
     if old_end - old != new_end - new:
         return False
     for at in range(0, old_end - old, WINDOW):
