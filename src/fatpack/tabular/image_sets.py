@@ -82,7 +82,8 @@ class ImageSetLocation(Record):
     """The location of an image set: the file, the member and section in it, and the number of its container.
 
     ``container`` is None for an image outside containers. ``offset`` is that of its first image, None in compressed
-    data. ``binary`` is the program for which a kpack archive contains it.
+    data. ``binary`` is the program for which a kpack archive contains it. ``library`` is the name of a library of
+    Tensile, whose folder is the ``path`` then.
     """
 
     path: str
@@ -92,6 +93,7 @@ class ImageSetLocation(Record):
     section: str | None = None
     member: str | None = None
     binary: str | None = None
+    library: str | None = None
 
 
 class ImageSetMember(Record):

@@ -84,6 +84,16 @@ class TensileLibrary(Record):
         """Return what it has for a target, None if that is nothing."""
         return next((item for item in self.targets if item.arch == arch), None)
 
+    def support(self, arch: str) -> tuple[bool, str]:
+        """Return whether the library has tables for a processor, and that in words.
+
+        The library aborts on a device without them. What is wrong with the files of a processor is in its findings.
+        """
+        target = self.target(arch)
+        if target is not None and target.parent:
+            return True, f"{self.title} has tables for {arch}"
+        return False, f"{self.title} has no parent table for {arch}, and aborts"
+
     @property
     def words(self) -> str:
         """The library in words: ``rocBLAS library: gfx942 (184 tables, 184 code files)``."""

@@ -180,6 +180,8 @@ ELSEWHERE = {
     "H8": "test_units.py: devices of one machine",
     "H10": "the states that HSA_XNACK leaves, with rule H3",
     "H15": "test_units.py: bitcode in objects",
+    "H16": "test_tensile.py",
+    "H17": "test_tensile.py",
     "K6": "tests/targets/selection/test_kpack.py",
     "K7": "test_units.py: archives and several devices",
     "Y3": "test_units.py: what kernels require",

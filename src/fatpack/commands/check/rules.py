@@ -523,11 +523,8 @@ def _tensile_support(context: RuleContext, unit: ImageSetRows, requirement: Requ
     library = context.tensile(unit)
     if library is None:
         return None
-    arch = _processor(requirement)
-    target = library.target(arch)
-    if target is not None and target.parent:
-        return DeviceSupport(True, "", f"{library.title} has tables for {arch}")
-    return DeviceSupport(False, "", f"{library.title} has no parent table for {arch}, and aborts")
+    serves, reason = library.support(_processor(requirement))
+    return DeviceSupport(serves, "H16", reason)
 
 
 def _processor(requirement: Requirement) -> str:

@@ -102,6 +102,8 @@ class ImageSetAnswer(Record):
 
         if self.runtime == "kpack":
             return "program"
+        if all(place.library for place in self.places):
+            return "library"
         if all(is_in_data(place.section or "", self.format) for place in self.places):
             return "library"
         return "image" if all(place.container is None for place in self.places) else "container"

@@ -15,6 +15,7 @@ from fatpack.commands.explain.model import (
     UnreadInput,
 )
 from fatpack.commands.explain.remedies import compatibility_package, dangerous_workaround, driver_words, remedies
+from fatpack.commands.explain.tensile import TensileUnits, explain_library
 from fatpack.errors import all_count_words, cli_or_api, pluralize
 from fatpack.exit_codes import FINDINGS, FINE, worst_exit_code
 from fatpack.inputs.files import MemberPath
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from fatpack.targets.devices import Device
     from fatpack.targets.selection.runtime_settings import RuntimeSettings
     from fatpack.targets.selection.select_image import DeviceSelection
+    from fatpack.tensile.library import TensileLibrary
 
 
 # The error that a program gets if a unit fails: as its runtime prints it, and as older runtimes printed it.
@@ -406,12 +408,15 @@ def explain_rows(
     unread: list[UnreadInput] = []
     files = read = 0
     held: list[ImageSet] = []
+    tensile = TensileUnits(current_budget()) if has_files else None
     end = CompletenessCheck()
     missed: list[Incomplete | None] = []
 
     def watched() -> Iterator[ImageRow]:
         for row in rows:
             missed[:] = [end.missed(row)]
+            if tensile is not None:
+                tensile.see(row)
             reason = (
                 "" if row.row == "file" else "input" if is_compiler_input(row) else "cache" if is_cached(row) else ""
             )
@@ -423,7 +428,8 @@ def explain_rows(
 
     for item in read_image_sets(watched()):
         if isinstance(item, ImageSet):
-            held.append(item)
+            if tensile is None or not tensile.take(item):
+                held.append(item)
             continue
         if is_undecided(item):
             for one in asking:
@@ -440,6 +446,12 @@ def explain_rows(
         _ask_all(asking, [*held, *kernels.emptied(item)], item.cuda_runtime, _not_searched(item, unread))
         held = []
     _ask_all(asking, held)
+    for library, units in tensile.libraries() if tensile is not None else ():
+        if library is None:
+            _ask_all(asking, units)
+            continue
+        for one in asking:
+            one.take_library(library, units)
     names_unread = [os.path.basename(one.path) or one.path for one in unread]
     answers = tuple(one.answer(names_unread, is_read=bool(read), has_code=bool(files)) for one in asking)
     answers = _in_one_machine(answers, asking)
@@ -642,6 +654,17 @@ class _DeviceExplainer:
             self.skip("no kernel", image_set)
         else:
             places.append(image_set.place)
+
+    def take_library(self, library: TensileLibrary, units: Sequence[ImageSet]) -> None:
+        """Add a library of Tensile, if the device is AMD's and the library has the requested kernel."""
+        if self._device.vendor != "amd":
+            return
+        if self._question.kernel and not any(image.has_kernel for unit in units for image in unit.images):
+            self.skip("other", units[0])
+            return
+        processor = self._device.arch.partition(":")[0]
+        answer = explain_library(library, units, processor, lambda image_set: self._answer(image_set, "", None))
+        self._answers[library.path] = (answer, list(answer.places))
 
     def _answer(self, image_set: ImageSet, library: str, loads: int | None) -> ImageSetAnswer:
         """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""

@@ -206,6 +206,8 @@ def error_words(error: RuntimeErrorText) -> str:
 
 def _place(place: ImageSetLocation) -> str:
     where = [os.path.basename(place.path)]
+    if place.library:
+        return f"{place.library} in {place.path}"
     if place.binary:
         return f"{place.binary} in {where[0]}"
     if place.member:
