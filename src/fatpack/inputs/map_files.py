@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from fatpack.concurrency.processes import map_in_processes
+from fatpack.concurrency.processes import MIN_BYTES_FOR_WORKERS, map_in_processes
+from fatpack.concurrency.threads import core_count
 from fatpack.errors import FatpackError
 from fatpack.inputs.files import (
     InputFile,
@@ -27,7 +28,7 @@ from fatpack.scanner.context import detect_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from fatpack.inputs.files import Filter
@@ -67,11 +68,14 @@ def map_files(
     *,
     is_local: bool = True,
     budget: Budget | None = None,
+    shares_inside: bool = False,
 ) -> Iterator[T]:
     """Yield the results of ``make`` for all files, in order; most are computed in forks of this process.
 
     Results must be picklable, and ``make`` must not keep state. Files that are not local are read in this process,
-    because it has the connections to servers. ``budget`` is that of the nodes' sources, by default the command's.
+    because it has the connections to servers. If ``make`` ``shares_inside``, that is, distributes the containers of a
+    file to processes, this process also reads a file with more bytes than the share of one core: all would wait for it.
+    ``budget`` is that of the nodes' sources, by default the command's.
     """
     budget = current_budget() if budget is None else budget
 
@@ -86,7 +90,8 @@ def map_files(
         return node.size if is_local and node.is_lasting else 0
 
     for batch in batches:
-        shared = map_in_processes(batch, work, cost)
+        own = _more_than_a_share(batch, cost) if shares_inside else None
+        shared = map_in_processes(batch, work, lambda node, own=own: 0 if node is own else cost(node))  # type: ignore[misc]
         try:
             for node, there in shared:
                 done: _MappedBatch | None = None if there is None else there.value
@@ -102,6 +107,14 @@ def map_files(
             shared.close()
 
 
+def _more_than_a_share(batch: Sequence[PendingFile], cost: Callable[[PendingFile], int]) -> PendingFile | None:
+    """Return the node with more bytes than one core would read if all had the same number, None if there is none."""
+    total = sum(map(cost, batch))
+    largest = max(batch, key=cost, default=None)
+    is_more = largest is not None and cost(largest) * core_count() > total > MIN_BYTES_FOR_WORKERS
+    return largest if is_more else None
+
+
 def map_paths(
     paths: Iterable[str | os.PathLike[str]],
     make: Callable[[InputFile], Mapped],
@@ -113,12 +126,13 @@ def map_paths(
     opener: Opener | None = None,
     chosen: Callable[[str], bool] | None = None,
     raises: bool = False,
+    shares_inside: bool = False,
 ) -> Iterator[Mapped]:
     """Yield the results of ``make`` for all files of some paths, in their order; plain files are shared out together.
 
     A path that cannot be opened is an input file with an error; with ``raises`` the error is raised. ``counts`` adds up
     what was skipped, ``unmatched`` receives the patterns that match no file. ``chosen`` decides by its path whether a
-    file or package is read at all. ``make`` is as for :func:`map_files`.
+    file or package is read at all. ``make`` and ``shares_inside`` are as for :func:`map_files`.
     """
     budget = current_budget() if budget is None else budget
     inputs = _Inputs(rules, counts, unmatched, budget, opener, raises)
@@ -132,7 +146,9 @@ def map_paths(
             batches, is_local = group
             if chosen is not None:
                 batches = ([node for node in batch if chosen(node.path)] for batch in batches)
-            yield from map_files(batches, make, rules, counts, is_local=is_local, budget=budget)
+            yield from map_files(
+                batches, make, rules, counts, is_local=is_local, budget=budget, shares_inside=shares_inside
+            )
     finally:
         groups.close()
 

@@ -118,7 +118,16 @@ def read_paths(
     """
     rules, counts = Filter(tuple(exclude), options.deep), SkipCounts() if counts is None else counts
     missing = [] if unmatched is None else unmatched
-    leaves = map_paths(paths, _RowMaker(options), rules, counts, missing, budget=budget, opener=opener)
+    leaves = map_paths(
+        paths,
+        _RowMaker(options),
+        rules,
+        counts,
+        missing,
+        budget=budget,
+        opener=opener,
+        shares_inside=options.reads_images,
+    )
     return RowIterator(leaves, counts, on_file)
 
 
@@ -188,4 +197,5 @@ def read_rows_below(
     """Yield the rows of each file of an open package, or, without a view, of a folder or a pattern, in order."""
     batches = walk_input(path, view, rules, counts, unmatched)
     is_local = view is None or view.source.fileno() is not None
-    yield from map_files(batches, _RowMaker(options), rules, counts, is_local=is_local)
+    shares = options.reads_images
+    yield from map_files(batches, _RowMaker(options), rules, counts, is_local=is_local, shares_inside=shares)

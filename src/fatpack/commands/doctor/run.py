@@ -181,7 +181,8 @@ def diagnose(
     tensile = TensileFinder(budget, deep=deep, is_filtered=bool(exclude))
     counts, rules, summing = SkipCounts(), Filter(tuple(exclude), deep), _DiagnosisBuilder(budget, tensile)
     missing: list[str] = [] if unmatched is None else unmatched
-    for result in map_paths(paths, _FileExaminer(deep), rules, counts, missing, budget=budget, opener=opener):
+    examine = _FileExaminer(deep)
+    for result in map_paths(paths, examine, rules, counts, missing, budget=budget, opener=opener, shares_inside=True):
         summing.take(result)
         if on_file is not None:
             on_file(result.notes.counts.get("images", 0) > 0)

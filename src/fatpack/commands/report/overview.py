@@ -68,10 +68,14 @@ def build_overview(rows: Iterable[AnyRow], tensile: TensileFinder | None = None)
     ``tensile`` takes the files, and compares those of Tensile's libraries with their tables.
     """
     collecting = _OverviewBuilder()
+    archs: list[str] = []
     for row in rows:
         collecting.take(row)
-        if tensile is not None:
-            tensile.take(row.path, (row.arch or "",) if isinstance(row, ImageRow) else ())
+        if row.row == "file" and tensile is not None:
+            tensile.take(row.path, archs)
+            archs = []
+        elif isinstance(row, ImageRow):
+            archs.append(row.arch or "")
     if tensile:
         for library in tensile.libraries():
             collecting.take_library(library)
