@@ -257,6 +257,13 @@ def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple
     }, data.hex()
 
 
+def check_codes(view: View, form: str) -> None:
+    """Read all that :func:`code_digests` reads after :func:`facts`. Raises its errors; for cubins no digest is made."""
+    reader = _module(_CODES, form)
+    if reader is not None:
+        getattr(reader, "check", reader.codes)(view)
+
+
 def has_codes(form: str) -> bool:
     """Return whether the code of kernels of a form has digests."""
     return form in _CODES

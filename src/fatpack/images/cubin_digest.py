@@ -77,6 +77,15 @@ def functions(view: View) -> tuple[dict[str, bytes], list[bytes]]:
     return cubin.functions(), cubin.other_sections()
 
 
+def check(view: View) -> None:
+    """Read all tables that digests of code are made of, and make none.
+
+    Attributes of kernels are left out: :func:`fatpack.images.cubin_kernels.facts` reads them. Raises the FormatError
+    that :func:`codes` raises.
+    """
+    _CubinTables(view).check()
+
+
 class _CubinDigests:
     def __init__(self, view: View) -> None:
         self._sections = DeviceElfSections(view)
@@ -96,6 +105,8 @@ class _CubinDigests:
             is_first = number not in self._functions or other & ENTRY
             if info & 15 == FUNC and 0 < number < most and is_first:
                 self._functions[number] = index
+        #: of :class:`_CubinTables`: the sections whose attributes were read as those of kernels
+        self._kernels: frozenset[int] | None = None
         #: number of a section of code → numbers of its constant banks
         self._banks: dict[int, list[int]] = {}
         #: numbers of sections with variables that functions share
@@ -257,3 +268,39 @@ class _CubinDigests:
         if info & 15 == _SECTION and number < len(self._sections.names):
             return decode_name(self._sections.names[number])
         return strip_unit_suffix(self._name(symbol))
+
+
+class _CubinTables(_CubinDigests):
+    """The tables of a cubin, read for their damage alone: sections count as read, and their bytes are not copied."""
+
+    def _take(self, index: int, owner: int) -> None:
+        if owner in self._kernel_sections():
+            self._sections.pass_over(index)
+        else:
+            read_attributes(self._sections, index, ())
+
+    def _kernel_sections(self) -> frozenset[int]:
+        """Return the numbers of the sections of the kernels, of kernels of one name the first."""
+        if self._kernels is None:
+            first: dict[bytes, int] = {}
+            for (_, info, other, number), name in zip(self._symbols, self._stored_names, strict=True):
+                if other & ENTRY and info & 15 == FUNC and number:
+                    first.setdefault(name, number)
+            self._kernels = frozenset(first.values())
+        return self._kernels
+
+    def check(self) -> None:
+        """Read what digests of functions, calls and variables read, in their order."""
+        for number in self._functions:
+            for index in (number, *self._banks.get(number, ())):
+                self._read(index)
+        for index, row in enumerate(self._sections.headers):
+            if row[1] == _CALLGRAPH:
+                self._sections.pass_over(index)
+        for index in self._shared:
+            self._read(index)
+
+    def _read(self, index: int) -> None:
+        self._sections.pass_over(index)
+        for _ in self._relocations.for_section(index):
+            pass

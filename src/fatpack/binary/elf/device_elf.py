@@ -143,6 +143,16 @@ class DeviceElfSections:
             return self.view.read(offset, size)
         return bytes(self._block[start : start + size])
 
+    def pass_over(self, index: int) -> None:
+        """Count a section as read, and raise what :meth:`bytes_of` raises, without reading it."""
+        _, kind, _, _, offset, size, _, _ = self.headers[index]
+        if kind in self._without_bytes or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
+            self.read(self.row(index))  # raises the error
+            return
+        self._unread -= size
+        if self._unread < 0:
+            raise self._overlaps(self.row(index))
+
     def _spend(self, section: DeviceElfSection, size: int) -> None:
         self._unread -= size
         if self._unread < 0:

@@ -569,7 +569,7 @@ class _Examination:
         notes.codes += [KernelCode(kernel.name, label, kernel.size, kernel.body) for kernel in facts.kernels]
         span = view.span() if image is None else image.span
         notes.extend(finding("FP1106", span, text) for text in facts.contradictions)
-        images.code_digests(view, form, facts.kernels)  # which reads every symbol, as rows of kernels and reports do
+        images.check_codes(view, form)  # which reads every symbol, as rows of kernels and reports do
 
     def _alone(self, members: set[tuple[int, ...]]) -> None:
         """Examine a file that is a device image itself, or such members of an archive; ``members`` hold containers."""
