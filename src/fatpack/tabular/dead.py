@@ -2,8 +2,10 @@
 
 The rules of :mod:`fatpack.targets.selection.dead` are for containers from which a runtime selects. Of others
 nothing is judged: containers in a program's data, and those of libraries that ask for kernels by name (their own code
-selects); input of a device link (its result counts); groups of entries, entries of 32 and 64 bits, offload binaries,
-kpack archives and SYCLBIN files.
+selects); input of a device link (its result counts); groups of entries, entries of 32 and 64 bits, offload binaries
+except those of OpenMP in a linked file, kpack archives and SYCLBIN files.
+
+The offload binaries of one section of a program are judged together: a descriptor of OpenMP leads to all of them.
 
 The containers of a program with relocatable device code are linked together when it starts: an architecture can go from
 all of them or from none, and what lives in one of them lives in all.
@@ -46,20 +48,22 @@ class DeadFinder:
         #: positions of containers that are linked together, and what lives in these; None until it is asked for
         self._prelinked: frozenset[int] | None = None
         self._living: frozenset[tuple[str, str]] | None = None
+        #: start of a container of OpenMP → its images that can never run; None until it is asked for
+        self._of_openmp: Mapping[int, Mapping[int, DeadImage]] | None = None
         self._is_linked = host == "pe" or (host == "elf" and quick_header.is_linked(view))
         self._is_by_name = find_name_based_library(view.chain[-1] if view.chain else view.source.name) is not None
 
     def find(self, found: FoundContainer) -> Mapping[int, DeadImage]:
         """Return the images of a container that can never run, by their numbers in it."""
+        if self._is_of_openmp(found):
+            if self._of_openmp is None:
+                self._of_openmp = _dead_of_openmp([(item, None) for item in self._every() if self._is_of_openmp(item)])
+            return self._of_openmp.get(found.container.span.start, {})
         dead = self._judged(found, None)
         if not dead or not self._is_linked_with_others(found):
             return dead
         if self._living is None:
-            from fatpack.scanner import FoundContainer, scan
-
-            every = scan(self._view, checks_registration=False, identifies_images=False)
-            containers = [item for item in every if isinstance(item, FoundContainer)]
-            together = [item for item in containers if self._is_linked_with_others(item)]
+            together = [item for item in self._every() if self._is_linked_with_others(item)]
             self._living = frozenset().union(
                 *(_living(item, range(len(item.container.images)), self._judged(item, None)) for item in together)
             )
@@ -67,7 +71,11 @@ class DeadFinder:
 
     def find_in(self, containers: Sequence[tuple[FoundContainer, Collection[int]]]) -> list[Mapping[int, DeadImage]]:
         """Return those of several containers, of whose images the ones with these numbers are left."""
-        dead = [self._judged(found, among) for found, among in containers]
+        of_openmp = _dead_of_openmp([(item, among) for item, among in containers if self._is_of_openmp(item)])
+        dead = [
+            of_openmp.get(found.container.span.start, {}) if self._is_of_openmp(found) else self._judged(found, among)
+            for found, among in containers
+        ]
         if not any(dead):
             return dead
         together = [self._is_linked_with_others(found) for found, _ in containers]
@@ -79,6 +87,18 @@ class DeadFinder:
             _without(living, found, own) if is_one else own
             for (found, _), own, is_one in zip(containers, dead, together, strict=True)
         ]
+
+    def _every(self) -> list[FoundContainer]:
+        """Return the containers of the file."""
+        from fatpack.scanner import FoundContainer, scan
+
+        every = scan(self._view, checks_registration=False, identifies_images=False)
+        return [item for item in every if isinstance(item, FoundContainer)]
+
+    def _is_of_openmp(self, found: FoundContainer) -> bool:
+        """Return whether a container of a linked file is one of those that a descriptor of OpenMP leads to."""
+        is_binary = self._is_linked and found.format == "llvm-offload-binary" and found.index is not None
+        return is_binary and all(image.target.offload == "openmp" for image in found.container.images)
 
     def _is_linked_with_others(self, found: FoundContainer) -> bool:
         if not self._is_linked or found.format != "cuda-fatbin":
@@ -112,6 +132,34 @@ class DeadFinder:
         if dead and any(getattr(images[at].record, "group", None) is not None for at in numbers):
             return {}
         return {numbers[at]: why for at, why in dead.items()}
+
+
+def _dead_of_openmp(
+    containers: Sequence[tuple[FoundContainer, Collection[int] | None]],
+) -> dict[int, Mapping[int, DeadImage]]:
+    """Return the images that can never run of the containers of OpenMP in a file, by the start of each container.
+
+    Of each only the images with the given numbers are left, None for all.
+    """
+    sections: dict[int | None, list[tuple[FoundContainer, int]]] = {}
+    for found, among in sorted(containers, key=lambda item: item[0].container.span.start):
+        numbers = range(len(found.container.images)) if among is None else sorted(among)
+        sections.setdefault(found.index, []).extend(
+            (found, number) for number in numbers if not _is_zeroed(found.container.images[number])
+        )
+    dead: dict[int, Mapping[int, DeadImage]] = {}
+    for places in sections.values():
+        images = [_candidate(found.container.images[number]) for found, number in places]
+        for at, why in find_dead(images, "openmp", is_linked=True).items():
+            found, number = places[at]
+            start = found.container.span.start
+            dead[start] = {**dead.get(start, {}), number: why}
+    return dead
+
+
+def _is_zeroed(image: Image) -> bool:
+    """Return whether zeros are in the place of an image, which was slimmed away."""
+    return image.compression is None and not any(image.data.head(0, 16)) and image.data.is_zero()
 
 
 def prelinked_positions(pointers: ContainerPointers) -> frozenset[int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
+from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.main import main
@@ -64,3 +65,19 @@ def test_the_library_and_the_command_do_the_same(library: Path, tmp_path: Path) 
     assert made.dropped == {"sm_90": 1, "compute_90": 1, "compute_90a": 1}
     assert main(["slim", str(library), "--drop-dead", "-o", str(tmp_path / "z.so")]) == 0
     assert (tmp_path / "y.so").read_bytes() == (tmp_path / "z.so").read_bytes()
+
+
+def test_images_of_openmp_that_another_always_beats_are_zeroed(tmp_path: Path) -> None:
+    images = []
+    for arch in ("gfx942", "gfx942:xnack+", "gfx1100"):
+        path = FIXTURES / "kernels" / f"attn_fwd.v6.{arch.partition(':')[0]}.hsaco"
+        images.append(f"--image=file={path},triple=amdgcn-amd-amdhsa,arch={arch}")
+    assert main(["wrap", "--kind", "openmp", *images, "-o", str(tmp_path / "w.o")]) == 0
+    library, result = tmp_path / "libw.so", tmp_path / "slim.so"
+    reference.run("gcc", "-shared", tmp_path / "w.o", "-o", library, "-Wl,--unresolved-symbols=ignore-all")
+    found = {row.arch: row.dead for row in fatpack.rows(library) if row.row == "image"}
+    assert found == {"gfx942": None, "gfx942:xnack+": "beaten", "gfx1100": None}
+    made = fatpack.slim(library, result, drop_dead=True)
+    assert made.dropped == {"gfx942:xnack+": 1}
+    assert main(["slim", "--verify", str(library), str(result)]) == 0
+    assert not any(row.dead for row in fatpack.rows(result))

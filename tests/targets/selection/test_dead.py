@@ -66,7 +66,46 @@ def test_a_target_id_that_another_covers() -> None:
     bundle = tuple(CandidateImage("", arch, "amdgcn-amd-amdhsa") for arch in archs)
     found = find_dead(bundle, "hip", is_linked=True)
     assert {at: why.reason for at, why in found.items()} == {2: "beaten", 6: "beaten"}
-    assert find_dead(bundle, "openmp") == {}
+    assert find_dead(bundle, "sycl") == {}
+
+
+def of_openmp(words: str, *, is_linked: bool = True) -> dict[str, str]:
+    """Return the dead images of a descriptor: ``sm_80``, ``gfx90a:xnack+``, ``b`` for bitcode, ``s`` for SPIR-V."""
+    images = []
+    for word in words.split():
+        if word in ("b", "s"):
+            triple = "spirv64-intel" if word == "s" else "amdgcn-amd-amdhsa"
+            images.append(CandidateImage({"b": "bitcode", "s": "spirv"}[word], "", triple))
+        else:
+            triple = "nvptx64-nvidia-cuda" if word.startswith("sm_") else "amdgcn-amd-amdhsa"
+            images.append(CandidateImage("", word, triple))
+    found = find_dead(images, "openmp", is_linked=is_linked)
+    return {f"{at} {words.split()[at]}": why.reason for at, why in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("sm_80 sm_86", {"1 sm_86": "beaten"}),  # 8.6 takes the first, which fits
+        ("sm_86 sm_80", {}),
+        ("sm_80 sm_90 gfx90a", {}),
+        ("sm_90 sm_90", {"1 sm_90": "beaten"}),
+        ("gfx90a gfx90a:xnack+", {"1 gfx90a:xnack+": "beaten"}),
+        ("gfx90a:xnack+ gfx90a", {}),  # with xnack off the second is taken
+        ("gfx90a:xnack+ gfx90a:xnack- gfx90a", {"2 gfx90a": "beaten"}),
+        ("gfx90a sm_80 sm_80", {"2 sm_80": "beaten"}),
+        ("sm_80 sm_80a", {"1 sm_80a": "beaten"}),
+        ("sm_99 sm_80", {}),  # Level Zero's plugin takes the first, whatever it is
+        ("sm_80 b", {}),
+        ("sm_80 s s", {}),
+    ],
+)
+def test_what_is_dead_of_a_descriptor_of_openmp(words: str, expected: dict[str, str]) -> None:
+    assert of_openmp(words) == expected
+
+
+def test_images_of_openmp_in_an_object_are_alive() -> None:
+    assert of_openmp("sm_80 sm_86", is_linked=False) == {}
 
 
 ARCHS = st.sampled_from(

@@ -309,11 +309,13 @@ def image_key(found: FoundContainer, image: FoundImage) -> object:
 def dead_keys(view: View, kept: Sequence[SlimImage], file: LinkedProgramFile | None) -> frozenset[object]:
     """Return the keys of the kept images that can never run and may be taken out.
 
-    Of containers that are linked together an architecture goes from all or none; those in data stay as they are.
+    Of containers that are linked together an architecture goes from all or none; those in data stay as they are, except
+    offload binaries, in whose place zeros may be.
     """
     from fatpack.tabular.dead import DeadFinder
 
-    fixed = frozenset[int]() if file is None else frozenset(map(id, file.elsewhere))
+    elsewhere = () if file is None else file.elsewhere
+    fixed = frozenset(id(found) for found in elsewhere if found.format not in SIDE_BY_SIDE)
     inside: dict[int, list[SlimImage]] = {}
     for row in kept:
         if id(row.found) not in fixed:

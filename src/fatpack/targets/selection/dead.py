@@ -62,8 +62,8 @@ _answers: dict[object, dict[int, DeadImage]] = {}
 def find_dead(images: Sequence[CandidateImage], offload: str, *, is_linked: bool = False) -> dict[int, DeadImage]:
     """Return the images of one container that can never run, by their positions.
 
-    ``offload`` is ``cuda`` or ``hip``; of other programming models nothing is known to be dead. ``is_linked``: the file
-    is a program or a library, and no longer the input of a linker.
+    ``offload`` is ``cuda``, ``hip``, or ``openmp`` for the images of one descriptor; of other models nothing
+    is known to be dead. ``is_linked``: the file is a program or a library, and no longer the input of a linker.
     """
     plain = tuple(CandidateImage(image.form, image.arch, image.triple) for image in images)
     key = plain, offload, is_linked
@@ -71,7 +71,7 @@ def find_dead(images: Sequence[CandidateImage], offload: str, *, is_linked: bool
     if found is None:
         if len(_answers) >= _MAX_ANSWERS:
             _answers.clear()
-        judge = {"cuda": _cuda, "hip": _hip}.get(offload)
+        judge = {"cuda": _cuda, "hip": _hip, "openmp": _openmp}.get(offload)
         found = _answers[key] = {} if judge is None else judge(plain, is_linked=is_linked)
     return found
 
@@ -156,6 +156,33 @@ def _hip(images: Sequence[CandidateImage], *, is_linked: bool) -> dict[int, Dead
         reason = "beaten" if names else "no-device"
         found[at] = DeadImage(reason, f"its devices take {names}" if names else f"no device runs {images[at].arch}")
     return found if len(found) < len(images) else {}
+
+
+def _openmp(images: Sequence[CandidateImage], *, is_linked: bool) -> dict[int, DeadImage]:
+    """Return the images of a descriptor of which no plugin takes one; Level Zero's takes the first, whatever it is."""
+    from fatpack.targets.selection.sycl_openmp import select_openmp_image
+
+    if not is_linked:
+        return {}  # a linker puts images of other objects before and after them
+    devices = [f"sm_{number}" for number in nvidia_numbers()]
+    processors = [line.name for line in load_vocabulary().amd.values() if line.kind == "processor"]
+    devices += [state for name in processors for state in Device("amd", name).states]
+    taken = {device: select_openmp_image(images, device).image for device in devices}
+    live = {0, *(at for at in taken.values() if at is not None)}
+    found = {}
+    for at, image in enumerate(images):
+        is_judged = image.form not in _PORTABLE and (parse_nvidia(image.arch) is not None or _is_processor(image))
+        if at in live or not is_judged:
+            continue
+        alone = [device for device in devices if select_openmp_image([image], device).image is not None]
+        names = ", ".join(dict.fromkeys(images[first].arch for one in alone if (first := taken[one]) is not None))
+        reason = "beaten" if alone else "no-device"
+        found[at] = DeadImage(reason, f"its devices take {names}" if alone else f"no device runs {image.arch}")
+    return found
+
+
+#: forms that plugins compile for any device
+_PORTABLE = ("bitcode", "llvm-ir", "spirv", "ltoir")
 
 
 def _winner(images: Sequence[CandidateImage], state: str) -> str:
