@@ -7,7 +7,8 @@ import random
 import lz4.block
 import pytest
 
-from fatpack.codecs.lz4 import LZ4BlockError, inflate_block_beginning
+from fatpack.codecs.lz4 import LZ4BlockError, inflate_block_beginning, inflate_block_pieces
+from fatpack.io.source import BytesSource
 
 SIZES = [0, 1, 5, 15, 16, 63, 64, 65, 300, 4096]
 
@@ -71,3 +72,22 @@ def test_damage_never_raises_anything_else() -> None:
             assert len(inflate_block_beginning(damaged, 500)) <= 500
         except LZ4BlockError:
             pass
+
+
+@pytest.mark.parametrize(
+    ("distance", "count"),
+    # The library takes a distance of 0 in short matches.
+    [(2, 15), (2, 5000), (2, 200_000), (0xFFFF, 15), (0xFFFF, 5000), (0xFFFF, 200_000), (0, 200_000)],
+)
+def test_pieces_end_with_an_error_at_a_match_before_the_beginning(distance: int, count: int) -> None:
+    more = b"\xff" * ((count - 15) // 255) + bytes(((count - 15) % 255,))
+    block = b"\x1fa" + distance.to_bytes(2, "little") + more + b"\x10z"
+    with pytest.raises(LZ4BlockError, match="starts before"):
+        list(inflate_block_pieces(BytesSource(block, "x").view()))
+
+
+@pytest.mark.parametrize("count", [15, 5000, 200_000])
+def test_pieces_of_a_long_match_are_the_byte_before_it(count: int) -> None:
+    more = b"\xff" * ((count - 15) // 255) + bytes(((count - 15) % 255,))
+    block = b"\x1fa\1\0" + more + b"\x10z"
+    assert b"".join(inflate_block_pieces(BytesSource(block, "x").view())) == b"a" * (count + 5) + b"z"
