@@ -284,8 +284,8 @@ quiet_option = click.option("--quiet", "-q", cls=SharedOption, is_flag=True, hel
 #: The limits on what a command reads.
 limit_options = option_group(max_inflated_option, timeout_option, limit_option)
 
-#: Options of the commands that write files: what they may inflate and write, and what they print.
-writing_options = option_group(max_output_option, limit_options, color_option, quiet_option)
+#: Options of the commands that write files: on how many cores, what they may inflate and write, and what they print.
+writing_options = option_group(jobs_option, max_output_option, limit_options, color_option, quiet_option)
 
 #: Options of the commands that read files, folders and packages: what is searched, on how many cores, and what they may
 #: inflate.

@@ -20,6 +20,7 @@ Results wait in the pipes, and a few in memory: a worker that is far ahead block
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # signal, which is the public name, imports enum
 import os
 import sys
 
@@ -49,6 +50,9 @@ _AHEAD = 4
 _HEAD = 12
 
 _BLOCK = 1 << 18
+
+#: The signals that end a command (:mod:`fatpack.concurrency.signals`), Ctrl-C first; Windows has no SIGHUP.
+_HANDLED = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
 
 #: whether this process is a worker, which must not fork again
 _is_worker = False
@@ -104,8 +108,9 @@ def _forked(
         yield from ((item, None) for item in items)
         return
     wanted = frozenset(numbers)
-    workers = _ForkedWorkers(items, numbers, work)
+    workers = _ForkedWorkers(items, work)
     try:
+        workers.start(numbers)
         for number, item in enumerate(items):
             yield item, workers.result(number) if number in wanted else None
     finally:
@@ -115,7 +120,8 @@ def _forked(
 class _ForkedWorkers:
     """Workers that take items by number from a shared pipe."""
 
-    def __init__(self, items: Sequence[Any], numbers: Sequence[int], work: Callable[[Any], object]) -> None:
+    def __init__(self, items: Sequence[Any], work: Callable[[Any], object]) -> None:
+        self._items, self._work = items, work
         #: process → the pipe with its results; bytes of the next result; last number; numbers of unread results
         self._pipes: dict[int, int] = {}
         self._parts: dict[int, bytearray] = {}
@@ -124,20 +130,28 @@ class _ForkedWorkers:
         self._processes: list[int] = []
         #: number of an item → the process that made its result, and the result
         self._results: dict[int, tuple[int, bytes]] = {}
+
+    def start(self, numbers: Sequence[int]) -> None:
+        """Start the workers, for the items with these numbers.
+
+        A signal waits until every worker is listed: one that is not would outlive the command.
+        """
         tickets, giving = os.pipe()
         try:
             os.write(giving, b"".join(number.to_bytes(4, "little") for number in numbers))
         finally:
             os.close(giving)
+        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HANDLED)
         try:
             for _ in range(min(core_count(), _MOST, len(numbers))):
-                if not self._fork(tickets, items, work):
+                if not self._fork(tickets, before):
                     break
         finally:
             os.close(tickets)
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
-    def _fork(self, tickets: int, items: Sequence[Any], work: Callable[[Any], object]) -> bool:
-        """Start a worker; return whether the system allowed it."""
+    def _fork(self, tickets: int, mask: Iterable[int]) -> bool:
+        """Start a worker, which blocks the signals of ``mask``; return whether the system allowed it."""
         try:
             results, giving = os.pipe()
         except OSError:
@@ -152,7 +166,8 @@ class _ForkedWorkers:
             try:
                 for pipe in (results, *self._pipes.values()):
                     os.close(pipe)
-                _serve(tickets, giving, items, work)
+                _let_signals_end(mask)
+                _serve(tickets, giving, self._items, self._work)
             finally:
                 os._exit(0)
         os.close(giving)
@@ -225,16 +240,21 @@ class _ForkedWorkers:
         self._processes.clear()
 
 
+def _let_signals_end(mask: Iterable[int]) -> None:
+    """Let signals end this worker, except Ctrl-C, and block those of ``mask`` alone.
+
+    A terminal sends Ctrl-C to all processes: a worker ends when its parent does, and removes no files.
+    """
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    for number in _HANDLED[1:]:
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+
 def _serve(tickets: int, giving: int, items: Sequence[Any], work: Callable[[Any], object]) -> None:
     """Run the loop of a worker: take one item after the other until none are left or the reader closes the pipe."""
     global _is_worker  # noqa: PLW0603  (the process exits after this function)
     _is_worker = True
-    import _signal  # type: ignore[import-not-found]  # signal, which is the public name, imports enum
-
-    # Ctrl-C is sent to all processes of a terminal: a worker ends when its parent does, and removes no files.
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    for name in ("SIGTERM", "SIGHUP"):
-        _signal.signal(getattr(_signal, name), _signal.SIG_DFL)
     from pickle import dumps
 
     while ticket := os.read(tickets, 4):

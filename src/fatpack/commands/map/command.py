@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.command_line.command import Command
-from fatpack.command_line.param_types import DIRECTORY, INPUT, TARGET, TRIPLE, CountType
+from fatpack.command_line.param_types import DIRECTORY, INPUT, TARGET, TRIPLE
 from fatpack.command_line.shared_options import output_options, selector_options, writing_options
 
 TYPE_CHECKING = False
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     metavar="TRIPLE",
     help="With --add and --replace: the triple of the results.",
 )
-@click.option("--jobs", "-j", type=CountType(1), metavar="N", help="Run N at once. Default: one for each core.")
 @output_options
 @writing_options
 def command(
@@ -43,7 +42,6 @@ def command(
     directory: str | None,
     set_arch: str | None,
     set_triple: str | None,
-    jobs: int | None,
     output: str | None,
     in_place: bool,
     break_links: bool,
@@ -55,7 +53,7 @@ def command(
 
     In COMMAND, {in} is a file with the image and {out} the file to write; {arch}, {triple}, {form}, {id}, {container}
     and {index} describe the image; {{ is a brace. --add and --replace put the results back into FILE, -d keeps them as
-    files. There is no shell. If one COMMAND fails, nothing is written.
+    files. There is no shell. --jobs of them run at once. If one COMMAND fails, nothing is written.
     """
     from fatpack.command_line.edit_io import EditDestination
     from fatpack.commands.map.run import run_map
@@ -68,6 +66,5 @@ def command(
         EditDestination(output, in_place, break_links, force),
         put=[name for name, is_asked in (("add", add), ("replace", replace)) if is_asked],
         directory=directory,
-        jobs=jobs,
         quiet=quiet,
     )

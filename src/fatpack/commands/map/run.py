@@ -169,7 +169,6 @@ def run_map(
     *,
     put: Sequence[str],
     directory: str | None,
-    jobs: int | None,
     quiet: bool,
 ) -> int:
     """Run a command for each selected image of a file, and return the exit code.
@@ -185,7 +184,6 @@ def run_map(
         put="".join(put),
         directory=directory,
         labels=labels,
-        jobs=jobs,
         to=to,
         quiet=quiet,
         selector=selector_from_options(selectors),
@@ -209,7 +207,6 @@ class MapRequest(Record):
     put: str
     directory: str | None
     labels: tuple[str | None, str | None]
-    jobs: int | None
     to: EditDestination
     quiet: bool
     selector: Selector
@@ -238,7 +235,7 @@ def _put_back(request: MapRequest, words: CommandTemplate, whole: View, place: L
 
     edit = select_for_edit(place.view, request.selector, "map")
     jobs = list_jobs(edit.images, edit.items, request.selector, edit.titles, request.path)
-    with MapRun(jobs, words, count=request.jobs, labels=request.labels) as mapping:
+    with MapRun(jobs, words, labels=request.labels) as mapping:
         made = _run(request, words, mapping, jobs)
         force = request.to.force
         plan = plan_put_back(
@@ -277,7 +274,7 @@ def _keep(request: MapRequest, words: CommandTemplate, place: Location) -> int:
         print_stderr(f"fatpack: {request.path}: no image{asked}{'; ' if there else ''}{there}", quiet=request.quiet)
         return worst_exit_code((FINDINGS, code))
     jobs = list_jobs(rows, items, request.selector, (), request.path)
-    with MapRun(jobs, words, count=request.jobs) as mapping:
+    with MapRun(jobs, words) as mapping:
         made = _run(request, words, mapping, jobs)
         if request.directory is not None:
             plan = files_to_write(made, place.name)

@@ -9,7 +9,7 @@ import click
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr, print_warnings
 from fatpack.command_line.param_types import DEVICE, DIRECTORY, FILE, FILE_TARGET, INPUT, ChoiceType, CountType
-from fatpack.command_line.shared_options import force_option, jobs_option, schema_option, writing_options
+from fatpack.command_line.shared_options import force_option, schema_option, writing_options
 from fatpack.text.schemas import SLIM
 
 TYPE_CHECKING = False
@@ -168,7 +168,6 @@ _FURTHER = [heading for heading in dict.fromkeys(_HEADINGS.values()) if heading 
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}.")
 @schema_option
-@jobs_option
 @writing_options
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Remove GPU code for architectures you do not need.

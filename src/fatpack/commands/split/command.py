@@ -7,7 +7,7 @@ import click
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import CountedProgress, print_stderr
 from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType, SuggestionType
-from fatpack.command_line.shared_options import force_option, jobs_option, schema_option, writing_options
+from fatpack.command_line.shared_options import force_option, schema_option, writing_options
 from fatpack.commands.split.model import SCHEMA, VERIFY_SCHEMA
 from fatpack.errors import UsageError
 
@@ -67,7 +67,6 @@ def _schema_versions() -> Iterable[str]:
 @force_option
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
-@jobs_option
 @writing_options
 def command(files: tuple[str, ...], **options: Any) -> int:
     """Make a wheel or conda package for each kind of device.
