@@ -270,3 +270,10 @@ def test_text_is_not_edited() -> None:
     for text in (ir(FATBIN), b".section .nv_fatbin\n" + ascii_line(FATBIN)):
         with pytest.raises(HostError, match="a string in a text, which is not edited"):
             remove_images(BytesSource(text, "k.s").view(), Selector(form="ptx"))
+
+
+def test_a_file_of_bytes_is_no_text_after_a_zero() -> None:
+    spelled = b'@x = constant [9 x i8] c"\\7FELF\\02\\01\\01\\00\\00"\n'
+    for data, expected in ((b"a" * 600 + b"\n" + spelled, 1), (b"a" * 600 + b"\0\n" + spelled, 0)):
+        found = [item for item in scanned(data) if isinstance(item, Finding) and item.code == "FP1006"]
+        assert len(found) == expected

@@ -15,6 +15,7 @@ from tests.builders.amd_stores import FALLBACK, TABLE, hsaco, leaf, messagepack,
 import fatpack
 from fatpack.commands.report.request import write_report
 from fatpack.errors import BadValue, LimitExceeded
+from fatpack.tensile import tables
 from fatpack.tensile.tables import read_placeholders
 from fatpack.testing.helpers import make_view
 
@@ -226,3 +227,28 @@ def test_damage_is_named(data: bytes, said: str) -> None:
 def test_a_stream_that_inflates_to_too_much_is_refused() -> None:
     with pytest.raises(LimitExceeded, match="too large"):
         read_placeholders(make_view(zlib.compress(bytes(65 << 20))))
+
+
+def merged(size: int = 0) -> bytes:
+    """Return the table of a library with one parent for several targets: solutions, and no leaf that names a table."""
+    return messagepack({"solutions": [{"name": "Cijk" * size}], "library": {"type": "Single", "index": 0}})
+
+
+def test_a_large_table_that_names_none_is_searched_for_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_SIZE", 100)
+    assert read_placeholders(make_view(merged(60))) == ()
+    for data in (parent(["P" * 200]), b"no table" * 50):
+        with pytest.raises(LimitExceeded):
+            read_placeholders(make_view(data))
+
+
+def test_one_parent_for_several_targets_serves_those_with_code(tmp_path: Path) -> None:
+    for arch in ("gfx942", "gfx1100"):
+        (tmp_path / f"TensileLibrary_{arch}.co").write_bytes(hsaco(arch))
+        (tmp_path / f"Kernels.so-000-{arch}.hsaco").write_bytes(hsaco(arch))
+    (tmp_path / "TensileLibrary.dat").write_bytes(merged())
+    for device, code in (("gfx942", 0), ("gfx1100", 0), ("gfx1201", 1)):
+        assert fatpack.check(tmp_path, require=device).exit_code == code
+        (answer,) = fatpack.explain(tmp_path, device).devices
+        assert answer.fails == code
+    assert "has no code for gfx1201" in answer.units[0].reason

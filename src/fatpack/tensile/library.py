@@ -87,11 +87,14 @@ class TensileLibrary(Record):
     def support(self, arch: str) -> tuple[bool, str]:
         """Return whether the library has tables for a processor, and that in words.
 
-        The library aborts on a device without them. What is wrong with the files of a processor is in its findings.
+        The library aborts on a device without them, or fails for want of code. What is wrong with the files of a
+        processor is in its findings.
         """
         target = self.target(arch)
         if target is not None and target.parent:
             return True, f"{self.title} has tables for {arch}"
+        if any((parent := parse_parent_name(item.parent)) and not parent.arch for item in self.targets):
+            return False, f"{self.title} has no code for {arch}"  # one parent is for several targets
         return False, f"{self.title} has no parent table for {arch}, and aborts"
 
     @property

@@ -69,8 +69,8 @@ def explain_library(
     serves, reason = library.support(arch)
     if not serves:
         text = f"{library.title} error: Cannot read TensileLibrary.dat: No such file or directory for GPU arch : {arch}"
-        fixes = (f"install {library.title} for {arch}",)
-        return _failing(answer, "H16", reason, RuntimeErrorText(text), fixes)
+        error = RuntimeErrorText(text) if reason.endswith("aborts") else answer.error
+        return _failing(answer, "H16", reason, error, (f"install {library.title} for {arch}",))
     target = library.target(arch)
     faults = [item for item in target.findings if item.severity != "note"] if target is not None else []
     if any(item.severity == "error" for item in faults):
@@ -84,7 +84,7 @@ def explain_library(
 
 
 def _failing(
-    answer: ImageSetAnswer, rule: str, reason: str, error: RuntimeErrorText, fixes: tuple[str, ...]
+    answer: ImageSetAnswer, rule: str, reason: str, error: RuntimeErrorText | None, fixes: tuple[str, ...]
 ) -> ImageSetAnswer:
     return answer.replace(
         outcome="fails", rule=rule, reason=reason, is_certain=True, error=error, fixes=fixes, states=()
