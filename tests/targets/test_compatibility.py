@@ -12,6 +12,7 @@ from fatpack.model import Target
 from fatpack.targets.compatibility import (
     can_serve,
     can_serve_hip,
+    effective_processor,
     find_conflicts,
     hip_target_ids,
     is_compatible_llvm22,
@@ -284,3 +285,20 @@ def test_opposite_signs_and_other_programming_models_do_not_conflict() -> None:
     assert find_conflicts([amd("gfx90a:xnack+"), amd("gfx90a:xnack-")]) == []
     assert find_conflicts([Target(AMD, "gfx90a", "hip"), Target(AMD, "gfx90a:xnack+", "openmp")]) == []
     assert find_conflicts([nvidia("sm_80"), nvidia("sm_90a")]) == []
+
+
+@pytest.mark.parametrize(
+    ("triple", "arch", "processor"),
+    [
+        ("", "tahiti", "gfx600"),
+        (AMD, "tahiti", "gfx600"),
+        (NVIDIA, "tahiti", "tahiti"),
+        ("", "generic", ""),
+        (AMD, "generic", ""),
+        ("amdgpu9.00-amd-amdhsa", "generic", "gfx900"),
+        (NVIDIA, "generic", ""),
+        (NVIDIA, "sm_80", "sm_80"),
+    ],
+)
+def test_names_of_one_processor_are_one_for_amd_alone(triple: str, arch: str, processor: str) -> None:
+    assert effective_processor(Target(triple, arch)) == processor

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import TargetError
-from fatpack.targets.devices import device_by_driver_name, device_names, parse_device
+from fatpack.targets.devices import Device, device_by_driver_name, device_names, parse_device
 from fatpack.targets.local_devices import parse_devices
 from fatpack.targets.vocabulary import load_vocabulary
 
@@ -165,3 +165,16 @@ def test_an_id_of_a_display_that_is_no_number_names_nothing(tmp_path: Path, numb
 
 def test_each_device_is_selected_once() -> None:
     assert [one.arch for one in parse_devices(["sm_89,RTX 4090", "gfx942"])] == ["sm_89", "gfx942"]
+
+
+@pytest.mark.parametrize(("vendor", "name"), [("0x10de", "NVIDIA 0x2330"), ("0x1002", "AMD 0x2330"), ("0x1001", "")])
+def test_a_card_without_a_driver_is_named_by_its_vendor(vendor: str, name: str, tmp_path: Path) -> None:
+    _display(tmp_path, vendor, "0x2330")
+    with pytest.raises(TargetError) as caught:
+        parse_devices(["this-machine"], str(tmp_path))
+    assert ("no driver lists these" in str(caught.value)) == bool(name)
+    assert name in str(caught.value)
+
+
+def test_code_for_nvidia_is_no_architecture_of_others() -> None:
+    assert [Device(vendor, "sm_80").nvidia is None for vendor in ("amd", "intel", "nvidia")] == [True, True, False]

@@ -194,20 +194,18 @@ def _is_cygwin(word: str) -> bool:
 
 
 #: position in a triple → whether a word is valid there
-_FIXED: tuple[Callable[[str], bool], ...] = (
-    is_architecture,
-    lambda word: word in VENDORS,
-    lambda word: bool(parse_system(word)),
-    lambda word: bool(parse_environment(word)),
-)
+_FIXED: dict[int, Callable[[str], bool]] = {
+    1: lambda word: word in VENDORS,
+    2: lambda word: bool(parse_system(word)),
+    3: lambda word: bool(parse_environment(word)),
+}
 
 #: position in a triple → whether a word found elsewhere may be moved there
-_MOVABLE: tuple[Callable[[str], bool], ...] = (
-    _FIXED[0],
-    _FIXED[1],
-    lambda word: bool(parse_system(word)) or _is_mingw(word) or _is_cygwin(word),
-    lambda word: bool(parse_environment(word) or parse_object_format(word)),
-)
+_MOVABLE: dict[int, Callable[[str], bool]] = {
+    1: _FIXED[1],
+    2: lambda word: bool(parse_system(word)) or _is_mingw(word) or _is_cygwin(word),
+    3: lambda word: bool(parse_environment(word) or parse_object_format(word)),
+}
 
 
 def normalize_triple(triple: str, count: int = 4) -> str:

@@ -20,10 +20,12 @@ from fatpack.targets.installers.conda import (
     choose_conda_package,
     compare_versions,
     may_have,
+    oldest_driver,
     parse_package_spec,
     parse_version_spec,
     read_conda_index,
 )
+from fatpack.targets.nvidia import cuda_versions
 
 #: capabilities of machines: each that a device has, and one that none has yet
 CAPABILITIES = [tuple(map(int, version.split("."))) for version in rattler_solver.METAPACKAGES]
@@ -269,3 +271,73 @@ def test_devices_that_may_have_a_package() -> None:
 def test_an_index_that_cannot_be_read(values: dict[str, Any]) -> None:
     with pytest.raises(UnreadableSpec):
         read_conda_index(values)
+
+
+@pytest.mark.parametrize(
+    ("depends", "constrains", "expected"),
+    [
+        ((), (), None),
+        (("__cuda >=12.4",), (), (12, 4)),
+        (("__cuda",), (), None),
+        (("__cuda *",), (), None),
+        (("cuda-version >=12.9,<13",), (), (12, 0)),
+        (("cuda-version",), (), None),
+        (("cuda-version 11.8",), (), (11, 0)),
+        (("cuda-version >=12.9,<13", "__cuda >=12.8"), (), (12, 8)),
+        (("cuda-version >=12.9,<13", "__cuda >=11.8"), (), (12, 0)),
+        ((), ("__cuda >=12.2",), (12, 2)),
+        (("CUDA-Version >=13.0",), (), (13, 0)),
+        (("cuda-versions >=13.0", "my-cuda-version >=13.0", "python >=3.9"), (), None),
+        (("__cuda >=99.0",), (), None),
+    ],
+)
+def test_the_oldest_driver_is_the_lowest_version_that_will_do(
+    depends: tuple[str, ...], constrains: tuple[str, ...], expected: tuple[int, int] | None
+) -> None:
+    assert oldest_driver({"depends": list(depends), "constrains": list(constrains)}) == expected
+
+
+def test_the_first_version_of_cuda_asks_for_no_driver() -> None:
+    first, second = cuda_versions()[:2]
+    assert oldest_driver({"depends": [f"__cuda >={first[0]}.{first[1]}"]}) is None
+    assert oldest_driver({"depends": [f"__cuda >={second[0]}.{second[1]}"]}) == second
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("1.dev", "1.a"),  # CEP 33: dev comes before every word, and each part begins with a number
+        ("1.a", "1.0"),
+        ("1.0a", "1.0"),
+        ("1.0", "1.0post"),
+        ("1.a1", "1.1"),
+        ("1.0dev1", "1.0dev2"),
+        ("1.0a", "1.0b"),
+        ("1.0*", "1.0dev"),
+    ],
+)
+def test_words_in_versions_are_ordered_as_cep_33_says(earlier: str, later: str) -> None:
+    assert compare_versions(earlier, later) < 0 < compare_versions(later, earlier)
+
+
+def test_a_part_that_begins_with_a_word_has_a_zero_before_it() -> None:
+    assert compare_versions("1.a", "1.0a") == 0
+    assert compare_versions("1.2a", "1.a") > 0
+
+
+@pytest.mark.parametrize("depth", [1, 2, 15])
+def test_brackets_in_brackets_are_read(depth: int) -> None:
+    found = parse_version_spec("(" * depth + ">=8.0|7.5" + ")" * depth + ",<9")
+    assert [found.matches(version) for version in ((7, 0), (7, 5), (8, 6), (9, 0))] == [False, True, True, False]
+
+
+def test_brackets_that_are_too_deep_are_refused() -> None:
+    with pytest.raises(UnreadableSpec):
+        parse_version_spec("(" * 17 + "8" + ")" * 17)
+
+
+def test_conditions_for_devices_leave_the_driver_aside_and_join_metapackages() -> None:
+    found = package("__cuda >=12.4", "cuda-arch >=8.0", "cuda-arch <9.0", "__cuda_arch <10")
+    assert [spec.name for spec in found.asks] == ["__cuda_arch", "cuda-arch"]
+    assert found.asks[1].text == "cuda-arch >=8.0, cuda-arch <9.0"
+    assert [spec.name for spec in package("__cuda", "__cuda_arch >=8").asks] == ["__cuda_arch"]
