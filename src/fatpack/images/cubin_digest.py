@@ -16,16 +16,21 @@ from struct import Struct
 
 from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
 from fatpack.binary.elf.layout import SYMTAB
-from fatpack.binary.elf.quick_header import decode_name
+from fatpack.binary.elf.quick_header import decode_name, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
 from fatpack.images.cubin import ENTRY, FUNC
-from fatpack.images.cubin_kernels import INFO, read_attributes
-from fatpack.images.kernel import digest_parts, digest_with_calls, header_digest_text, strip_unit_suffix
+from fatpack.images.cubin_kernels import INFO, parse_attributes, read_attributes
+from fatpack.images.kernel import (
+    digest_parts,
+    digest_stated,
+    digest_with_calls,
+    header_digest_text,
+    state_part,
+    strip_unit_suffix,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fatpack.io.source import View
 
 #: sh_type of ``.nv.callgraph``: SHT_LOPROC + 1
@@ -49,6 +54,15 @@ _COVERED = frozenset(range(256)) - {_API_VERSION}
 #: how an attribute of one function is covered: its number, no name, and its value after this in hexadecimal
 _ATTRIBUTES = [b"%d  " % number for number in range(256)]
 
+#: formats of attributes with a size in two bytes, and of those in four bytes
+_SIZED, _FOUR_BYTES = 4, (1, 2, 3)
+
+#: LIMIT: attributes whose texts are kept, and bytes of one: of 14 attributes of a kernel, 12 are those of others too
+_MOST_TEXTS, _LONG_ATTRIBUTE = 1 << 14, 64
+_texts: dict[bytes, bytes] = {}
+#: text of an attribute → that after its size
+_stated: dict[bytes, bytes] = {}
+
 #: st_info of the symbols of variables, and of sections, which have no names
 _OBJECT, _SECTION = 1, 3
 
@@ -57,6 +71,32 @@ _FLAGS = 0xFFFFFF
 
 #: first reserved st_shndx
 _RESERVED = 0xFF00
+
+
+def _value_of(stored: bytes) -> bytes:
+    """Return the value of a stored attribute."""
+    return stored[_SIZED:] if stored[0] == _SIZED else stored[2 : 1 + stored[0]]
+
+
+def _text_of(stored: bytes) -> bytes:
+    """Return how a stored attribute of one function is covered; those that are short are kept."""
+    value = _value_of(stored)
+    text = _ATTRIBUTES[stored[1]] + hexlify(value[4:] if stored[1] == _PARAM_CBANK else value)
+    if len(stored) <= _LONG_ATTRIBUTE:
+        if len(_texts) >= _MOST_TEXTS:
+            _texts.clear()
+        _texts[stored] = text
+    return text
+
+
+def _state(text: bytes) -> bytes:
+    """Return the text of an attribute after its size; those that are short are kept."""
+    stated = state_part(text)
+    if len(text) <= 2 * _LONG_ATTRIBUTE:
+        if len(_stated) >= _MOST_TEXTS:
+            _stated.clear()
+        _stated[text] = stated
+    return stated
 
 
 def codes(view: View) -> tuple[dict[str, bytes], bytes]:
@@ -94,6 +134,7 @@ class _CubinDigests:
         symbols = ElfSymbolTable(view, (SYMTAB,))
         self._symbols = list(symbols)
         self._stored_names = symbols.names([row[0] for row in self._symbols])
+        self._names = decode_names(self._stored_names)
         self._places = symbols.places(range(len(self._symbols)))
         #: symbol → the text that represents it; relocations name each many times
         self._meanings: dict[int, str] = {}
@@ -145,13 +186,29 @@ class _CubinDigests:
                     about = ""
             self._attributes.setdefault(of, []).append(f"{attribute} {about} {covered.hex()}".encode())
 
-    def _own_attributes(self, index: int) -> Iterator[bytes]:
-        """Yield the attributes in a section of one function as they are covered; a library has millions."""
-        for attribute, value in read_attributes(self._sections, index, _COVERED):
+    def _own_attributes(self, index: int) -> list[bytes]:
+        """Return the attributes in a section of one function as they are covered; a library has millions."""
+        data, texts = self._sections.bytes_of(index), _texts
+        low, high = (2, 3) if self._sections.order == "little" else (3, 2)
+        found: list[bytes] = []
+        at, last = 0, len(data) - 4
+        while at <= last:
+            end = at + 4
+            if data[at] == _SIZED:
+                end += data[at + low] | data[at + high] << 8
+            elif data[at] not in _FOUR_BYTES:
+                break
+            attribute = data[at + 1]
             if attribute == _EXTERNS:
-                yield _ATTRIBUTES[attribute] + hexlify(self._externs(value))
-            else:
-                yield _ATTRIBUTES[attribute] + hexlify(value[4:] if attribute == _PARAM_CBANK else value)
+                found.append(_ATTRIBUTES[attribute] + hexlify(self._externs(_value_of(data[at:end]))))
+            elif attribute != _API_VERSION:
+                stored = data[at:end]
+                text = texts.get(stored)
+                found.append(_text_of(stored) if text is None else text)
+            at = end
+        if at != len(data):
+            parse_attributes(self._sections, index, data, ())  # raises the error
+        return found
 
     def _externs(self, value: bytes) -> bytes:
         """Return the names of the symbols whose numbers an attribute has."""
@@ -163,13 +220,13 @@ class _CubinDigests:
         calls: dict[str, list[str]] = {}
         own = {}
         for number, symbol in self._functions.items():
-            name = self._name(symbol)
+            name = self._names[symbol]
             own[name] = self._own(number, calls.setdefault(name, []))
         for caller, callee in self._graph():
             if caller in calls:
                 calls[caller].append(callee)
         kernels = [
-            self._name(index)
+            self._names[index]
             for index, (_, info, other, number) in enumerate(self._symbols)
             if other & ENTRY and info & 15 == FUNC and number
         ]
@@ -177,7 +234,7 @@ class _CubinDigests:
 
     def functions(self) -> dict[str, bytes]:
         """Return the digest of each function without what it calls, kernels too."""
-        return {self._name(symbol): self._own(number, []) for number, symbol in self._functions.items()}
+        return {self._names[symbol]: self._own(number, []) for number, symbol in self._functions.items()}
 
     def other_sections(self) -> list[bytes]:
         """Return texts about the loaded sections that are neither of a function nor in :meth:`variables`, sorted.
@@ -226,16 +283,18 @@ class _CubinDigests:
 
     def _own(self, number: int, calls: list[str]) -> bytes:
         """Return the digest of a section of code with its constants; adds the functions that it names to ``calls``."""
-        parts = sorted(self._attributes.get(number, ()))
+        attributes = sorted(self._attributes.get(number, ()))
+        stated: list[bytes | memoryview] = [b"".join([_stated.get(text) or _state(text) for text in attributes])]
         banks = sorted(self._banks.get(number, ()), key=lambda index: self._sections.names[index])
         for index in (number, *banks):
             bank = b"" if index == number else self._sections.names[index].split(b".")[2]
-            parts += bank, self._sections.bytes_of(index)
+            code = self._sections.buffer_of(index)
+            stated += state_part(bank), b"%d:" % len(code), code
             for offset, kind, symbol, addend in self._relocations.for_section(index):
-                parts.append(f"{offset} {kind} {self._referent(symbol)} {addend}".encode())
+                stated.append(state_part(f"{offset} {kind} {self._referent(symbol)} {addend}".encode()))
                 if symbol < len(self._symbols) and self._symbols[symbol][1] & 15 == FUNC:
-                    calls.append(self._name(symbol))
-        return digest_parts(parts)
+                    calls.append(self._names[symbol])
+        return digest_stated(stated)
 
     def _graph(self) -> list[tuple[str, str]]:
         """Return (caller, callee) of all calls between known functions."""
@@ -248,11 +307,8 @@ class _CubinDigests:
             stored = self._sections.bytes_of(index)
             for caller, callee in pairs.iter_unpack(stored[: len(stored) - len(stored) % pairs.size]):
                 if 0 < caller < most and 0 < callee < most:
-                    found.append((self._name(caller), self._name(callee)))
+                    found.append((self._names[caller], self._names[callee]))
         return found
-
-    def _name(self, symbol: int) -> str:
-        return decode_name(self._stored_names[symbol])
 
     def _referent(self, symbol: int) -> str:
         """Return the text for a relocation's symbol: its name, or the section that it represents."""
@@ -267,7 +323,7 @@ class _CubinDigests:
         _, info, _, number = self._symbols[symbol]
         if info & 15 == _SECTION and number < len(self._sections.names):
             return decode_name(self._sections.names[number])
-        return strip_unit_suffix(self._name(symbol))
+        return strip_unit_suffix(self._names[symbol])
 
 
 class _CubinTables(_CubinDigests):

@@ -226,7 +226,13 @@ def read_attributes(sections: DeviceElfSections, index: int, wanted: Container[i
 
     All attributes are parsed: raises FormatError if one is damaged.
     """
-    data = sections.bytes_of(index)
+    return parse_attributes(sections, index, sections.bytes_of(index), wanted)
+
+
+def parse_attributes(
+    sections: DeviceElfSections, index: int, data: bytes, wanted: Container[int]
+) -> list[tuple[int, bytes]]:
+    """Return the result of :func:`read_attributes` from the bytes of the section."""
     low, high = (2, 3) if sections.order == "little" else (3, 2)
     found: list[tuple[int, bytes]] = []
     at, size = 0, len(data)

@@ -147,11 +147,9 @@ _PTXAS_LOCAL = r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$"
 #: clang's symbol in each HIP unit, with a digest of its path
 _HIP_UNIT = "__hip_cuid_"
 
-#: fields of a kernel that its digest covers: all except its name, and its size, which follows from the code
-_NEEDS = tuple(
-    "registers sgprs agprs vgpr_spills sgpr_spills shared local has_dynamic_stack params constants max_threads "
-    "required_threads min_blocks cluster wavefront barriers".split()
-)
+#: fields of a kernel that its digest covers: all except its name, and size and body, which follow from the code
+_COVERED = slice(1, -2)
+_NEEDS = KernelNeeds._fields[_COVERED]
 
 #: LIMIT: steps from kernels to called functions, per function and call of an image. Beyond it, all functions count for
 #: every kernel.
@@ -170,7 +168,7 @@ _stated: dict[int, bytes] = {}
 
 #: LIMIT: texts of properties that are kept; kernels of one unit mostly need the same
 _MOST_NEEDS = 4096
-_needs_texts: dict[tuple[object, ...], list[bytes]] = {}
+_needs_texts: dict[tuple[object, ...], bytes] = {}
 
 
 def strip_unit_suffix(name: str) -> str:
@@ -210,6 +208,11 @@ def header_digest_text(osabi: int, abi_version: int, flags: int) -> bytes:
     return b"abi %d.%d flags %#x" % (osabi, abi_version, flags)
 
 
+def state_part(part: bytes) -> bytes:
+    """Return a part of a digest after its size, as :func:`digest_parts` hashes it."""
+    return b"%d:%b" % (len(part), part)
+
+
 def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
     """Return the SHA-256 of parts with their sizes: different lists of parts never have the same bytes."""
     from hashlib import sha256
@@ -234,6 +237,23 @@ def digest_parts(parts: Iterable[bytes | memoryview]) -> bytes:
     return made.digest()
 
 
+def digest_stated(pieces: Iterable[bytes | memoryview]) -> bytes:
+    """Return the result of :func:`digest_parts` for parts that come after their sizes already, in any pieces."""
+    from hashlib import sha256
+
+    made = sha256()
+    small: list[bytes | memoryview] = []
+    for piece in pieces:
+        if len(piece) > _SMALL:
+            made.update(b"".join(small))
+            made.update(piece)
+            small.clear()
+        else:
+            small.append(piece)
+    made.update(b"".join(small))
+    return made.digest()
+
+
 def digest_with_calls(
     own: Mapping[str, bytes], calls: Mapping[str, Sequence[str]], kernels: Iterable[str]
 ) -> dict[str, bytes]:
@@ -246,6 +266,9 @@ def digest_with_calls(
     everything = b""
     for kernel in kernels:
         if kernel not in own or kernel in made:
+            continue
+        if left > 0 and not calls.get(kernel):  # most kernels call nothing
+            made[kernel] = own[kernel]
             continue
         seen, waiting = {kernel}, [kernel]
         while waiting and left > 0:
@@ -270,11 +293,14 @@ def digest_with_calls(
 
 def digest_with_needs(code: bytes, kernel: KernelNeeds) -> str:
     """Return the digest of a kernel, in hexadecimal, from the digest of its code and its properties."""
-    values = tuple([getattr(kernel, name) for name in _NEEDS])
+    from hashlib import sha256
+
+    values = kernel._values()[_COVERED]
     texts = _needs_texts.get(values)
     if texts is None:
         if len(_needs_texts) >= _MOST_NEEDS:
             _needs_texts.clear()
         pairs = zip(_NEEDS, values, strict=True)
-        texts = _needs_texts[values] = [f"{name}={value}".encode() for name, value in pairs if value is not None]
-    return digest_parts((code, *texts)).hex()
+        stated = [state_part(f"{name}={value}".encode()) for name, value in pairs if value is not None]
+        texts = _needs_texts[values] = b"".join(stated)
+    return sha256(state_part(code) + texts).hexdigest()

@@ -132,6 +132,10 @@ class DeviceElfSections:
 
     def bytes_of(self, index: int) -> bytes:
         """Return the result of :meth:`read` for a section number, from the bytes read ahead if they contain it."""
+        return bytes(self.buffer_of(index))
+
+    def buffer_of(self, index: int) -> bytes | memoryview:
+        """Return the result of :meth:`bytes_of`, without a copy if the bytes of the image are held."""
         _, kind, _, _, offset, size, _, _ = self.headers[index]
         start = offset - self._block_at
         if kind in self._without_bytes or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
@@ -141,7 +145,7 @@ class DeviceElfSections:
             raise self._overlaps(self.row(index))
         if start < 0 or start + size > len(self._block):
             return self.view.read(offset, size)
-        return bytes(self._block[start : start + size])
+        return self._block[start : start + size]
 
     def pass_over(self, index: int) -> None:
         """Count a section as read, and raise what :meth:`bytes_of` raises, without reading it."""
@@ -248,9 +252,12 @@ class SectionRelocations:
         Raises FormatError if the relocation sections overlap other sections or are truncated.
         """
         sections = self._sections
+        tables = self._of.get(number)
+        if tables is None:
+            return
         elf = sections.elf
         shape = RelocationShape(elf.shape.bits, elf.shape.order, elf.machine)
-        for index in self._of.get(number, ()):
+        for index in tables:
             type, at = sections.headers[index][1], sections.headers[index][4]
             stored = sections.bytes_of(index)
             block = RelocationBlock(shape, at, stored[: len(stored) - len(stored) % shape.row_size(type)], type)
