@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.command_line.test_terminal import on_terminal, piped
+from tests.command_line.test_terminal import environment, on_terminal, piped
 
 from fatpack.command_line import messages
-from fatpack.command_line.messages import CopyProgress, StatusLine, WaitStatus, print_stderr
+from fatpack.command_line.messages import CopyProgress, RestTime, StatusLine, WaitStatus, print_stderr
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
@@ -112,6 +116,88 @@ def test_half_a_line_of_output_is_left_alone(monkeypatch: pytest.MonkeyPatch) ->
         assert "inspect: " in terminal.getvalue()
     assert sys.stdout is stdout
     assert stdout.getvalue() == "half a line\n"
+
+
+#: Reading that waits after each container until a line with the rest time was seen.
+READING = """
+import atexit, sys, time
+from fatpack.command_line import messages
+from fatpack.concurrency.progress import ReadProgress
+from fatpack.main import main
+messages.StatusLine.PATIENCE = messages.StatusLine._PAUSE = messages.RestTime.PATIENCE = 0.01
+seen = []
+put = messages.StatusLine.show
+messages.StatusLine.show = lambda line, text: (seen.append(text), put(line, text))
+def slowly(function):
+    def slow(progress, position):
+        function(progress, position)
+        end = time.monotonic() + {limit}
+        while " left" not in "".join(seen) and time.monotonic() < end:
+            time.sleep(0.01)
+    return slow
+ReadProgress.reach, ReadProgress.advance = slowly(ReadProgress.reach), slowly(ReadProgress.advance)
+atexit.register(lambda: print("seen" if seen else "nothing seen"))
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> str:
+    """Return a file with many containers."""
+    recorded = sorted((FIXTURES / "cuda_fatbin" / "recorded").glob("v1*.fatbin"))
+    (tmp_path / "many.fatbin").write_bytes(b"".join(path.read_bytes() for path in recorded))
+    return str(tmp_path / "many.fatbin")
+
+
+@pytest.mark.parametrize(
+    "words", ["inspect --kernels", "inspect --rows csv", "doctor", "check --require sm_80", "report --markdown"]
+)
+def test_reading_says_how_many_bytes_of_how_many_and_how_long_the_rest_takes(words: str, many: str) -> None:
+    arguments = [*words.split(), many]
+    look = {"NO_COLOR": "1", "COLUMNS": "200"}
+    shown = on_terminal(*arguments, program=READING.format(limit=30), **look)
+    state = (
+        r"\r[^\r]*: \d+ s, [\d.]+ k?B of [\d.]+ kB read, about \d+ s left|\r[^\r]*file, [^\r]* read, about \d+ s left"
+    )
+    assert re.search(state, shown), shown
+    plain = [re.sub(r"\r[^\r\n]*\x1b\[K", "", text) for text in (shown, on_terminal(*arguments, **look))]
+    assert plain[0] == plain[1] + "seen\n"
+
+
+def test_of_several_files_the_rest_is_not_known(many: str) -> None:
+    shown = on_terminal("inspect", "--kernels", many, many, program=READING.format(limit=0.1), NO_COLOR="1")
+    assert "\rinspect: " in shown
+    assert " read" not in shown
+
+
+def test_json_for_another_program_comes_without_a_line(many: str) -> None:
+    ours, theirs = pty.openpty()
+    arguments = [sys.executable, "-c", READING.format(limit=0.05), "doctor", "--json", many]
+    done = subprocess.run(arguments, env=environment(), stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    with pytest.raises(OSError):  # how Linux ends a terminal to which nobody has written
+        os.read(ours, 1)
+    os.close(ours)
+    assert done.stdout.endswith("nothing seen\n")
+
+
+def test_the_rest_is_by_the_rate_of_the_last_seconds() -> None:
+    rest = RestTime(0.0)
+    assert rest.text(100, 1000, 1.0) == ""  # too early
+    assert rest.text(200, 1000, 2.0) == ", about 8 s left"
+    assert [rest.text(200 + 10 * second, 1000, 2.0 + second) for second in range(1, 9)][-1] == ", about 1 min 12 s left"
+    assert [rest.text(280, 1000, 10.0 + second) for second in range(1, 9)][-1] == ""  # nothing moves
+    assert rest.text(10, 2000, 20.0) == ""  # other work
+    assert rest.text(20, 2000, 21.0) == ", about 3 min 18 s left"
+
+
+def test_a_copy_says_how_long_the_rest_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_of(monkeypatch)
+    meter = CopyProgress(200, "writing x")
+    for _ in range(4):
+        meter(20)
+    meter.finish()
+    assert re.search(r"writing x  40 %, \d+ s, about \d+ s left", terminal.getvalue())
 
 
 def test_quiet_commands_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from contextlib import ExitStack
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import Any, TextIO, TypeVar
 
     from click.shell_completion import CompletionItem
 
@@ -234,11 +236,21 @@ class Command(click.Command):
                 if isinstance(option, ScopedOption) and (value := ctx.params.pop(option.name or "")) not in (None, ()):
                     scope.enter_context(option.during(value))
             if sys.stderr.isatty() and not self.runs_other_tools:
-                from fatpack.command_line.messages import WaitStatus
+                from fatpack.command_line.messages import WaitStatus, no_status_line
+                from fatpack.concurrency.progress import ReadProgress
 
+                if schema and _is_pipe(sys.stdout):  # whoever reads it may write to the same terminal
+                    scope.enter_context(no_status_line())
+                if self._count_inputs(ctx) != 1:  # nobody knows the bytes of all before each is opened
+                    scope.enter_context(ReadProgress(None))
                 scope.enter_context(WaitStatus(self.name or "", quiet=bool(ctx.params.get("quiet"))))
             assert self.callback is not None
             return self.callback(**ctx.params) or 0
+
+    def _count_inputs(self, ctx: click.Context) -> int:
+        """Return the number of arguments that the command was given."""
+        given = [ctx.params.get(each.name or "") for each in self.arguments]
+        return sum(len(value) if isinstance(value, tuple) else value is not None for value in given)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the page: usage, description, examples, options."""
@@ -327,6 +339,14 @@ def _asks_for_json(option: click.Option, value: object) -> bool:
     if option.name == "as_json":
         return bool(value)
     return value == "json" and "json" in getattr(option.type, "words", ())
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    """Return whether a stream is a pipe to another program."""
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (AttributeError, OSError, ValueError):  # a stream in memory, or none
+        return False
 
 
 # Failures as JSON documents: a script that asked for JSON parses what it gets, also where a command cannot begin.

@@ -82,9 +82,13 @@ class StatusLine:
     #: whether something else is written at the moment, or a line of stdout is not at its end
     is_held = False
 
+    #: whether this command shows no line at all
+    is_off = False
+
     def __init__(self, *, quiet: bool = False) -> None:
-        self._on = not quiet and sys.stderr.isatty()
+        self._on = not quiet and not StatusLine.is_off and sys.stderr.isatty()
         self.start = time.monotonic()
+        self._rest = RestTime(self.start)
         self._next = self.start + self.PATIENCE
         self._is_shown = False
 
@@ -95,6 +99,16 @@ class StatusLine:
     def text(self) -> str:
         """Return the state, with the time since the start."""
         return format_duration(time.monotonic() - self.start)
+
+    def _read(self) -> str:
+        """Return how many bytes were read, of how many, and how long the rest takes; "" if that is not known."""
+        from fatpack.concurrency.progress import bytes_read
+
+        state = bytes_read()
+        if state is None:
+            return ""
+        done, known = state
+        return f", {format_size(done)} of {format_size(known)} read{self._rest.text(done, known, time.monotonic())}"
 
     def show(self, text: str) -> None:
         """Show a state in the place of the one before it."""
@@ -126,6 +140,34 @@ class StatusLine:
             if not StatusLine._watched:
                 _set_clock(0, None)
         self.clear()
+
+
+class RestTime:
+    """The time that the rest of some work takes, by the rate of the last seconds."""
+
+    #: seconds from the start in which nothing is said: the beginning of work is not like the rest
+    PATIENCE = 2.0
+
+    #: seconds of which the rate is taken
+    WINDOW = 5.0
+
+    def __init__(self, start: float) -> None:
+        self._start = start
+        #: times, and how much was done then; the first is the last one before the window
+        self._seen: list[tuple[float, int]] = []
+
+    def text(self, done: int, known: int, now: float) -> str:
+        """Return ``, about 9 s left`` after so much is done of what is known; "" while no rate is known."""
+        seen = self._seen
+        if seen and done < seen[-1][1]:
+            seen.clear()  # other work has begun
+        seen.append((now, done))
+        while len(seen) > 2 and seen[1][0] <= now - self.WINDOW:
+            del seen[0]
+        then, before = seen[0]
+        if now - self._start < self.PATIENCE or done <= before or now <= then:
+            return ""
+        return f", about {format_duration(max(1, (known - done) * (now - then) / (done - before)))} left"
 
 
 def _tick(*_: object) -> None:
@@ -176,6 +218,16 @@ class SuspendedStatusLine:
         StatusLine.is_held = self._before
 
 
+class no_status_line:
+    """Within the ``with`` statement, no line is made."""
+
+    def __enter__(self) -> None:
+        self._before, StatusLine.is_off = StatusLine.is_off, True
+
+    def __exit__(self, *_: object) -> None:
+        StatusLine.is_off = self._before
+
+
 class WaitStatus(StatusLine):
     """The line of a whole command: how long it has taken, and how much it inflated.
 
@@ -201,11 +253,11 @@ class WaitStatus(StatusLine):
         self.finish()
 
     def text(self) -> str:
-        """Return the name of the command, how long it has taken, and what it inflated."""
+        """Return the name of the command, how long it has taken, and what it read or inflated."""
         from fatpack.limits import current_budget
 
         inflated = current_budget().drawn
-        more = f", {format_size(inflated)} inflated" if inflated else ""
+        more = self._read() or (f", {format_size(inflated)} inflated" if inflated else "")
         return f"{self._what}: {super().text()}{more}"
 
 
@@ -249,7 +301,8 @@ class CopyProgress(StatusLine):
 
     def text(self) -> str:
         """Return what is done, and how far it is."""
-        return f"{self._what} {min(100, 100 * self._done // self._total):3d} %, {super().text()}"
+        rest = self._rest.text(min(self._done, self._total), self._total, time.monotonic())
+        return f"{self._what} {min(100, 100 * self._done // self._total):3d} %, {super().text()}{rest}"
 
 
 class CountedProgress(StatusLine):

@@ -132,8 +132,9 @@ class FilesProgress(StatusLine):
     def text(self) -> str:
         """Return how many there were so far; of the first nothing is known before it was read."""
         if not self._files:
-            return f"reading the first file, {super().text()}"
-        return f"{pluralize(self._files, 'file')}, {self._with_code} with device code, {super().text()}"
+            return f"reading the first file, {super().text()}{self._read()}"
+        files = pluralize(self._files, "file")
+        return f"{files}, {self._with_code} with device code, {super().text()}{self._read()}"
 
 
 # The output for folders, patterns and packages: one file after the other, then the summary.

@@ -98,7 +98,7 @@ class SidecarFolder:
 SEPARATOR = "!"
 
 #: LIMIT: files in one batch for the processes, because their paths are kept in memory
-_TOGETHER = 1000
+TOGETHER = 1000
 
 
 class MemberPath(str):
@@ -375,7 +375,7 @@ def group_batches(nodes: Iterable[PendingFile]) -> Iterator[list[PendingFile]]:
             yield [node]
             continue
         waiting.append(node)
-        if len(waiting) >= _TOGETHER:
+        if len(waiting) >= TOGETHER:
             yield waiting
             waiting = []
     if waiting:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 
 from fatpack.concurrency.processes import MIN_BYTES_FOR_WORKERS, map_in_processes
+from fatpack.concurrency.progress import ReadProgress
 from fatpack.concurrency.threads import core_count
 from fatpack.errors import FatpackError
 from fatpack.inputs.files import (
+    TOGETHER,
     InputFile,
     PackageFindings,
     PendingFile,
@@ -92,17 +94,22 @@ def map_files(
     for batch in batches:
         own = _more_than_a_share(batch, cost) if shares_inside else None
         shared = map_in_processes(batch, work, lambda node, own=own: 0 if node is own else cost(node))  # type: ignore[misc]
+        # Of files that are read forwards nobody knows what follows, and more of the others may follow many.
+        is_all = len(batch) < TOGETHER and all(node.is_lasting for node in batch)
         try:
-            for node, there in shared:
-                done: _MappedBatch | None = None if there is None else there.value
-                if done is not None and budget.inflate(done.drawn):
-                    counts.add(done.counts)
-                    if node.package_findings is not None:
-                        node.package_findings.take(done.package_findings)
-                    yield from done.made
-                else:
-                    for leaf in node.leaves(rules, counts):
-                        yield make(leaf)
+            with ReadProgress(sum(node.size for node in batch) if is_all else None) as progress:
+                for node, there in shared:
+                    progress.begin(node.size)
+                    done: _MappedBatch | None = None if there is None else there.value
+                    if done is not None and budget.inflate(done.drawn):
+                        counts.add(done.counts)
+                        if node.package_findings is not None:
+                            node.package_findings.take(done.package_findings)
+                        yield from done.made
+                    else:
+                        for leaf in node.leaves(rules, counts):
+                            yield make(leaf)
+                    progress.advance(node.size)
         finally:
             shared.close()
 

@@ -224,6 +224,11 @@ def bytes_to_inflate(found: FoundContainer | Finding) -> int:
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
+def end_in(view: View, found: FoundContainer) -> int:
+    """Return the position in a view at which a container ends; 0 for one that has no place of its own in it."""
+    return found.container.span.end - view.start if found.view.source is view.source else 0
+
+
 def identify_images(stored: Sequence[Image], enter: EnterCallback | None) -> tuple[FoundImage, ...] | LazyImages:
     """Identify images; those in a compressed stream are identified on first access.
 

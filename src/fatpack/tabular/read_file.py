@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fatpack import images, limits
 from fatpack.concurrency.processes import map_in_processes
+from fatpack.concurrency.progress import ReadProgress
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.exit_codes import error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import code_for_error as code_for
@@ -17,7 +18,7 @@ from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Target, arch_name
 from fatpack.record import Record
-from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
+from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, end_in, inflate_image, scan
 from fatpack.scanner.results import checked_against_container
 from fatpack.scanner.unread_kinds import unread_kind
 from fatpack.tabular.columns import (
@@ -275,17 +276,19 @@ class _RowReader:
             cost = self._cost if self._options.reads_images else _no_cost
             made_ahead = map_in_processes(_numbered(found), self._elsewhere, cost)
             try:
-                for (_, item), there in made_ahead:
-                    if isinstance(item, Finding):
-                        self._note(item)
-                        continue
-                    read: _ReadContainer | None = None if there is None else there.value
-                    if read is not None and self._take(item, read):
-                        yield from read.made
-                    else:
-                        yield from self._container(item, number, "")
-                    members.add(item.member_numbers)
-                    number += 1
+                with ReadProgress(len(self._view)) as progress:
+                    for (_, item), there in made_ahead:
+                        if isinstance(item, Finding):
+                            self._note(item)
+                            continue
+                        read: _ReadContainer | None = None if there is None else there.value
+                        if read is not None and self._take(item, read):
+                            yield from read.made
+                        else:
+                            yield from self._container(item, number, "")
+                        members.add(item.member_numbers)
+                        number += 1
+                        progress.reach(end_in(self._view, item))
             finally:
                 made_ahead.close()
             if not number:

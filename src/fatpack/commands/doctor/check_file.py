@@ -10,6 +10,7 @@ from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
 from fatpack.commands.doctor.model import UNJUDGED, DoctorNotes
 from fatpack.concurrency.processes import map_in_processes
+from fatpack.concurrency.progress import ReadProgress
 from fatpack.errors import FatpackError, FormatError, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
@@ -18,7 +19,7 @@ from fatpack.io.source import View
 from fatpack.model import Finding, arch_name
 from fatpack.printable import format_size
 from fatpack.record import Record
-from fatpack.scanner import bytes_to_inflate, detect_host, inflate_image, registration_verdict, scan
+from fatpack.scanner import bytes_to_inflate, detect_host, end_in, inflate_image, registration_verdict, scan
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
 from fatpack.tabular.cir_launches import cir_launches, launch_problems
 from fatpack.tabular.hollow import KernelCode, find_hollow
@@ -354,18 +355,20 @@ class _Examination:
         members: set[tuple[int, ...]] = set()
         made_ahead = map_in_processes(found, self._elsewhere, bytes_to_inflate)
         try:
-            for item, made in made_ahead:
-                scanned.take(item)
-                if isinstance(item, Finding):
-                    notes.add(item)
-                    continue
-                members.add(item.member_numbers)
-                other: DoctorNotes | None = None if made is None else made.value
-                if other is not None and self._view.source.budget.inflate(other.drawn):
-                    notes.join(other)
-                else:
-                    self._container(item)
-                self._seen.clear()
+            with ReadProgress(len(self._view)) as progress:
+                for item, made in made_ahead:
+                    scanned.take(item)
+                    if isinstance(item, Finding):
+                        notes.add(item)
+                        continue
+                    members.add(item.member_numbers)
+                    other: DoctorNotes | None = None if made is None else made.value
+                    if other is not None and self._view.source.budget.inflate(other.drawn):
+                        notes.join(other)
+                    else:
+                        self._container(item)
+                    self._seen.clear()
+                    progress.reach(end_in(self._view, item))
         finally:
             made_ahead.close()
         self._alone(members)

@@ -23,7 +23,7 @@ from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import Span
 from fatpack.model import Finding, arch_name, is_not_inflated
 from fatpack.record import Record, gc_paused
-from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, inflate_image, scan
+from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, end_in, inflate_image, scan
 from fatpack.scanner.results import NAMED_BY_CONTAINERS, kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
 
@@ -400,17 +400,20 @@ class FileInspection:
     def _with_processes(self, items: Iterable[FoundContainer | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
         """Take up all containers, of large files most of them in other processes; return their members' numbers."""
         from fatpack.concurrency.processes import map_in_processes
+        from fatpack.concurrency.progress import ReadProgress
 
         members: set[tuple[int, ...]] = set()
         made_ahead = map_in_processes(items, self._made, bytes_to_inflate)
         try:
-            for item, made in made_ahead:
-                if isinstance(item, Finding):
-                    self._scanned.add(item)
-                    continue
-                containers.append(self._kept(item) if made is None else self._taken(item, made.value))
-                members.add(item.member_numbers)
-                self._known_kernels.forget()
+            with ReadProgress(len(self.view)) as progress:
+                for item, made in made_ahead:
+                    if isinstance(item, Finding):
+                        self._scanned.add(item)
+                        continue
+                    containers.append(self._kept(item) if made is None else self._taken(item, made.value))
+                    members.add(item.member_numbers)
+                    self._known_kernels.forget()
+                    progress.reach(end_in(self.view, item))
         finally:
             made_ahead.close()
         return members
