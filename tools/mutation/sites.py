@@ -63,7 +63,7 @@ def draw(paths: list[Path], number: int, seed: int) -> list[Mutation]:
 
 def _places(path: Path) -> list[list[Mutation]]:
     source = path.read_text()
-    tree = ast.parse(source)
+    tree, lines = ast.parse(source), source.splitlines()
     harmless = _harmless_lines(tree)
     nodes = list(cosmic_ray.ast.ast_nodes(cosmic_ray.ast.get_ast(source)))
     places: dict[tuple[str, object], list[Mutation]] = {}
@@ -75,6 +75,9 @@ def _places(path: Path) -> list[list[Mutation]]:
         operator = _operator(name)
         found = (position for node in nodes for position in operator.mutation_positions(node))
         for occurrence, (start, stop) in enumerate(found):
+            # cosmic-ray replaces plain names of exceptions, and fails at ``zipfile.BadZipFile``.
+            if family == "ExceptionReplacer" and "." in lines[start[0] - 1][start[1] : stop[1]]:
+                continue
             if not any(first <= start and stop <= last for first, last in harmless):
                 places.setdefault((family, start), []).append(Mutation(path, name, occurrence, start[0]))
     return list(places.values())
