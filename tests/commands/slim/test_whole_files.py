@@ -178,6 +178,16 @@ def test_a_file_to_which_a_link_leads_stays(tmp_path: Path, capsys: pytest.Captu
     assert (copy / "latest").read_bytes() == archive(GONE)
 
 
+def test_the_tables_of_code_to_which_a_link_leads_stay(tmp_path: Path) -> None:
+    files = {**tensile("lib", KEPT, tmp_path), **tensile("lib", GONE, tmp_path)}
+    folder, copy = written(tmp_path / "tree", files), tmp_path / "copy"
+    (folder / "latest.co").symlink_to(f"lib/{stores.TABLE.format(arch=GONE)}.co")
+    slim(folder, "--for", KEPT, "-d", copy)
+    assert {name for name in files if name.endswith(".dat")} <= names_in(copy)
+    assert f"lib/Kernels.so-000-{GONE}.hsaco" not in names_in(copy)
+    assert slim("--verify", folder, copy) == 0
+
+
 @pytest.mark.parametrize("is_pure", [True, False])
 def test_a_zip_of_archives_goes_as_a_whole_and_any_other_zip_stays(is_pure: bool, tmp_path: Path) -> None:
     files = {}
@@ -215,3 +225,22 @@ def test_a_file_that_is_named_alone_is_refused(tmp_path: Path) -> None:
     path.write_bytes(archive(GONE))
     assert slim(path, "--for", KEPT, "-o", tmp_path / "out") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_in_place_a_file_that_is_not_proved_stays_and_the_others_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = f"{stores.KERN_DB}; CREATE TABLE config (name TEXT);"
+    columns = "kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size"
+    insert = f"INSERT INTO kern_db ({columns}) VALUES (?, ?, ?, ?, ?)"
+    rows = [stores.row("a.o", "", hsaco(GONE))]
+    files = {
+        "db/gfx1100_36.kdb": stores.database(script, insert, rows),
+        "db/gfx1100_48.kdb": stores.kdb(rows),
+        "a/amd-gfx942/k___gfx942.aks2": archive(KEPT),
+        "a/amd-gfx11xx/k___gfx11xx.aks2": archive(GONE),
+    }
+    folder = written(tmp_path / "tree", files)
+    assert slim(folder, "--for", KEPT, "--in-place") != 0
+    assert names_in(folder) == {"db/gfx1100_36.kdb", "a/amd-gfx942/k___gfx942.aks2"}
+    assert "is not proved to be a file of a kernel store: it has the tables" in capsys.readouterr().out

@@ -21,7 +21,7 @@ from fatpack.commands.slim.result import prove_left_out, prove_slimmed
 from fatpack.commands.slim.whole_files import is_table
 from fatpack.distributions import wheel_metadata
 from fatpack.edit.editor import write_in_place
-from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api
+from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError, cli_or_api
 from fatpack.io.atomic_write import MODE_OF_COPIES, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource, View, sha256_of_pieces
@@ -117,15 +117,22 @@ class FolderJob(Record):
             if not goes or os.path.realpath(path) in linked:
                 self._copy(library.name)
                 if goes:
+                    stores.keep(library.name)
                     error = HostError("a link leads to it", hint="remove the link first, if nothing needs it")
                     yield library.replace(slimmed=None, error=error)
                 elif not is_table(library.name):
                     yield library
                 continue
             if self.in_place:
-                with open_source(path) as source:
-                    prove_left_out(library.name, source.view())
-                os.unlink(path)
+                try:
+                    with open_source(path) as source:
+                        prove_left_out(library.name, source.view())
+                    os.unlink(path)
+                except (FormatError, HostError, OSError) as error:
+                    # Other files were changed before it: this one stays, and is reported with them.
+                    stores.keep(library.name)
+                    yield library.replace(slimmed=None, error=error)
+                    continue
             changed[library.name] = None
             yield library.replace(after=0)
 

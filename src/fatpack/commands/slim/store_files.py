@@ -52,14 +52,15 @@ class StoreFiles:
             return True
         if plan is not None and plan.kept:
             self._serving.add(key)
-        self._keep(library.name)
+        self.keep(library.name)
         return False
 
     def take_table(self, library: PackageLibrary) -> None:
         """Take note of a table of Tensile, which stays or goes with the code of its target."""
         self._tables.append(library)
 
-    def _keep(self, path: str) -> None:
+    def keep(self, path: str) -> None:
+        """Take note that a file stays, also one that was to go: the tables of its target stay with it."""
         root = library_folder(path)
         if root is not None:
             self._staying.add((root, target_of_file(path)))
@@ -77,7 +78,7 @@ class StoreFiles:
                 gone |= set() if root is None else {(root, target_of_file(library.name))}
                 yield library, True
             else:
-                self._keep(library.name)
+                self.keep(library.name)
                 yield library.replace(slimmed=None, error=self._refusal(library)), False
         merged = {library_folder(table.name) for table in self._tables if not target_of_file(table.name)}
         for table in self._tables:

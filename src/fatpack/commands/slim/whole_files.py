@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: formats of containers that are files of their own
 _FORMATS = (AKS2_FORMAT, CACHE_FORMAT)
 
-#: file of a zip of AKS2 archives that has no code: docs/formats/aks2.md
+#: file of a zip of AKS2 archives that has no code: docs/formats/aotriton-aks2.md
 _SIGNATURE = "__signature__"
 
 
