@@ -159,6 +159,18 @@ class LazyInflatedMember(MemberSource):
         """Return the descriptor of the temporary file if everything is in one."""
         return None if self._whole is None else self._whole.fileno()
 
+    def duplicate(self) -> Source | None:
+        """Return a source of the same inflated bytes that outlives this one; None if not all are in a temporary file.
+
+        The caller closes it: the file takes room on the disk until then.
+        """
+        number = self.fileno()
+        if number is None:
+            return None
+        made = FileSource(os.dup(number), self.name)
+        made.budget = self.budget
+        return made
+
     def _reach(self, end: int | None) -> None:
         """Inflate until ``end`` bytes are kept, or as many as there are: all for None."""
         if self._whole is not None:

@@ -76,12 +76,14 @@ class FileRows(Record):
 
     They are taken before the next file is asked for, and may be taken once.
 
-    ``size`` is the number of bytes, 0 for a file that could not be opened.
+    ``size`` is the number of bytes, 0 for a file that could not be opened. ``view`` is the open file, until its rows
+    are taken; None if another process reads it.
     """
 
     rows: Iterable[AnyRow]
     is_file: bool
     size: int
+    view: View | None = None
 
 
 class _RowMaker(Record):
@@ -92,7 +94,9 @@ class _RowMaker(Record):
     def __call__(self, leaf: InputFile) -> FileRows:
         """Return the rows; in this process they are read when they are taken, while the file is open."""
         rows = read_file_rows(leaf, self.options)
-        return FileRows(list(rows) if is_worker() else rows, not leaf.package, leaf.size or 0)
+        if is_worker():
+            return FileRows(list(rows), not leaf.package, leaf.size or 0)
+        return FileRows(rows, not leaf.package, leaf.size or 0, None if leaf.package else leaf.view)
 
 
 def read_paths(
@@ -159,14 +163,18 @@ class Rows(Generic[RowType]):
 
 
 class RowIterator:
-    """An iterator over rows. At its end, ``unlooked`` has the counts of skipped files."""
+    """An iterator over rows. At its end, ``unlooked`` has the counts of skipped files.
 
-    __slots__ = ("_counts", "_files", "_on_file", "_rows")
+    ``view`` is the open file that the last row is of, None if it was read by another process, or is a package.
+    """
+
+    __slots__ = ("_counts", "_files", "_on_file", "_rows", "view")
 
     def __init__(self, files: Iterator[FileRows], counts: SkipCounts, on_file: FileCallback | None = None) -> None:
         self._files, self._counts, self._on_file = files, counts, on_file
         #: those of the file that was read last
         self._rows: Iterator[AnyRow] = iter(())
+        self.view: View | None = None
 
     def __iter__(self) -> RowIterator:
         return self
@@ -174,7 +182,8 @@ class RowIterator:
     def __next__(self) -> AnyRow:
         row = next(self._rows, None)
         while row is None:
-            self._rows = iter(next(self._files).rows)
+            file = next(self._files)
+            self._rows, self.view = iter(file.rows), file.view
             row = next(self._rows, None)
         if self._on_file is not None and row.row == "file":
             self._on_file(row)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.builders.policy_files import container
 from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
+
+from fatpack.packages.zip.content import CheckedPieces
 
 Command = Callable[..., Ran]
 
@@ -90,6 +93,28 @@ def test_a_file_that_cannot_be_read_a_second_time_is_reported(
     assert done.code == 5
     assert "There is no byte map: a.cubin: Input/output error" in done.out
     assert "There is no byte map" in done.err
+
+
+def test_the_largest_file_of_a_package_is_inflated_once(
+    fatpack: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its byte map is made of the bytes that were inflated for its rows, if these are in a temporary file."""
+    with zipfile.ZipFile("files.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write("a.cubin", "small.cubin")
+        archive.write(FATBIN, "large.fatbin")
+    plain = fatpack("report", "files.zip", "-o", "-")
+    assert plain.code == 0 and "There is no byte map" not in plain.out
+    inflated: list[str] = []
+    pieces = CheckedPieces.__call__
+
+    def counted(checked: CheckedPieces) -> Iterator[bytes]:
+        inflated.append(checked._name)
+        return pieces(checked)
+
+    monkeypatch.setattr(CheckedPieces, "__call__", counted)
+    monkeypatch.setattr("fatpack.packages.members.MAX_IN_MEMORY", 100)
+    assert fatpack("report", "files.zip", "-o", "-").out == plain.out
+    assert sorted(inflated) == ["files.zip!large.fatbin", "files.zip!small.cubin"]
 
 
 def test_usage(fatpack: Command, folder: Path) -> None:

@@ -24,7 +24,7 @@ from fatpack.tabular.columns import ImageRow, KernelRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from fatpack.tabular.columns import AnyRow
     from fatpack.tensile.library import TensileFinder, TensileLibrary
@@ -62,12 +62,17 @@ _MOST_PLACES = 5
 _RANKS = ("error", "warning", "note")
 
 
-def build_overview(rows: Iterable[AnyRow], tensile: TensileFinder | None = None) -> ReportResult:
+def build_overview(
+    rows: Iterable[AnyRow],
+    tensile: TensileFinder | None = None,
+    on_overview: Callable[[FileOverview], None] | None = None,
+) -> ReportResult:
     """Return the overview of the rows that ``gather`` makes with digests and each kernel.
 
-    ``tensile`` takes the files, and compares those of Tensile's libraries with their tables.
+    ``tensile`` takes the files, and compares those of Tensile's libraries with their tables. ``on_overview`` is called
+    with each file that has device code or a finding, after its last row.
     """
-    collecting = _OverviewBuilder()
+    collecting = _OverviewBuilder(on_overview)
     archs: list[str] = []
     for row in rows:
         collecting.take(row)
@@ -83,7 +88,8 @@ def build_overview(rows: Iterable[AnyRow], tensile: TensileFinder | None = None)
 
 
 class _OverviewBuilder:
-    def __init__(self) -> None:
+    def __init__(self, on_overview: Callable[[FileOverview], None] | None) -> None:
+        self._on_overview = on_overview
         self._files: list[FileOverview] = []
         self._coverage: list[KernelCoverage] = []
         self._twice = DuplicateFinder()
@@ -167,6 +173,8 @@ class _OverviewBuilder:
         self._start()
 
     def _keep(self, file: FileOverview) -> None:
+        if self._on_overview is not None:
+            self._on_overview(file)
         if len(self._files) >= MAX_FILES:
             self._unlisted_files += 1
             file = file.replace(archs=tuple(arch.replace(parts=()) for arch in file.archs))

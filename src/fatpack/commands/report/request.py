@@ -8,6 +8,7 @@ from fatpack.errors import FatpackError, UsageError
 from fatpack.exit_codes import error_message, exit_code, worst_exit_code
 from fatpack.io.open import open_source, resolve_url
 from fatpack.library.arguments import as_paths, as_patterns, check_bools, check_type, make_budget, write_pieces_to
+from fatpack.packages.members import LazyInflatedMember
 from fatpack.selectors.address import open_location
 from fatpack.tabular.columns import RowOptions
 from fatpack.tabular.read_many import read_paths
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fatpack.commands.report.byte_regions import FileRegions
-    from fatpack.commands.report.model import ReportResult
+    from fatpack.commands.report.model import FileOverview, ReportResult
     from fatpack.inputs.nested import NestedFile
     from fatpack.io.source import Source, View
     from fatpack.library.arguments import Output
     from fatpack.tabular.columns import AnyRow
+    from fatpack.tabular.read_many import RowIterator
 
 #: Kinds of reports: a page, a text for a pull request, or one picture.
 KINDS = ("html", "markdown", "treemap", "coverage", "costs", "bytes")
@@ -111,21 +113,72 @@ def report_files(
         budget=budget,
         opener=_opened,
     )
-    overview = build_overview(rows, TensileFinder(budget, deep=deep, is_filtered=bool(exclude)))
-    if rows.unlooked:
-        left_out = rows.unlooked.sentence()
-        overview = overview.replace(notes=(*overview.notes, f"{left_out[0].upper()}{left_out[1:]}."))
-    if demangle:
-        from fatpack.commands.report.overview import with_demangled_names
+    tensile = TensileFinder(budget, deep=deep, is_filtered=bool(exclude))
+    with _LargestFile(rows) as largest:
+        overview = build_overview(rows, tensile, largest.take if kind in ("html", "bytes") else None)
+        if rows.unlooked:
+            left_out = rows.unlooked.sentence()
+            overview = overview.replace(notes=(*overview.notes, f"{left_out[0].upper()}{left_out[1:]}."))
+        if demangle:
+            from fatpack.commands.report.overview import with_demangled_names
 
-        overview = with_demangled_names(overview)
-    if unmatched and not allow_unmatched:
-        raise UsageError(f"no file matches {unmatched[0]}", hint="correct the pattern, or leave it out")
-    map = None
-    if kind in ("html", "bytes"):
-        overview, map = _with_byte_map(overview)
+            overview = with_demangled_names(overview)
+        if unmatched and not allow_unmatched:
+            raise UsageError(f"no file matches {unmatched[0]}", hint="correct the pattern, or leave it out")
+        map = None
+        if kind in ("html", "bytes"):
+            overview, map = _with_byte_map(overview, largest)
     write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, map)), overwrite=overwrite)
     return overview, unmatched
+
+
+class _LargestFile:
+    """The file with most device code so far: if it was inflated from a package, its bytes are kept for the byte map.
+
+    Inflating libtorch_cuda.so a second time takes as long as reading all symbol tables in it.
+    """
+
+    def __init__(self, rows: RowIterator) -> None:
+        self._rows = rows
+        self._size = -1
+        self._path = ""
+        self._source: Source | None = None
+
+    def take(self, file: FileOverview) -> None:
+        """Take a file, which is still open if this process reads it."""
+        size = _code_size(file)
+        if file.error is not None or size <= self._size:
+            return
+        self.close()
+        view = self._rows.view
+        self._size, self._path = size, file.path
+        if view is not None and isinstance(view.source, LazyInflatedMember) and len(view) == view.source.size:
+            self._source = view.source.duplicate()
+
+    def open(self, path: str) -> tuple[Source | NestedFile, View]:
+        """Return the file with a path, open; the caller closes it. Raises FatpackError and ``OSError``."""
+        source = self._source
+        if source is None or path != self._path:
+            return _opened(path)
+        self._source = None
+        return source, source.view()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+    def __enter__(self) -> _LargestFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _code_size(file: FileOverview) -> int:
+    """Return how much device code is in a file: its stored bytes, or if these are not known the inflated ones."""
+    return file.bytes.stored or file.bytes.inflated
 
 
 def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
@@ -203,17 +256,17 @@ def _picture(overview: ReportResult, kind: str, map: FileRegions | None) -> str:
     return standalone_svg(picture, FAMILIES)
 
 
-def _with_byte_map(overview: ReportResult) -> tuple[ReportResult, FileRegions | None]:
+def _with_byte_map(overview: ReportResult, largest: _LargestFile) -> tuple[ReportResult, FileRegions | None]:
     """Return the bytes of the file with most device code, and the overview with a note if there is no such map.
 
-    The file is read a second time. Where that fails, which it did not a moment ago, the exit code says so too.
+    The file is read a second time, from its bytes if ``largest`` has them. Where that fails, which it did not a moment ago, the exit code says so too.
     """
     from fatpack.commands.report.byte_regions import file_regions
 
     files = [file for file in overview.files if file.error is None]
     if not files:
         return overview, None
-    chosen = max(files, key=lambda file: file.bytes.stored or file.bytes.inflated)
+    chosen = max(files, key=_code_size)
     if not _is_there(chosen.path):
         note = f"There is no byte map: {chosen.path} is not a local file, and is not read a second time."
         return overview.replace(notes=(*overview.notes, note)), None
@@ -223,7 +276,7 @@ def _with_byte_map(overview: ReportResult) -> tuple[ReportResult, FileRegions | 
         if line.path == chosen.path and line.offset is not None
     }
     try:
-        source, view = _opened(chosen.path)
+        source, view = largest.open(chosen.path)
         with source:
             return overview, file_regions(view, images)
     except (FatpackError, OSError) as error:
