@@ -259,7 +259,8 @@ def _picture(overview: ReportResult, kind: str, map: FileRegions | None) -> str:
 def _with_byte_map(overview: ReportResult, largest: _LargestFile) -> tuple[ReportResult, FileRegions | None]:
     """Return the bytes of the file with most device code, and the overview with a note if there is no such map.
 
-    The file is read a second time, from its bytes if ``largest`` has them. Where that fails, which it did not a moment ago, the exit code says so too.
+    The file is read a second time, from the bytes that ``largest`` keeps of it if it does. Where that fails, which it
+    did not a moment ago, the exit code says so too.
     """
     from fatpack.commands.report.byte_regions import file_regions
 
