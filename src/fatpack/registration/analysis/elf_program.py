@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from bisect import bisect_left
 from itertools import chain, islice
 
 from fatpack.binary.elf.layout import ALLOC, ANDROID_RELA, DYNSYM, RELA, SYMTAB
@@ -27,8 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-    from fatpack.binary.elf.file import ElfFile
+    from fatpack.binary.elf.file import ElfFile, ElfSection
     from fatpack.binary.elf.relocations import RelocationBlock
+    from fatpack.io.source import View
 
 
 # Evidence that needs no code: the names that a program imports and defines, and its offload entries.
@@ -247,7 +249,7 @@ class ElfCodeProgram(LinkedProgram):
         machine = MACHINES.get(elf.header.machine, "")
         super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
         self._found: list[MemorySymbol] | None = None
-        self._titles: dict[int, tuple[bytes, int]] | None = None
+        self._titles: _Titles | None = None
         #: slots of symbols that this program defines, and those of them that PLT stubs use
         self._bound: dict[int, int] = {}
         self._bound_jumps: set[int] = set()
@@ -404,25 +406,40 @@ class ElfCodeProgram(LinkedProgram):
     def name_of(self, start: int) -> str:
         """Return the name of the function that starts at an address, "" if the file has none."""
         if self._titles is None:
-            self._titles = _titles(self._elf)
-        if start not in self._titles:
-            return ""
-        strings, at = self._titles[start]
-        end = strings.find(b"\0", at, at + _LONGEST)
-        return strings[at : max(end, at)].decode("utf-8", "backslashreplace")
+            self._titles = _Titles(self._elf, self.begins())
+        return self._titles.name_of(start)
 
 
-def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
-    """Return the places of the functions' names by address: of a hundred thousand names, few are read."""
-    found: dict[int, tuple[bytes, int]] = {}
-    last, strings = None, b""
-    for table, names in read_symbol_tables(elf, SYMTAB, DYNSYM):
-        if (names.offset, names.size) != last:
-            last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
+class _Titles:
+    """The places of the names of functions, by their starts: of half a million names, few are read."""
+
+    def __init__(self, elf: ElfFile, begins: Sequence[int]) -> None:
+        self._begins = begins
+        #: tables of strings; of each start the number of its table from 1 on, 0 without a name, and the place in it
+        self._tables: list[View] = []
+        self._table_of = array("I", bytes(4 * len(begins)))
+        self._places = array("I", bytes(4 * len(begins)))
+        for table, names in read_symbol_tables(elf, SYMTAB, DYNSYM):
+            self._tables.append(elf.contents(names))
+            self._take(elf, table)
+
+    def _take(self, elf: ElfFile, table: ElfSection) -> None:
+        number, most = len(self._tables), len(self._begins)
         for place, info, _, index, address, _ in read_symbols(elf, table):
             if info & 15 == _STT_FUNC and index:
-                found.setdefault(address, (strings, place))
-    return found
+                at = bisect_left(self._begins, address)
+                if at < most and self._begins[at] == address and not self._table_of[at]:
+                    self._table_of[at], self._places[at] = number, place
+
+    def name_of(self, start: int) -> str:
+        """Return the name of the function that starts at an address, "" if the file has none."""
+        at = bisect_left(self._begins, start)
+        if at == len(self._begins) or self._begins[at] != start or not self._table_of[at]:
+            return ""
+        strings, place = self._tables[self._table_of[at] - 1], self._places[at]
+        size = min(_LONGEST, min(len(strings), STRINGS) - place)
+        text, end, _ = strings.head(place, size).partition(b"\0") if size > 0 else (b"", b"", b"")
+        return text.decode("utf-8", "backslashreplace") if end else ""
 
 
 def _slots(machine: str, base: int, code: bytes) -> Iterator[tuple[int, int]]:
