@@ -150,6 +150,10 @@ class HostMemory:
             self._bytes[section.number] = section.data.tobytes()
         return self._bytes[section.number]
 
+    def release_content(self) -> None:
+        """Release the bytes of sections, which are read again if they are needed: code has up to hundreds of MB."""
+        self._bytes.clear()
+
     def bytes_at(self, address: int, size: int) -> bytes:
         """Return the bytes of the file at an address, fewer if the section ends."""
         section = self.section_at(address)

@@ -270,7 +270,9 @@ def _followed(program: LinkedProgram) -> tuple[RegistrationEvidence, str]:
 
     evidence, can_follow = programs.program_evidence(program)
     is_part = not can_follow and (evidence.unfollowed or (evidence.wrappers and not evidence.binaries))
-    return _whole(evidence), _NO_CAPSTONE if is_part else "code"
+    evidence = _whole(evidence)
+    program.release_content()  # the images are inflated next
+    return evidence, _NO_CAPSTONE if is_part else "code"
 
 
 def _whole(evidence: RegistrationEvidence) -> RegistrationEvidence:

@@ -43,6 +43,9 @@ MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
 #: LIMIT: symbols with one of the name parts that are read. Libraries of CUDA have some ten thousand stubs.
 _MAX_SYMBOLS = 1 << 17
 
+#: bytes of a table of strings that are in memory at a time
+_STRING_BLOCK = 8 << 20
+
 #: SHF_EXECINSTR, SHF_TLS; STT_FUNC, STB_LOCAL
 _EXECUTABLE, _THREADS, _STT_FUNC, _LOCAL = 4, 0x400, 2, 0
 
@@ -92,7 +95,7 @@ def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: b
     for table, strings in read_symbol_tables(elf, SYMTAB, DYNSYM):
         key = strings.offset, strings.size
         if key not in searched:
-            searched[key] = find_names(elf.contents(strings).head(0, STRINGS), parts, wholes=wholes)
+            searched[key] = _find_names(elf.contents(strings), parts, wholes=wholes)
         places = searched[key]
         if not places:
             continue
@@ -101,6 +104,34 @@ def find_symbols(elf: ElfFile, parts: Sequence[bytes] = NAME_PARTS, *, wholes: b
             if text and left:
                 left -= 1
                 yield MemorySymbol(text, value, size, info & 15 == _STT_FUNC, index != 0, info >> 4 == _LOCAL)
+
+
+def _find_names(strings: View, parts: Sequence[bytes], *, wholes: bool = True) -> dict[int, str]:
+    """Return the result of :func:`find_names` for a table of strings, a block of which is in memory at a time."""
+    found: dict[int, str] = {}
+    for at, block in _string_blocks(strings):
+        found.update((at + place, name) for place, name in find_names(block, parts, wholes=wholes).items())
+        if len(found) >= _MAX_SYMBOLS:  # the limit counts names of the whole table, one part after the other
+            return find_names(strings.head(0, STRINGS), parts, wholes=wholes)
+    return found
+
+
+def _string_blocks(strings: View) -> Iterator[tuple[int, bytes]]:
+    """Yield a table of strings in blocks that end after a NUL, the last one at its end, each with its place.
+
+    The table of jaxlib's plugin for ROCm has 100 MB.
+    """
+    at, end, most = 0, min(len(strings), STRINGS), _STRING_BLOCK
+    while at < end:
+        block = strings.head(at, min(most, end - at))
+        if at + len(block) < end:
+            last = block.rfind(b"\0") + 1
+            if not last:  # a longer string than a block
+                most *= 2
+                continue
+            block = block[:last]
+        yield at, block
+        at, most = at + len(block), _STRING_BLOCK
 
 
 def find_names(strings: bytes, parts: Sequence[bytes] = NAME_PARTS, *, wholes: bool = True) -> dict[int, str]:
@@ -282,9 +313,14 @@ class ElfCodeProgram(LinkedProgram):
     def _variables(self, names: Set[str]) -> Iterator[MemorySymbol]:
         wanted = sorted(names)[:_NAMES]
         for table, strings in read_symbol_tables(self._elf, SYMTAB, DYNSYM):
-            text = self._elf.contents(strings).head(0, STRINGS)
-            places = {text.find(f"\0{name}\0".encode()) + 1: name for name in wanted}
-            places.pop(0, None)
+            places: dict[int, str] = {}
+            left = wanted
+            for at, block in _string_blocks(self._elf.contents(strings)):
+                before = b"\0" if at else b""  # the end of the block before it
+                text = before + block
+                found = {name: text.find(f"\0{name}\0".encode()) + 1 for name in left}
+                places |= {at - len(before) + place: name for name, place in found.items() if place}
+                left = [name for name, place in found.items() if not place]
             if not places:
                 continue
             for place, info, _, index, value, _ in read_symbols(self._elf, table):
@@ -329,7 +365,7 @@ class ElfCodeProgram(LinkedProgram):
         values: dict[int, int] = {}
         # A program has one such table (gABI, "Sections").
         for table, strings in islice(read_symbol_tables(elf, DYNSYM), 1):
-            known = find_names(elf.contents(strings).head(0, STRINGS), ())
+            known = _find_names(elf.contents(strings), ())
             for number, (place, _, _, index, address, _) in enumerate(read_symbols(elf, table)):
                 if address:
                     values[number] = address
