@@ -577,10 +577,12 @@ class FileInspection:
         no_form = "-" if is_late else "unknown"
         source = self.view.source
         folded: list[tuple[str, int]] = []
+        is_gcc = container.format == GCC
         for index, image in chosen:
             stored, form = image.as_stored, image.info.form
             target = stored.target
-            if self._filter is None and is_folded(container.format, stored.attrs):
+            # Attributes are made on access, for each of thousands of images: they are read only where they matter.
+            if is_gcc and self._filter is None and is_folded(container.format, stored.attrs):
                 folded.append((arch_name(target.arch, form or stored.form), stored.size))
                 continue
             offset = None
@@ -603,7 +605,7 @@ class FileInspection:
                 self._take_all(image.items, inside)
                 if inside:
                     place.below_last().places = inside
-        if container.format == GCC:
+        if is_gcc:
             place.said.append((gcc_words(attrs, formats.get_format(GCC).describe(container), folded), len(folded)))
 
     def _container(self, found: FoundContainer, among: list[Any] | ListingRows) -> ContainerRecord:
