@@ -1,4 +1,4 @@
-"""Checking a wheel against a policy: its processor time, against decompressing all of it with ``zipfile``.
+"""Checking, reporting and verifying a wheel: their processor time, against decompressing all of it with ``zipfile``.
 
 With ``FATPACK_BENCH_WHEEL`` naming a wheel (nvidia-cublas 13.10 has 444 MB with 7,226 images), that one too.
 """
@@ -29,11 +29,11 @@ REQUIRED = "sm_80,sm_90"
 def run(scratch: Path) -> Iterator[Figure]:
     """Yield the figures."""
     wheel = made(scratch, LIBRARIES, COUNT, SIZE)
-    yield from _figures(f"a wheel with {LIBRARIES * COUNT * IMAGES} images", wheel)
+    yield from _figures(f"a wheel with {LIBRARIES * COUNT * IMAGES} images", wheel, scratch / "report.html")
     wheel.unlink()
     given = os.environ.get("FATPACK_BENCH_WHEEL")
     if given:
-        yield from _figures(os.path.basename(given).partition("-py3")[0], Path(given))
+        yield from _figures(os.path.basename(given).partition("-py3")[0], Path(given), scratch / "report.html")
 
 
 def made(scratch: Path, libraries: int, count: int, size: int) -> Path:
@@ -47,9 +47,12 @@ def made(scratch: Path, libraries: int, count: int, size: int) -> Path:
     return wheel
 
 
-def _figures(what: str, wheel: Path) -> Iterator[Figure]:
+def _figures(what: str, wheel: Path, page: Path) -> Iterator[Figure]:
     commands = {
         "check": fatpack("check", "--no-config", "--require", REQUIRED, "--per", "library", wheel),
+        "report": fatpack("report", "-q", "--force", wheel, "-o", page),
+        # The wheel that is made has no RECORD, which is a warning.
+        "doctor": fatpack("doctor", wheel, codes=(0, 1)),
         "zipfile": command(sys.executable, "-c", INFLATE, wheel),
     }
     samples = measure(commands, ROUNDS)
@@ -58,3 +61,8 @@ def _figures(what: str, wheel: Path) -> Iterator[Figure]:
     ratio = ours.processor / peer.processor
     yield Figure(f"check {what}: processor time", ratio, "x inflating all with zipfile", 1.3, facts)
     yield memory(f"check {what}: peak", ours, None)
+    for name in ("report", "doctor"):
+        ours = samples[name]
+        ratio = ours.processor / peer.processor
+        yield Figure(f"{name} {what}: processor time", ratio, "x inflating all with zipfile", None, milliseconds(ours))
+        yield memory(f"{name} {what}: peak", ours, None)
