@@ -82,6 +82,7 @@ FEWEST_LINES = 80
 STAYS_SMALL = {
     "binary/elf/byte_labels": "an interface function, loaded only when bytes are labelled",
     "formats/cuda_fatbin/byte_labels": "an interface function, loaded only when bytes are labelled",
+    "commands/explain/tensile": "units by tables of rocBLAS, beside a module of 700 lines about units by containers",
     "commands/survey/dask_cluster": "needs dask, which is optional",
     "commands/survey/ray_cluster": "needs ray, which is optional",
 }
