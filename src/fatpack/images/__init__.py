@@ -122,9 +122,11 @@ def identify_image(view: View) -> ImageInfo:
     for start, identified in _BY_START.get(magic, ()):
         if head.startswith(start):
             return identified
-    from fatpack.images import other, text
+    # Names from a module, not modules from the package: a library has thousands of texts, and the latter is slow.
+    from fatpack.images.other import identify_host_object
+    from fatpack.images.text import identify_text
 
-    return other.identify_host_object(view, head) or text.identify_text(view)
+    return identify_host_object(view, head) or identify_text(view)
 
 
 #: e_machine of the processors that run host programs: i386, POWER, s390x, Arm, x86-64, AArch64, RISC-V, LoongArch

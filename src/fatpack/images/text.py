@@ -70,14 +70,10 @@ def _nvidia(text: bytes) -> ImageInfo:
     sass = _sass(text)
     if sass is not None:
         return sass
-    from fatpack.images import ptx
+    from fatpack.images.ptx import identify_ptx, identify_ptx_fast, strip_comments
 
-    quick = ptx.identify_ptx_fast(text)
-    if quick is not None:
-        return quick
-    from fatpack.images.ptx import strip_comments
-
-    return ptx.identify_ptx(b"".join(strip_comments([text])))
+    quick = identify_ptx_fast(text)
+    return quick if quick is not None else identify_ptx(b"".join(strip_comments([text])))
 
 
 def _sass(text: bytes) -> ImageInfo | None:
