@@ -57,7 +57,8 @@ DOC = FormatInfo(
         "Header and stream have no digest of each image: damage that XZ does not notice shows only if a code object "
         "contradicts itself.",
         "An archive is inflated once when it is listed, and again if its images take more than 32 MiB.",
-        "No file of AMD's was at hand: the layout follows the sources of AOTriton.",
+        "No file of AMD's was at hand: the layout follows the sources of AOTriton, and archives of its writer (2026) "
+        "are read, verified and extracted.",
     ),
 )
 
