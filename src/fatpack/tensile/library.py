@@ -142,6 +142,19 @@ def _root(folder: str) -> tuple[str, str]:
     return folder, ""
 
 
+def target_of_file(path: str) -> str:
+    """Return the target of a file of Tensile: that in its name, or that of its folder; "" if neither has one."""
+    folder, name = split_path(path)
+    if name.endswith(CODE):
+        stated = arch_of_code(name)
+    else:
+        parent = parse_parent_name(name)
+        stem = stem_of(name, (*EXTENSIONS, YAML)) or ""
+        stated = parent.arch if parent is not None else arch_of_code(f"{stem}.co")
+    root = library_folder(path)
+    return stated or ("" if root is None else shown_folder(folder[len(root) :]))
+
+
 class TensileFinder:
     """Takes the files of a walk by name, and returns the libraries among them.
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fatpack.commands.explain.model import ImageSetAnswer, RuntimeErrorText
 from fatpack.tabular.image_sets import ImageSet, ImageSetLocation, make_image_set
-from fatpack.tensile.library import TensileFinder, library_folder, shown_folder, split_path
-from fatpack.tensile.tables import arch_of_code
+from fatpack.tensile.library import TensileFinder, library_folder, shown_folder, target_of_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def explain_library(
 
     ``judge`` says what the device gets of images.
     """
-    own = [unit for unit in units if _target_of(unit.place.path) in (arch, "")]
+    own = [unit for unit in units if target_of_file(unit.place.path) in (arch, "")]
     answer = judge(make_image_set([row for unit in own or units for row in unit.rows]))
     answer = answer.replace(places=(ImageSetLocation(library.path, library=library.title),), fixes=(), danger="")
     serves, reason = library.support(arch)
@@ -89,10 +88,3 @@ def _failing(
     return answer.replace(
         outcome="fails", rule=rule, reason=reason, is_certain=True, error=error, fixes=fixes, states=()
     )
-
-
-def _target_of(path: str) -> str:
-    """Return the target that a code file is for by its name or folder, "" if neither has one."""
-    folder, name = split_path(path)
-    inner = shown_folder(folder[len(library_folder(path) or "") :])
-    return arch_of_code(name) or inner

@@ -12,11 +12,10 @@ from fatpack.commands.slim.keep_for_device import arch_label
 from fatpack.commands.slim.outcome import goes_whole
 from fatpack.commands.slim.plan import SlimPlan
 from fatpack.commands.slim.result import SlimmedFile
-from fatpack.commands.slim.whole_files import target_of_file
 from fatpack.errors import cli_or_api
 from fatpack.formats.aks2.layout import TARGET_IN_PATH
 from fatpack.formats.kernel_cache.layout import CACHE_FORMAT
-from fatpack.tensile.library import library_folder, split_path
+from fatpack.tensile.library import library_folder, split_path, target_of_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

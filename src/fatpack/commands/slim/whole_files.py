@@ -23,8 +23,8 @@ from fatpack.packages.zip.content import open_content
 from fatpack.packages.zip.directory import ZipDirectory
 from fatpack.scanner import FoundContainer, scan
 from fatpack.scanner.context import detect_package
-from fatpack.tensile.library import library_folder, shown_folder, split_path
-from fatpack.tensile.tables import CODE, EXTENSIONS, YAML, arch_of_code, parse_parent_name, stem_of
+from fatpack.tensile.library import library_folder, target_of_file
+from fatpack.tensile.tables import CODE, EXTENSIONS, YAML
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,19 +87,6 @@ def _labels(items: Sequence[FoundContainer | Finding]) -> Iterator[str]:
     for item in items:
         if isinstance(item, FoundContainer):
             yield from (arch_label(image) for image in item.images if not is_host(image))
-
-
-def target_of_file(path: str) -> str:
-    """Return the target of a file of Tensile: that in its name, or that of its folder; "" if neither has one."""
-    folder, name = split_path(path)
-    if name.endswith(CODE):
-        stated = arch_of_code(name)
-    else:
-        parent = parse_parent_name(name)
-        stem = stem_of(name, (*EXTENSIONS, YAML)) or ""
-        stated = parent.arch if parent is not None else arch_of_code(f"{stem}.co")
-    root = library_folder(path)
-    return stated or ("" if root is None else shown_folder(folder[len(root) :]))
 
 
 def is_table(path: str) -> bool:
