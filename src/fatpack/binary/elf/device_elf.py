@@ -136,26 +136,24 @@ class DeviceElfSections:
 
     def buffer_of(self, index: int) -> bytes | memoryview:
         """Return the result of :meth:`bytes_of`, without a copy if the bytes of the image are held."""
-        _, kind, _, _, offset, size, _, _ = self.headers[index]
+        if not self.pass_over(index):
+            return b""
+        _, _, _, _, offset, size, _, _ = self.headers[index]
         start = offset - self._block_at
-        if kind in self._without_bytes or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
-            return self.read(self.row(index))  # raises the error
-        self._unread -= size
-        if self._unread < 0:
-            raise self._overlaps(self.row(index))
         if start < 0 or start + size > len(self._block):
             return self.view.read(offset, size)
         return self._block[start : start + size]
 
-    def pass_over(self, index: int) -> None:
-        """Count a section as read, and raise what :meth:`bytes_of` raises, without reading it."""
+    def pass_over(self, index: int) -> bool:
+        """Count a section as read, and raise what :meth:`bytes_of` raises; return whether the file has its bytes."""
         _, kind, _, _, offset, size, _, _ = self.headers[index]
         if kind in self._without_bytes or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
-            self.read(self.row(index))  # raises the error
-            return
+            self.read(self.row(index))  # raises the error of a section that should have bytes
+            return False
         self._unread -= size
         if self._unread < 0:
             raise self._overlaps(self.row(index))
+        return True
 
     def _spend(self, section: DeviceElfSection, size: int) -> None:
         self._unread -= size
