@@ -79,7 +79,7 @@ def _value_of(stored: bytes) -> bytes:
 
 
 def _text_of(stored: bytes) -> bytes:
-    """Return how a stored attribute of one function is covered; those that are short are kept."""
+    """Return the text by which a digest covers an attribute of one function; texts of short attributes are cached."""
     value = _value_of(stored)
     text = _ATTRIBUTES[stored[1]] + hexlify(value[4:] if stored[1] == _PARAM_CBANK else value)
     if len(stored) <= _LONG_ATTRIBUTE:
@@ -90,7 +90,7 @@ def _text_of(stored: bytes) -> bytes:
 
 
 def _state(text: bytes) -> bytes:
-    """Return the text of an attribute after its size; those that are short are kept."""
+    """Return a text with its size before it, as it is hashed; short ones are cached."""
     stated = state_part(text)
     if len(text) <= 2 * _LONG_ATTRIBUTE:
         if len(_stated) >= _MOST_TEXTS:

@@ -96,7 +96,7 @@ class DeadFinder:
         return [item for item in every if isinstance(item, FoundContainer)]
 
     def _is_of_openmp(self, found: FoundContainer) -> bool:
-        """Return whether a container of a linked file is one of those that a descriptor of OpenMP leads to."""
+        """Return whether a container has images of OpenMP in a linked file: a descriptor leads to these."""
         is_binary = self._is_linked and found.format == "llvm-offload-binary" and found.index is not None
         return is_binary and all(image.target.offload == "openmp" for image in found.container.images)
 

@@ -139,14 +139,12 @@ def kind_of(path: str, view: View) -> str:
 def _is_code(read: Callable[[int, int], bytes]) -> bool:
     """Return whether bytes are a code object of AMD, or a bundle of such."""
     head = read(0, _HEAD)
-    if head.startswith(_ELF_64):
-        return len(head) >= 20 and int.from_bytes(head[18:20], "little") == _AMDGPU
-    if head.startswith(magic_numbers.BUNDLE):
-        entries = read_bundle_table(read)
-        return entries is not None and all(
-            b"amdgcn" in entry.title or (entry.title.startswith(b"host") and not entry.size) for entry in entries
-        )
-    return False
+    if not head.startswith(magic_numbers.BUNDLE):
+        return _is_code_head(head)
+    entries = read_bundle_table(read)
+    return entries is not None and all(
+        b"amdgcn" in entry.title or (entry.title.startswith(b"host") and not entry.size) for entry in entries
+    )
 
 
 # AKS2: a header of four words, and an XZ stream with a directory and the images.

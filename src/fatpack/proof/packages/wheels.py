@@ -272,7 +272,7 @@ class _WheelComparison:
         self._compare_record()
 
     def _without_gone(self, files: Sequence[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
-        """Return the files of the old wheel without those that are missing, which are judged here."""
+        """Return the files of the old wheel that the new one has, and judge the others."""
         present = {info.filename for info in files}
         gone: list[zipfile.ZipInfo] = []
         staying: list[zipfile.ZipInfo] = []
