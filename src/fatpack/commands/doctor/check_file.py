@@ -8,7 +8,7 @@ from importlib import import_module
 from fatpack import binary, formats, images, limits, magic_numbers
 from fatpack.binary.elf import layout
 from fatpack.binary.elf.file import ElfFile
-from fatpack.commands.doctor.model import UNJUDGED, DoctorNotes
+from fatpack.commands.doctor.model import UNJUDGED, UNLINKED, DoctorNotes
 from fatpack.concurrency.processes import map_in_processes
 from fatpack.concurrency.progress import ReadProgress
 from fatpack.errors import FatpackError, FormatError, Unsupported, format_hex, pluralize
@@ -23,7 +23,7 @@ from fatpack.scanner import bytes_to_inflate, detect_host, end_in, inflate_image
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
 from fatpack.tabular.cir_launches import cir_launches, launch_problems
 from fatpack.tabular.hollow import KernelCode, find_hollow
-from fatpack.tabular.image_sets import device_vendor, unknown_form_text
+from fatpack.tabular.image_sets import UNDECIDED, device_vendor, unknown_form_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -379,6 +379,8 @@ class _Examination:
             for row in found.not_searched:
                 text = "only a deep search looks for containers there"
                 notes.skip("bytes of sections and members without device code", text, row.size)
+        elif any(item.code == "FP2701" for item in notes.findings):
+            notes.skip(UNLINKED, UNDECIDED)
         elif notes.state == "healthy":
             notes.skip("files without device code", "there is nothing to verify in them but their structure")
         if notes.state != "damaged":

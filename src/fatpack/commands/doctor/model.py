@@ -140,6 +140,9 @@ NO_IMAGE_READ = "this version inflates none of the images"
 #: what is not verified where code could not be followed: then nothing says that a file is healthy
 UNJUDGED = "registrations"
 
+#: what is not verified of objects with bytecode of GCC
+UNLINKED = "objects that are not linked"
+
 #: what is verified → what that means
 VERIFIED = {check.what: check.says for check in CHECKS}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.commands.doctor.model import CHECKS, SCHEMA, UNJUDGED, VERIFIED
+from fatpack.commands.doctor.model import CHECKS, SCHEMA, UNJUDGED, UNLINKED, VERIFIED
 from fatpack.printable import format_size, printable
 from fatpack.text.findings import finding_lines, finding_record
 from fatpack.text.style import align_columns
@@ -67,6 +67,8 @@ def _judged(found: DoctorResult) -> str:
         where = "" if files == 1 or not rows else f", in {rows[0].path}"
         return printable(f"not judged: {found.unjudged_words}{where}: {_many(files, 'file')}, {read}")
     if found.verdict == "empty":
+        if any(each.what == UNLINKED for each in found.not_verified):
+            return f"no device code for any target yet: {_many(files, 'file')} read"
         others = f", {images} for the host or for no known device" if found.images_found else ""
         return f"no device code found: {_many(files, 'file')} read{others}" if files else _NOTHING
     if files == 1 and len(states) == 1:
