@@ -30,6 +30,22 @@ os.write = slow
 from fatpack.main import main
 sys.exit(main(sys.argv[1:]))
 """
+#: A command to which the signal comes in a destructor: Python drops what is raised there.
+IN_DESTRUCTOR = """
+import os, signal, sys, time
+from fatpack.concurrency.signals import SignalHandlers
+class Dropping:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        for _ in range(1000):
+            pass
+with SignalHandlers() as signals:
+    try:
+        Dropping()
+        time.sleep(20)
+    except KeyboardInterrupt:
+        sys.exit(signals.exit_code)
+"""
 PACK = ["pack", "--image=file=k.ptx,triple=t", "-o", "out.bin"]
 
 
@@ -66,6 +82,21 @@ def test_a_signal_leaves_the_old_file_and_nothing_else(folder: Path, name: str, 
     assert (process.returncode, err) == (128 + number, b"")
     assert sorted(os.listdir(folder)) == before
     assert Path("out.bin").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_in_a_destructor_ends_the_command_all_the_same(name: str) -> None:
+    code = IN_DESTRUCTOR.format(name=name)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=15, preexec_fn=_heard)
+    assert (done.returncode, done.stderr) == (128 + getattr(signal, name), b"")
+
+
+def test_other_exceptions_in_a_destructor_are_printed_as_ever() -> None:
+    code = IN_DESTRUCTOR.replace("os.kill(os.getpid(), signal.{name})", "raise ValueError('mine')")
+    code = code.replace("(20)", "(0)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15)
+    assert done.returncode == 0
+    assert "ValueError: mine" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])

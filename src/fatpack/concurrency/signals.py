@@ -6,13 +6,19 @@
            └─► ``raise_if_interrupted()`` raises it in threads that copy, at their next piece
     second signal ──► remove unfinished files, and end the process at once
 
+Python prints and drops what is raised in a destructor or in a callback of a weak reference (the lock of a module that
+is being imported has one): there the exception is raised again, a moment later.
+
 Every command imports this module, so it imports only modules that the interpreter has already loaded.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # signal, which is the public name, imports enum
+import _thread
 import os
+import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +31,12 @@ unfinished_files: set[str] = set()
 #: The signals that are handled; Windows has no SIGHUP.
 _SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
 
+#: Seconds after which a dropped exception is raised again: the callback that dropped it has returned by then, or the
+#: exception is dropped and raised once more.
+_RAISE_AGAIN_AFTER = 0.001
+
 _requested = 0
+_dropped = False
 _finishing = False
 
 
@@ -65,6 +76,7 @@ class SignalHandlers:
 
     def __init__(self) -> None:
         self._before: dict[int, object] = {}
+        self._hook_before = sys.unraisablehook
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:
@@ -75,13 +87,26 @@ class SignalHandlers:
                 except ValueError:  # raised outside the main thread
                     break
                 self._before[number] = before
+        if self._before:
+            sys.unraisablehook = self._raise_again
         return self
 
     def __exit__(self, *_: object) -> None:
-        global _requested  # noqa: PLW0603  (signals are process-wide)
+        global _requested, _dropped
+        if self._before:
+            sys.unraisablehook = self._hook_before
         for number, before in self._before.items():
             _signal.signal(number, before)
-        _requested = 0
+        _requested, _dropped = 0, False
+
+    def _raise_again(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Handle an exception that Python drops: the one of a signal is raised again, others are printed as before."""
+        global _dropped  # noqa: PLW0603  (signals are process-wide)
+        if not _requested or not issubclass(dropped.exc_type, KeyboardInterrupt):
+            self._hook_before(dropped)
+            return
+        _dropped = True
+        _thread.start_new_thread(_interrupt_later, (_requested, _thread.get_ident()))
 
     @property
     def exit_code(self) -> int:
@@ -89,8 +114,21 @@ class SignalHandlers:
         return 128 + int(_requested or _signal.SIGINT)
 
 
+def _interrupt_later(number: int, main_thread: int) -> None:
+    time.sleep(_RAISE_AGAIN_AFTER)
+    if not _dropped:
+        return  # a second signal came
+    if hasattr(_signal, "pthread_kill"):
+        _signal.pthread_kill(main_thread, number)  # unlike interrupt_main, it ends a call that waits
+    else:
+        _thread.interrupt_main(number)  # type: ignore[arg-type]  # a plain number does, in every release
+
+
 def _stop(number: int, _frame: FrameType | None) -> None:
-    global _requested  # noqa: PLW0603  (signals are process-wide)
+    global _requested, _dropped  # noqa: PLW0603  (signals are process-wide)
+    if _dropped:
+        _dropped = False
+        raise KeyboardInterrupt
     if _requested:
         # The second signal does not wait for threads.
         remove_unfinished()
