@@ -71,10 +71,12 @@ class SignalHandlers:
     """A context manager that installs the handlers, and restores the previous ones.
 
     An ignored signal stays ignored (as with nohup), and a handler of another library stays. Outside the main thread no
-    handlers are installed.
+    handlers are installed. With ``ends_process``, nothing but the end of the interpreter follows the block: a signal
+    that comes then ends the process without words.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ends_process: bool = False) -> None:
+        self._ends_process = ends_process
         self._before: dict[int, object] = {}
         self._hook_before = sys.unraisablehook
 
@@ -96,7 +98,7 @@ class SignalHandlers:
         if self._before:
             sys.unraisablehook = self._hook_before
         for number, before in self._before.items():
-            _signal.signal(number, before)
+            _signal.signal(number, _signal.SIG_DFL if self._ends_process else before)
         _requested, _dropped = 0, False
 
     def _raise_again(self, dropped: sys.UnraisableHookArgs) -> None:

@@ -37,7 +37,7 @@ _COMPILED = ("lief", "lz4", "zstandard")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
-    with SignalHandlers() as signals:
+    with SignalHandlers(ends_process=argv is None) as signals:
         try:
             if argv is None:  # a process of our own, not a program that calls us
                 gc.set_threshold(_COLLECT_AFTER)
@@ -52,11 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code
-        finally:
-            if argv is None:
-                gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
-    if argv is None and not _others_loaded():
-        _end(outcome.code)
+    if argv is None:
+        gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
+        if not _others_loaded():
+            _end(outcome.code)
     return outcome.code
 
 
