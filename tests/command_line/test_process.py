@@ -250,3 +250,25 @@ def test_ctrl_c_during_start_up_prints_no_traceback(folder: Path) -> None:
         assert all("<module>" in line for line in ours), err  # of the first import, which nothing can stand around
         codes.add(process.returncode)
     assert codes & {0, 130}
+
+
+#: A command to which the interrupt comes while a class is being made, as a module that is imported makes some.
+IN_A_CLASS = """
+import os, signal, sys
+import fatpack.main
+class Naming:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+def run(arguments):
+    class Made:
+        name = Naming()
+fatpack.main._run = run
+sys.exit(fatpack.main.main())
+"""
+
+
+def test_an_interrupt_while_a_class_is_made_ends_the_command_as_ever(folder: Path) -> None:
+    command = folder / "fatpack"
+    command.write_text(IN_A_CLASS)
+    done = subprocess.run([sys.executable, command], env=ENVIRONMENT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -49,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             with option_names_in_messages(), ExitCode() as outcome:
                 outcome.code = _run(arguments)
                 _flush()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, RuntimeError) as error:
+            # Python 3.11 makes a RuntimeError of what is raised while a class of a module is being made.
+            if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
+                raise
             remove_unfinished()
             return signals.exit_code
     if argv is None:
