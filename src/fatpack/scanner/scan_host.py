@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import binary, formats, images, limits
 from fatpack.binary import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, CodeSection
-from fatpack.binary.section_names import FATBINS, GCC_OFFLOAD, OFFLOADING
+from fatpack.binary.section_names import FATBINS, OFFLOADING
 from fatpack.errors import FormatError, HostError, Unsupported, cli_or_api, pluralize
 from fatpack.findings import FindingTally, finding
 from fatpack.model import Finding
@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from fatpack.binary.elf.device_sections import DeviceSections
     from fatpack.binary.host_sections import SectionSplit
     from fatpack.io.source import Span, View
     from fatpack.layout import ByteOrder
@@ -342,10 +343,17 @@ class _FileScan:
         if _has_host_code(context):
             yield view.span(), self._registration, ()
 
+    @property
+    def _tables(self) -> DeviceSections | None:
+        """The search for the sections of an ELF file, with the tables that it has read; None for other hosts."""
+        from fatpack.binary.elf.device_sections import DeviceSections
+
+        return self._located if isinstance(self._located, DeviceSections) else None
+
     def _gcc_offload(self) -> Iterator[FoundContainer | Finding]:
         """Yield the images that GCC's own offloading registers, and findings about it; no search finds them again."""
-        context, sections = self._context, None
-        if not _has_section_named(context.view, GCC_OFFLOAD):
+        context, sections, tables = self._context, None, self._tables
+        if tables is None or not tables.may_have_gcc_code:
             return
         from fatpack.registration.gcc_offload import find_gcc_offload
 
@@ -481,9 +489,11 @@ class _FileScan:
         from fatpack.scanner.results import defined_variables, kernel_names_by_arch
 
         is_wrapped = any(found.section in _REGISTERED for found in self._found)
-        context = self._context
+        context, tables = self._context, self._tables
         names, variables = lambda: kernel_names_by_arch(self._found), lambda: defined_variables(self._found)
-        for item in analyze.registration_findings(context.view, context.host, names, variables, is_wrapped=is_wrapped):
+        for item in analyze.registration_findings(
+            context.view, context.host, names, variables, is_wrapped=is_wrapped, elf=tables.elf if tables else None
+        ):
             if isinstance(item, Finding):
                 yield item
             elif not is_wrong and not context.is_inside:
@@ -598,16 +608,6 @@ def _has_host_code(context: ScanContext) -> bool:
 def _is_linked(context: ScanContext) -> bool:
     """Return whether an ELF file is a program or a library: e_type is 2 or 3."""
     return context.host == "elf" and context.view.head(16, 2) != b"\1\0"
-
-
-def _has_section_named(view: View, prefix: str) -> bool:
-    """Return whether an ELF file may have a section whose name begins so; not for damaged ones."""
-    from fatpack.binary.elf.file import ElfFile
-
-    try:
-        return ElfFile(view).names_table().find(prefix.encode()) >= 0
-    except FormatError:
-        return False
 
 
 #: e_type of programs and libraries in ELF, and filetype of those in Mach-O

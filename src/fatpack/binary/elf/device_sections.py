@@ -19,6 +19,7 @@ from fatpack.binary.elf.file import ElfFile, ElfSection
 from fatpack.binary.section_names import (
     BUNDLE_PREFIX,
     FATBINS,
+    GCC_OFFLOAD,
     HIP_FATBIN,
     KPACK_REFERENCE,
     OFFLOADING,
@@ -32,20 +33,16 @@ from fatpack.findings import finding
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from typing import TypeAlias, TypeVar
 
     from fatpack.binary import SectionContent
     from fatpack.binary.host_sections import SectionSplit
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-    Key: TypeAlias = "tuple[bytes, tuple[int, ...]]"
-    T = TypeVar("T")
 
-
-# A cache for section names. Every object of an archive is read; they come from one compiler, and most have the same
-# sections, with equal bytes of the name table and name offsets. An object of a large C++ library has tens of thousands
-# of sections of one kind, so only the names of a few are decoded.
+# What section names say is kept. Every object of an archive is read; they come from one compiler, and most have the
+# same sections, with equal bytes of the name table and name offsets. An object of a large C++ library has tens of
+# thousands of sections of one kind, so only the names of a few are decoded.
 
 #: LIMIT: size of a cached name table, and number of tables: 4 MB at most with their results.
 _SIZE, _COUNT = 4096, 64
@@ -69,66 +66,47 @@ _MANY = {
 }
 
 
-def section_names_key(elf: ElfFile, names_at: Sequence[int]) -> Key | None:
-    """Return the cache key of all section names, None if the tables are too large for the cache.
+class _SectionNames:
+    """What the section names of an object say: ``telling`` are the names of device code, by their offsets.
 
-    Raises BadValue if the file has no table of names, or it is outside the file.
+    ``has_gcc``: a section may be one of GCC's own offloading.
     """
+
+    __slots__ = ("_stems", "has_gcc", "telling")
+
+    def __init__(self, elf: ElfFile, names_at: Sequence[int]) -> None:
+        strings = elf.names_table()
+        named = {at: elf.string(strings, at) for at in _hits(strings, set(names_at))}
+        self.telling = {at: name for at, name in named.items() if is_device_name(name) or is_table_name(name)}
+        self.has_gcc = strings.find(GCC_OFFLOAD.encode()) >= 0
+        self._stems: list[str] | None = None
+
+    def stems(self, elf: ElfFile, names_at: Sequence[int]) -> list[str]:
+        """Return the stems of all section names, "" for unknown ones; of the same object, or one with equal names."""
+        if self._stems is None:
+            from fatpack.binary.host_sections import known_stem
+
+            names = elf.names_table()
+            table = names.head(0, _NAMES_SIZE)
+            self._stems = [_MANY.get(table[at : at + 6]) or known_stem(elf.string(names, at)) for at in names_at]
+        return self._stems
+
+
+#: bytes of a name table with the offsets of names → what they say
+_KNOWN: dict[tuple[bytes, tuple[int, ...]], _SectionNames] = {}
+
+
+def _section_names(elf: ElfFile, names_at: Sequence[int]) -> _SectionNames:
+    """Return what the section names of an object say. Raises BadValue if it has no table of names inside the file."""
     names = elf.names_table()
-    return (names.tobytes(), tuple(names_at)) if len(names) <= _SIZE and len(names_at) <= _SIZE // 8 else None
-
-
-def remember(known: dict[Key, T], key: Key, value: T) -> None:
-    """Store a result for a key; if there are too many, all are dropped."""
-    if len(known) >= _COUNT:
-        known.clear()
-    known[key] = value
-
-
-def split_elf_sections(view: View, elf: ElfFile | None) -> SectionSplit:
-    """Return the sections with bytes, split into known ones of compilers and linkers, and others.
-
-    Bytes after the ELF image are one of the others: AppImages and installers have a file system there. ``elf`` is
-    the parsed file, if it could be parsed. Of a damaged file, returns the readable sections.
-    """
-    from fatpack.binary.host_sections import split_by_stem
-
-    return split_by_stem(_sections_with_stems(view, elf))
-
-
-def _sections_with_stems(view: View, elf: ElfFile | None) -> Iterator[tuple[int, int, str, str]]:
-    try:
-        elf = elf or ElfFile(view)
-        reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(view)
-        names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
-        for stem, type, start, size in zip(_stems(elf, names_at), types, starts, sizes, strict=True):
-            end = start + size
-            if not size or type in _WITHOUT_BYTES or end > present:
-                continue
-            reached = max(reached, end)
-            yield start, end, stem, stem
-        if reached < present:
-            yield reached, present, "", ""
-    except FormatError:
-        pass  # locate() reports it
-
-
-#: section names with their offsets → their stems
-_STEMS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
-
-
-def _stems(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
-    """Return the stems of all section names, "" for unknown ones. Raises BadValue if there are no names."""
-    key = section_names_key(elf, names_at)
-    found = _STEMS.get(key) if key else None
+    if len(names) > _SIZE or len(names_at) > _SIZE // 8:
+        return _SectionNames(elf, names_at)
+    key = names.tobytes(), tuple(names_at)
+    found = _KNOWN.get(key)
     if found is None:
-        from fatpack.binary.host_sections import known_stem
-
-        names = elf.names_table()
-        table = names.head(0, _NAMES_SIZE)
-        found = [_MANY.get(table[at : at + 6]) or known_stem(elf.string(names, at)) for at in names_at]
-        if key:
-            remember(_STEMS, key, found)
+        if len(_KNOWN) >= _COUNT:
+            _KNOWN.clear()
+        found = _KNOWN[key] = _SectionNames(elf, names_at)
     return found
 
 
@@ -182,7 +160,9 @@ class DeviceSections:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._elf: ElfFile | None = None
+        #: the tables of the file, None before they are read and if they are damaged
+        self.elf: ElfFile | None = None
+        self._names: _SectionNames | None = None
         self._places = self._locate()
 
     def __iter__(self) -> Iterator[CodeSection | Finding]:
@@ -191,15 +171,42 @@ class DeviceSections:
     def __next__(self) -> CodeSection | Finding:
         return next(self._places)
 
+    @property
+    def may_have_gcc_code(self) -> bool:
+        """True if a section may be one of GCC's own offloading; not for damaged files, and not before iterating."""
+        return self._names is not None and self._names.has_gcc
+
     def division(self) -> SectionSplit:
-        """Return all sections that have bytes in two kinds; see
-        :func:`fatpack.binary.elf.device_sections.split_elf_sections`."""
-        return split_elf_sections(self._view, self._elf)
+        """Return the sections with bytes, split into known ones of compilers and linkers, and others.
+
+        Bytes after the ELF image are one of the others: AppImages and installers have a file system there. Of a damaged
+        file, returns the readable sections.
+        """
+        from fatpack.binary.host_sections import split_by_stem
+
+        return split_by_stem(self._sections_with_stems())
+
+    def _sections_with_stems(self) -> Iterator[tuple[int, int, str, str]]:
+        try:
+            elf = self.elf or ElfFile(self._view)
+            reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(self._view)
+            names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
+            stems = (self._names or _section_names(elf, names_at)).stems(elf, names_at)
+            for stem, type, start, size in zip(stems, types, starts, sizes, strict=True):
+                end = start + size
+                if not size or type in _WITHOUT_BYTES or end > present:
+                    continue
+                reached = max(reached, end)
+                yield start, end, stem, stem
+            if reached < present:
+                yield reached, present, "", ""
+        except FormatError:
+            pass  # iterating reports it
 
     def _locate(self) -> Iterator[CodeSection | Finding]:
         view = self._view
         try:
-            elf = self._elf = ElfFile(view)
+            elf = self.elf = ElfFile(view)
         except FormatError:
             yield from _segments(ElfFile(view, sections=False))
             raise
@@ -210,7 +217,7 @@ class DeviceSections:
             yield finding("FP1006", view.span(0, elf.layouts.header.size), text, deeper)
             yield from _segments(elf)
             return
-        chosen, names_error = _choose(elf)
+        chosen, names_error = self._choose(elf)
         if chosen:
             is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
             is_moved = any(name == KPACK_REFERENCE and section.stored_size for section, name in chosen)
@@ -225,6 +232,27 @@ class DeviceSections:
             yield from without_overlaps(sorted(places, key=_position)) if len(places) > 1 else places
         if names_error is not None:
             raise names_error
+
+    def _choose(self, elf: ElfFile) -> tuple[list[tuple[ElfSection, str]], FormatError | None]:
+        """Return the sections of device code with their names, and the error of the name table."""
+        name_offsets, types = elf.columns("name_offset", "type")
+        error = None
+        names: dict[int, str] = {}
+        strings = None
+        try:
+            strings = elf.names_table()
+            self._names = _section_names(elf, name_offsets)
+            names = self._names.telling
+        except FormatError as broken:
+            error = broken
+        chosen = []
+        for index in _marked(name_offsets, types, names):
+            section = elf.section(index)
+            name = names.get(section.name_offset)
+            if name is None:
+                name = elf.string(strings, section.name_offset) if strings is not None else ""
+            chosen.append((section, name))
+        return chosen, error
 
 
 def _segments(elf: ElfFile) -> Iterator[CodeSection | Finding]:
@@ -255,44 +283,6 @@ def list_sections(view: View) -> list[tuple[int, int, str, int]]:
     except FormatError:
         pass  # device code is found without names
     return rows
-
-
-def _choose(elf: ElfFile) -> tuple[list[tuple[ElfSection, str]], FormatError | None]:
-    """Return the sections of device code with their names, and the error of the name table."""
-    name_offsets, types = elf.columns("name_offset", "type")
-    error = None
-    names: dict[int, str] = {}
-    strings = None
-    try:
-        strings = elf.names_table()
-        names = _telling(elf, name_offsets)
-    except FormatError as broken:
-        error = broken
-    chosen = []
-    for index in _marked(name_offsets, types, names):
-        section = elf.section(index)
-        name = names.get(section.name_offset)
-        if name is None:
-            name = elf.string(strings, section.name_offset) if strings is not None else ""
-        chosen.append((section, name))
-    return chosen, error
-
-
-#: section names with their offsets → offsets of names of device code, and these names
-_TELLING: dict[tuple[bytes, tuple[int, ...]], dict[int, str]] = {}
-
-
-def _telling(elf: ElfFile, name_offsets: Sequence[int]) -> dict[int, str]:
-    """Return the names of device code by their offsets in the name table. Raises FormatError."""
-    key = section_names_key(elf, name_offsets)
-    found = _TELLING.get(key) if key else None
-    if found is None:
-        strings = elf.names_table()
-        named = {at: elf.string(strings, at) for at in _hits(strings, set(name_offsets))}
-        found = {at: name for at, name in named.items() if is_device_name(name) or is_table_name(name)}
-        if key:
-            remember(_TELLING, key, found)
-    return found
 
 
 def _marked(name_offsets: Sequence[int], types: Sequence[int], names: Collection[int]) -> list[int]:

@@ -61,6 +61,7 @@ def registration_findings(
     variables: Callable[[], Set[str]] = frozenset,
     *,
     is_wrapped: bool = False,
+    elf: ElfFile | None = None,
 ) -> Iterator[Finding | RegistrationCounts]:
     """Yield findings about registrations, or without any, the counts of registrations.
 
@@ -69,10 +70,11 @@ def registration_findings(
 
     For files without names of runtime functions, only their tables of names are searched. For programs whose containers
     are registered by records (``is_wrapped``), names are ignored: they do not show which kernels are registered. The
-    code of programs is not followed: registrations are counted in their tables. Damage was reported by the scan.
+    code of programs is not followed: registrations are counted in their tables. ``elf`` are the tables of an ELF file,
+    if they were read already. Damage was reported by the scan.
     """
     try:
-        kind, elf = _kind(view, host)
+        kind, elf = _kind(view, host, elf)
         if kind == _PROGRAM and elf is not None:
             yield from _program_judged(elf, is_wrapped=is_wrapped)
         if kind != _OBJECT or not _may_launch(view, elf):
@@ -239,10 +241,10 @@ def open_host_memory(view: View, host: str) -> HostMemory | None:
     return objects.read_object(view, host)
 
 
-def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
-    """Return the kind of a host, with the tables of an ELF file. Raises FormatError."""
+def _kind(view: View, host: str, elf: ElfFile | None = None) -> tuple[str, ElfFile | None]:
+    """Return the kind of a host, with the tables of an ELF file (``elf``, if they were read). Raises FormatError."""
     if host == "elf":
-        elf = ElfFile(view)
+        elf = elf or ElfFile(view)
         is_object = not elf.is_linked and elf.header.machine == _ENTRIES
         if not (is_object or elf.header.machine in _ELF) or elf.layouts.order != "little":
             return _OTHER, None
