@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import nullcontext
 
 import click
 
@@ -198,6 +200,20 @@ def _shared_out(count: int) -> AbstractContextManager[object]:
     return JobsInEffect(count)
 
 
+def _kept(is_off: bool) -> AbstractContextManager[object]:
+    """Return what keeps facts of images in the folder of ``FATPACK_CACHE`` while a command runs."""
+    path = None
+    if not is_off and os.environ.get("FATPACK_CACHE"):  # most have none, and need not load what finds it
+        from fatpack.io.cache_folder import folder_from_environment
+
+        path = folder_from_environment()
+    if path is None:
+        return nullcontext()
+    from fatpack.images.cache import CacheInEffect
+
+    return CacheInEffect(path)
+
+
 def allow_any_output(force: bool) -> None:
     """Lift the output limit with --force, unless --max-output sets it."""
     if force and current_budget().output is None:
@@ -262,6 +278,13 @@ jobs_option = click.option(
     metavar="N",
     help="Share the work among N processes or threads. Default: one for each core.",
 )
+cache_option = click.option(
+    "--no-cache",
+    cls=ScopedOption,
+    is_flag=True,
+    during=_kept,
+    help="Read every image, even if FATPACK_CACHE names a folder of what was read before.",
+)
 #: For commands that print text for people: the renderer gets ``fatpack.command_line.terminal.get_style()``.
 color_option = click.option(
     "--color",
@@ -299,6 +322,7 @@ _SHARED = option_group(
     deep_option,
     schema_option,
     jobs_option,
+    cache_option,
     limit_option,
     max_inflated_option,
     max_output_option,

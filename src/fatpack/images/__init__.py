@@ -31,11 +31,14 @@ from fatpack.images.identification import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal, Protocol
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Literal, Protocol, TypeVar
 
+    from fatpack.images.cache import ImageCache
     from fatpack.images.kernel import KernelInfo, KernelNeeds
     from fatpack.io.source import View
+
+    T = TypeVar("T")
 
     class KernelNameReader(Protocol):
         """A module that names the kernels of images of one form."""
@@ -104,12 +107,26 @@ for _row in _MAGICS:
     _BY_START.setdefault(_row[0][:4], []).append(_row)
 
 
+#: the caches in effect, innermost last (:class:`fatpack.images.cache.CacheInEffect`); None keeps nothing
+caches: list[ImageCache | None] = []
+
+
+def recall(what: str, question: str, view: View, read: Callable[[], T]) -> T:
+    """Return what ``read`` returns for an image, which the cache in effect may have from before."""
+    cache = caches[-1] if caches else None
+    return read() if cache is None else cache.recall(what, question, view, read)
+
+
 def identify_image(view: View) -> ImageInfo:
     """Return form, target and size of an image, from bounded reads of its headers.
 
     Never fails on the bytes themselves, however damaged; raises only errors of reading them (a compressed stream that
     does not inflate, a file that was truncated meanwhile).
     """
+    return recall("info", "", view, lambda: _identify(view)) if caches else _identify(view)
+
+
+def _identify(view: View) -> ImageInfo:
     head = view.head(0, HEAD_SIZE)
     magic = head[:4]
     if magic == magic_numbers.ELF:
@@ -209,7 +226,7 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
     too large for the file.
     """
     reader: KernelNameReader | None = _module(_KERNELS, form)
-    return reader.kernels(view) if reader else ()
+    return recall("names", form, view, lambda: reader.kernels(view)) if reader else ()
 
 
 def facts(view: View, form: str) -> KernelInfo:
@@ -220,7 +237,7 @@ def facts(view: View, form: str) -> KernelInfo:
     """
     reader: FactsReader | None = _module(_FACTS, form)
     if reader:
-        return reader.facts(view)
+        return recall("facts", form, view, lambda: reader.facts(view))
     from fatpack.images.kernel import KernelInfo, KernelNeeds
 
     return KernelInfo(tuple(map(KernelNeeds, kernels(view, form))))
@@ -234,7 +251,7 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
     if form == "cubin":
         from fatpack.images import cubin
 
-        return cubin.code_sizes(view)
+        return recall("sizes", form, view, lambda: cubin.code_sizes(view))
     if form in _WITH_SIZES:
         return {kernel.name: kernel.size for kernel in facts(view, form).kernels}
     return dict.fromkeys(kernels(view, form))
@@ -252,11 +269,14 @@ def code_digests(view: View, form: str, kernels: Sequence[KernelNeeds]) -> tuple
         return {}, None
     from fatpack.images.kernel import digest_with_needs
 
-    made: dict[str, bytes]
-    made, data = reader.codes(view)
-    return {
-        kernel.name: digest_with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made
-    }, data.hex()
+    def read() -> tuple[dict[str, str], str | None]:
+        made: dict[str, bytes]
+        made, data = reader.codes(view)
+        return {
+            kernel.name: digest_with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made
+        }, data.hex()
+
+    return recall("codes", form, view, read)
 
 
 def check_codes(view: View, form: str) -> None:
@@ -277,8 +297,14 @@ def function_digests(view: View, form: str) -> tuple[dict[str, bytes], list[byte
     Reads all code. Raises the errors of :func:`code_digests`.
     """
     reader = _module(_CODES, form)
-    made: tuple[dict[str, bytes], list[bytes]] = reader.functions(view) if reader else ({}, [])
-    return made
+    return recall("functions", form, view, lambda: reader.functions(view)) if reader else ({}, [])
+
+
+def content_digest(view: View) -> str:
+    """Return the SHA-256 of an image's bytes in hexadecimal. Reads all of them."""
+    from fatpack.io.source import sha256_of_pieces
+
+    return recall("sha256", "", view, lambda: sha256_of_pieces([view]).hex())
 
 
 def kernel_facts(view: View, form: str) -> tuple[KernelNeeds, ...]:

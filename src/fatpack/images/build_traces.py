@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 
+from fatpack import images
 from fatpack.binary.elf.device_elf import DeviceElfSections
 from fatpack.binary.elf.layout import DYNSYM, SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
@@ -29,7 +30,7 @@ from fatpack.images.line_table import read_line_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fatpack.binary.elf.device_elf import DeviceElfSection
     from fatpack.io.source import View
@@ -58,8 +59,12 @@ def build_traces(view: View, form: str) -> tuple[str, ...]:
     reader = {"cubin": _elf, "code-object": _elf, "ptx": _ptx, "spirv": _spirv}.get(form)
     if reader is None:
         return ()
+    return images.recall("traces", form, view, lambda: _read_traces(reader(view)))
+
+
+def _read_traces(traces: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     found: set[str] = set()
-    for what, value in reader(view):
+    for what, value in traces:
         if value and len(found) < _TRACES:
             found.add(f"{what}: {value[:_LETTERS]}")
     return tuple(sorted(found))

@@ -52,6 +52,13 @@ def image_digest(view: View, form: str, codes: Mapping[str, str], variables: str
     """
     if form in CONTAINERS:
         return None
+    from fatpack import images
+
+    question = f"{form} {'' if form in STATES_ARCH else arch}"
+    return images.recall("digest", question, view, lambda: _read_digest(view, form, codes, variables, arch))
+
+
+def _read_digest(view: View, form: str, codes: Mapping[str, str], variables: str | None, arch: str) -> str:
     stated = b"" if form in STATES_ARCH else arch.encode("utf-8", "surrogateescape")
     if form == "spirv":
         from fatpack.images.spirv import code_digest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import limits
-from fatpack.io.source import Source
+from fatpack.io.source import Source, View, sha256_of_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,35 @@ class PicklableCall:
     def __call__(self, *more: object) -> Any:
         """Call the function with the stored arguments, followed by ``more``."""
         return self._function(*self._arguments, *more)
+
+    @property
+    def view(self) -> View | None:
+        """The bytes that the function is called with; None if there are none."""
+        for value in self._arguments:
+            found = value.view if isinstance(value, PicklableCall) else value
+            if isinstance(found, View):
+                return found
+        return None
+
+    def digest(self) -> bytes | None:
+        """Return a SHA-256 that two calls share only if they return the same; None if that is not known.
+
+        It covers the function's name, and the arguments: of views their bytes, which are read.
+        """
+        from hashlib import sha256
+
+        parts = [f"{self._function.__module__}.{self._function.__qualname__}".encode()]
+        for value in self._arguments:
+            if isinstance(value, View):
+                part: bytes | None = sha256_of_pieces([value])
+            elif isinstance(value, PicklableCall):
+                part = value.digest()
+            else:
+                part = repr(value).encode() if value is None or isinstance(value, (str, int)) else None
+            if part is None:
+                return None
+            parts.append(part)
+        return sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
 
 class InflatedSource(Source):
@@ -72,6 +101,7 @@ class InflatedSource(Source):
         if origin is not None:
             self.budget = origin.budget
         self._window: InflatedWindow | None = None
+        self._stored_digest: bytes | None = None
         self._data: memoryview | None = None
         if data is not None:
             self._take(data)
@@ -128,6 +158,20 @@ class InflatedSource(Source):
         if self._window is not None:
             self._window.release_buffers()
         self.drop_cache()
+
+    @property
+    def stored(self) -> View | None:
+        """The stored bytes that alone decide the inflated ones; None if that is not known."""
+        return self._inflate.view if isinstance(self._inflate, PicklableCall) else None
+
+    def stored_digest(self) -> bytes | None:
+        """Return a SHA-256 that sources share only if their bytes are the same, from the stored bytes; None if unknown.
+
+        Nothing is inflated for it.
+        """
+        if self._stored_digest is None and isinstance(self._inflate, PicklableCall):
+            self._stored_digest = self._inflate.digest()
+        return self._stored_digest
 
     def beginning(self, size: int) -> bytes:
         """Return up to ``size`` first bytes, without inflating the rest if the compression method allows that."""

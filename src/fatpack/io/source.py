@@ -224,7 +224,7 @@ class Source:
         if size <= limits.INFLATED_AT_ONCE:
             return True
         with _KEEPING:
-            drawn = (self._drawn or {}).get(start, 0)
+            drawn = self.charged(start)
             if size > drawn:
                 if not self.budget.inflate(size - drawn):
                     return False
@@ -232,9 +232,13 @@ class Source:
                 self._drawn[start] = size
         return True
 
+    def charged(self, start: int) -> int:
+        """Return the number of inflated bytes that were charged for the compressed data at ``start``."""
+        return (self._drawn or {}).get(start, 0)
+
     def can_charge(self, start: int, size: int) -> bool:
         """Return whether :meth:`charge` would return true."""
-        return self.budget.is_inflatable(size - (self._drawn or {}).get(start, 0))
+        return self.budget.is_inflatable(size - self.charged(start))
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state that another process needs to read the same bytes, without anything that was inflated."""

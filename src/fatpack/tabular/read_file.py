@@ -154,9 +154,7 @@ class ImageReader:
             has_room = is_digested and self._has_room_for(view)
             is_hashed = options.digest_sizes is None or len(view) in options.digest_sizes
             if has_room and options.digests and is_hashed and self._options.of != "kernels":
-                from fatpack.io.source import sha256_of_pieces
-
-                columns["sha256"] = sha256_of_pieces([view]).hex()
+                columns["sha256"] = images.content_digest(view)
             if wants_kernels:
                 kernels, contradictions = read_image_kernels(view, form, record)
                 findings += (finding("FP1106", view.span(), text) for text in contradictions)

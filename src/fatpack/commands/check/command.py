@@ -10,7 +10,7 @@ import click
 
 from fatpack.command_line.command import Command, option_group
 from fatpack.command_line.param_types import FILE, INPUT, KERNEL, REQUIRED, TARGET, ChoiceType, SuggestionType
-from fatpack.command_line.shared_options import reading_options, schema_option
+from fatpack.command_line.shared_options import cache_option, reading_options, schema_option
 from fatpack.command_line.terminal import write_document, write_text
 from fatpack.command_line.trees import FilesProgress
 from fatpack.commands.check.policy import (
@@ -150,6 +150,7 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
 )
 @click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
 @policy_options
+@cache_option
 @reading_options
 @click.option("--kernels", is_flag=True, help="Also name kernels of large libraries that break a rule (slow).")
 @click.option(

@@ -8,7 +8,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.param_types import INPUT, SuggestionType
-from fatpack.command_line.shared_options import reading_options, schema_option
+from fatpack.command_line.shared_options import cache_option, reading_options, schema_option
 from fatpack.command_line.terminal import write_document
 from fatpack.commands.diff.model import DIFFERENCES, KINDS, SCHEMA
 from fatpack.errors import UsageError, pluralize
@@ -32,6 +32,7 @@ from fatpack.text.style import write_lines
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
+@cache_option
 @reading_options
 @click.option("-v", "--verbose", count=True, help="Also show equal libraries, and all kernels.")
 def command(

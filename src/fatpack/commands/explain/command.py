@@ -6,7 +6,7 @@ import click
 
 from fatpack.command_line.command import Command
 from fatpack.command_line.param_types import DEVICE, DIRECTORY, INPUT, KERNEL, ChoiceType, SuggestionType
-from fatpack.command_line.shared_options import reading_options, schema_option
+from fatpack.command_line.shared_options import cache_option, reading_options, schema_option
 from fatpack.command_line.terminal import get_style, write_document, write_text
 from fatpack.commands.explain.model import INSTALLERS, SCHEMA
 from fatpack.errors import UsageError
@@ -58,6 +58,7 @@ def _variables() -> Iterable[str]:
 )
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @schema_option
+@cache_option
 @reading_options
 @click.option("-v", "--verbose", count=True, help="Show all images, addresses, and the rules with their sources.")
 def command(

@@ -10,6 +10,7 @@ from fatpack.command_line.command import Command
 from fatpack.command_line.messages import print_stderr
 from fatpack.command_line.param_types import FILE, FILE_TARGET, INPUT, ChoiceListType, ChoiceType, OffsetType
 from fatpack.command_line.shared_options import (
+    cache_option,
     color_option,
     deep_option,
     exclude_option,
@@ -60,6 +61,7 @@ _HEADINGS = {"as_json": "Options", "rows": "Rows", "digest": "Digests", "runtime
 @click.option("--at", type=OffsetType(), metavar="OFFSET", help="Explain the byte at this offset.")
 @limit_options
 @jobs_option
+@cache_option
 @deep_option
 @click.option(
     "--arch",

@@ -11,7 +11,13 @@ import click
 from fatpack.command_line.command import Command
 from fatpack.command_line.messages import StatusLine, SuspendedStatusLine, print_stderr
 from fatpack.command_line.param_types import FILE, INPUT, ChoiceType
-from fatpack.command_line.shared_options import check_output_name, force_option, quiet_option, reading_options
+from fatpack.command_line.shared_options import (
+    cache_option,
+    check_output_name,
+    force_option,
+    quiet_option,
+    reading_options,
+)
 from fatpack.errors import UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, worst_exit_code
 from fatpack.printable import format_size, printable
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
 )
 @click.option("--markdown", is_flag=True, help="Write Markdown tables (for a pull request), by default to stdout.")
 @click.option("--demangle", is_flag=True, help="Demangle C++ names of kernels.")
+@cache_option
 @reading_options
 @quiet_option
 def command(
