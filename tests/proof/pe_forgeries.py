@@ -30,15 +30,20 @@ SYMBOLS_AT, INITIALIZED, CHECKSUM = 12, 8, 64
 RAW_SIZE, RAW_AT, LINES_AT, LINE_COUNT = 16, 20, 28, 34
 
 
+def shrink(image: Image) -> bytes:
+    """Return an image of the containers ``WHOLE`` with the reduced ones."""
+    start = image.base + image.places[".nv_fatb"][0]
+    second = start + len(REDUCED[0])
+    pairs = zip(image.containers, WHOLE, (start, second), REDUCED, strict=True)
+    moves = [ContainerMove(image.base + old, len(whole), new, len(reduced)) for old, whole, new, reduced in pairs]
+    change = ShrinkRequest([NewSectionContent(linked_pe.FAT, REDUCED)], moves, {image.base + image.words[1]: second})
+    pieces = pe.shrink(BytesSource(image.data).view(), change, mode="shrink").pieces
+    return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
+
+
 @cache
 def shrunk() -> bytes:
-    start = IMAGE.base + IMAGE.places[".nv_fatb"][0]
-    second = start + len(REDUCED[0])
-    pairs = zip(IMAGE.containers, WHOLE, (start, second), REDUCED, strict=True)
-    moves = [ContainerMove(IMAGE.base + old, len(whole), new, len(reduced)) for old, whole, new, reduced in pairs]
-    change = ShrinkRequest([NewSectionContent(linked_pe.FAT, REDUCED)], moves, {IMAGE.base + IMAGE.words[1]: second})
-    pieces = pe.shrink(BytesSource(IMAGE.data).view(), change, mode="shrink").pieces
-    return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
+    return shrink(IMAGE)
 
 
 #: the bytes that the image loses

@@ -57,24 +57,24 @@ class PointersToDeviceCode:
     def __call__(self, memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield the pointers and exports with values in ``[low, high)``: their addresses and values."""
         yield from self._exports(memory, low, high)
-        start, size = self._pe.directory(_RELOCATIONS)
-        at = start
-        while at + _BLOCK.size <= start + size:
-            head = memory.read(at, _BLOCK.size)
-            page, length = (0, 0) if head is None else _BLOCK.unpack(head)
-            entries = memory.read(at + _BLOCK.size, length - _BLOCK.size) if length > _BLOCK.size else None
-            if length < _BLOCK.size or at + length > start + size:
+        at, size = self._pe.directory(_RELOCATIONS)
+        end = at + size
+        while True:
+            page, length = _BLOCK.unpack(memory.read(at, _BLOCK.size) or bytes(_BLOCK.size))
+            if length < _BLOCK.size or at + length > end:
                 return
-            yield from _relocated(memory, page, entries or b"", low, high)
+            start = at + _BLOCK.size
+            # Zeros that are not in the file are padding, and not read.
+            entries = memory.read(start, min(length - _BLOCK.size, memory.stored_size(start))) or b""
+            yield from _relocated(memory, page, entries, low, high)
             at += length
 
     def _exports(self, memory: ProgramMemory, low: int, high: int) -> Iterator[tuple[int, int]]:
         start, size = self._pe.directory(_EXPORTS)
         count, table = (memory.number(start + at, 4) for at in (_EXPORT_COUNT_AT, _EXPORT_TABLE_AT))
-        loaded = memory.loaded_range(table or 0)
-        if not size or not count or table is None or loaded is None:
+        if not size or count is None or table is None:
             return
-        data = memory.read(table, 4 * min(count, (loaded.end - table) // 4)) or b""
+        data = memory.read(table, 4 * min(count, memory.stored_size(table) // 4)) or b""
         for number, (value,) in enumerate(struct.iter_unpack("<I", data)):
             if low <= value < high:
                 yield table + 4 * number, value
