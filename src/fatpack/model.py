@@ -67,6 +67,8 @@ def arch_name(arch: str, form: str) -> str:
     """
     if form not in PTX_FORMS or "sm_" not in arch:
         return arch
+    if arch.startswith("sm_") and "," not in arch:
+        return f"compute_{arch[3:]}"
     return ",".join(f"compute_{part[3:]}" if part.startswith("sm_") else part for part in arch.split(","))
 
 

@@ -140,11 +140,17 @@ def _identify(view: View) -> ImageInfo:
         if head.startswith(start):
             return identified
     # Names from a module, not modules from the package: a library has thousands of texts, and the latter is slow.
-    from fatpack.images.other import identify_host_object
     from fatpack.images.text import identify_text
 
-    return identify_host_object(view, head) or identify_text(view)
+    if head[0] in _TEXT_STARTS:
+        return identify_text(view, head)
+    from fatpack.images.other import identify_host_object
 
+    return identify_host_object(view, head) or identify_text(view, head)
+
+
+#: first bytes of texts for devices, with which no object for a host processor begins
+_TEXT_STARTS = b"./\n"
 
 #: e_machine of the processors that run host programs: i386, POWER, s390x, Arm, x86-64, AArch64, RISC-V, LoongArch
 _HOST_MACHINES = (3, 20, 21, 22, 40, 62, 183, 243, 258)

@@ -44,10 +44,10 @@ _LINE_MARKERS = (b'# 1 "', b'#line 1 "')
 _LONGEST_WORD = 128
 
 
-def identify_text(view: View) -> ImageInfo:
-    """Identify a text; UNKNOWN for other texts. Reads at most two times 64 KiB."""
+def identify_text(view: View, head: bytes) -> ImageInfo:
+    """Identify a text by its first bytes ``head`` and more; UNKNOWN for other texts. Reads at most two times 64 KiB."""
     for size in WINDOWS:
-        window = view.head(0, size)
+        window = head if len(head) == len(view) else view.head(0, size)
         if window.startswith(MLIR_BYTECODE):
             # The strings of bytecode are near its end.
             tail = view.head(max(len(view) - WINDOWS[-1], 0), WINDOWS[-1])
@@ -67,13 +67,14 @@ def identify_text(view: View) -> ImageInfo:
 
 def _nvidia(text: bytes) -> ImageInfo:
     """Identify a text that begins with an NVIDIA directive: PTX, or output of a disassembler."""
-    sass = _sass(text)
-    if sass is not None:
-        return sass
-    from fatpack.images.ptx import identify_ptx, identify_ptx_fast, strip_comments
+    from fatpack.images.ptx import identify_ptx_fast
 
-    quick = identify_ptx_fast(text)
-    return quick if quick is not None else identify_ptx(b"".join(strip_comments([text])))
+    known = identify_ptx_fast(text) or _sass(text)
+    if known is not None:
+        return known
+    from fatpack.images.ptx import identify_ptx, strip_comments
+
+    return identify_ptx(b"".join(strip_comments([text])))
 
 
 def _sass(text: bytes) -> ImageInfo | None:

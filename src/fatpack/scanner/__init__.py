@@ -170,7 +170,8 @@ class ContainerScan:
                 identifies_images=self._identifies_images,
             )
             for item in scan_limited(self._context):
-                models.add(item)
+                if isinstance(item, FoundContainer):
+                    models.add(item)
                 yield item
         elif not is_found:
             yield from waiting
@@ -202,10 +203,8 @@ class _OffloadModels:
         self._fat: dict[str, None] = {}
         self._offloading: dict[str, None] = {}
 
-    def add(self, item: FoundContainer | Finding) -> None:
+    def add(self, item: FoundContainer) -> None:
         """Take note of the model of a container."""
-        if isinstance(item, Finding):
-            return
         if item.container.is_fat_object:
             self._fat[item.member or ""] = None
         elif (item.section or "").startswith(OFFLOADING):

@@ -355,10 +355,11 @@ def _recognise(image: Image, enter: EnterCallback) -> tuple[ImageInfo, tuple[Fou
     """Identify an image, and return the containers in it. Raises FormatError if it cannot be decompressed."""
     view = image.data
     recognised = images.identify_image(view)
-    is_stored = image.compression is None or image.stored_size is None
-    # A compressed archive contains device binaries only, and finding them would decompress all of it.
     may_hold = recognised.container or recognised.form in ("cir", "object")
-    if may_hold or (recognised.form == "archive" and is_stored):
+    if recognised.form == "archive":
+        # A compressed archive contains device binaries only, and finding them would decompress all of it.
+        may_hold = image.compression is None or image.stored_size is None
+    if may_hold:
         # An image that its container calls a module is not a file of its own.
         return recognised, enter(view, "module" if image.form == recognised.form == "cir" else recognised.form)
     return recognised, ()

@@ -94,7 +94,7 @@ class _RegionScan:
             if container is not None:
                 is_empty = False
                 formats_found[container.format] = None
-                stored = view.slice(at, container.span.size)
+                stored = view.slice(at, container.span.end - view.start - at)
                 if starts is not None:
                     starts.setdefault(container.format, set()).add(stored.start)
                     if not any(image.size and image.target.offload != "host" for image in container.images):
@@ -113,8 +113,8 @@ class _RegionScan:
                 )
                 findings = container.findings
                 self._last = container.format
-                self._is_damaged = any(item.severity == "error" for item in findings)
-                at = container.span.end - view.start
+                self._is_damaged = bool(findings) and any(item.severity == "error" for item in findings)
+                at = stored.end - view.start
                 if container.unknown:
                     from fatpack.scanner.carve import resume_position
 

@@ -41,7 +41,10 @@ def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), inden
 
 def _width(lengths: Sequence[int]) -> int:
     """Return the length of the longest cell that others are aligned with; 0 if nothing is in any."""
-    return max((length for length in lengths if length <= WIDEST), default=0) or min(1, max(lengths))
+    widest = max(lengths)
+    if widest <= WIDEST:
+        return widest
+    return max((length for length in lengths if length <= WIDEST), default=0) or 1
 
 
 def write_lines(lines: Iterable[str], out: TextIO) -> None:

@@ -532,7 +532,9 @@ class FileInspection:
             return [self._inflated(image, stored) for image in found.images], False
         if isinstance(found.images, LazyImages):
             return (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in stored), True
-        unread = sum([image.as_stored.size for image in found.images if _is_to_inflate(image)])
+        unread = sum(
+            [image.as_stored.size for image in found.images if image.info is NOT_INFLATED and _is_to_inflate(image)]
+        )
         if not unread:
             return found.images, False
         if unread > self._small:

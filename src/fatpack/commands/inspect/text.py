@@ -301,9 +301,10 @@ class ListingRows:
         """
         number = self._count
         self._count = number + 1
-        if not self.places or self.places[-1].key != key:
-            self.places.append(ContainerRows(key, self.prefix, number))
-        return self.places[-1], number
+        places = self.places
+        if not places or places[-1].key != key:
+            places.append(ContainerRows(key, self.prefix, number))
+        return places[-1], number
 
     def skip(self) -> None:
         """Count a container of which nothing is shown: those after it keep their positions."""
@@ -568,7 +569,7 @@ def _count_images(places: ListingRows, counts: dict[tuple[str, str], int]) -> No
             if below is not None and below.places is not None:
                 _count_images(below.places, counts)
             elif offload != "host":
-                key = arch_name(arch, form) if arch != "-" else triple, form
+                key = arch if arch != "-" else triple, form
                 counts[key] = counts.get(key, 0) + 1
 
 

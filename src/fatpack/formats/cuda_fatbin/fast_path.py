@@ -237,8 +237,13 @@ def _read_entry(view: View, at: int, end: int, block: bytes, in_block: int) -> t
             )
     elif not (compressed_size or inflated_size):
         start_at = view.start + image_at
-        data = without_padding(View(view.source, start_at, start_at + padded_size, view.chain), kind)
-        size = data.end - data.start
+        if kind in TEXTS and in_block + place + padded_size <= len(block):  # a short text, which was read already
+            last = in_block + place + padded_size - ALIGN
+            size = padded_size - ALIGN + len(block[last : last + ALIGN].rstrip(b"\0"))
+            data = View(view.source, start_at, start_at + size, view.chain)
+        else:
+            data = without_padding(View(view.source, start_at, start_at + padded_size, view.chain), kind)
+            size = data.end - data.start
         image = lazy_image(entry_target(sm, flags), form, data, size, size, None, _parts, view, at, head, data)
     return None if image is None else (image, following)
 
