@@ -160,8 +160,17 @@ def _is_same(image: Image, view: View | None, other: Image, old: View | None) ->
 
 
 def has_same_bytes(first: View, second: View) -> bool:
-    """Return whether two views hold the same bytes, block by block."""
+    """Return whether two views hold the same bytes, block by block; parts of ``first`` that are those of ``second``, at
+    the same place of the same file, are not read."""
     if len(first) != len(second):
         return False
-    blocks = range(0, len(first), limits.CHUNK)
-    return all(first.head(at, limits.CHUNK) == second.head(at, limits.CHUNK) for at in blocks)
+    at = 0
+    for part in first.parts():
+        other = second.slice(at, len(part))
+        at += len(part)
+        if part.source is other.source and part.start == other.start:
+            continue
+        blocks = range(0, len(part), limits.CHUNK)
+        if any(part.head(block, limits.CHUNK) != other.head(block, limits.CHUNK) for block in blocks):
+            return False
+    return True

@@ -132,7 +132,7 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
         room = editor_for(before)
         if binary.MODULES[name].verifies:
             room.verify(before, after)
-        elif not container_file.has_same_bytes(before, after):
+        elif not container_file.has_same_bytes(after, before):
             problem = f"files of the kind {name} are not edited, and the result is another file"
             raise HostError(problem, hint="edit the objects, and link again", chain=after.chain)
         return
@@ -142,7 +142,7 @@ def verify_edited(before: View, after: View, *, in_containers: bool = True) -> N
     for old, new in zip(archive.locate(before), archive.locate(after), strict=True):
         if isinstance(old, Finding) or isinstance(new, Finding):
             raise HostError("the members of the rewritten archive cannot be read", chain=after.chain)
-        if not container_file.has_same_bytes(old.data, new.data):
+        if not container_file.has_same_bytes(new.data, old.data):
             verify_edited(old.data, new.data, in_containers=in_containers)
 
 

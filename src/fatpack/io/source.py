@@ -124,6 +124,10 @@ class Source:
         """Return how much additional memory :meth:`read_once` may take, in bytes; 0 if it is little."""
         return 0
 
+    def parts(self, view: View) -> Iterator[View]:
+        """Yield a view of this source in parts, those that are parts of other sources as views of these."""
+        yield view
+
     def find(self, needle: bytes, start: int, end: int) -> int:
         """Return the first offset from ``start`` on at which ``needle`` ends by ``end``, or -1."""
         at, step = start, READ_AHEAD // 2
@@ -403,6 +407,10 @@ class View(Record):
             raise Truncated(needed=size, left=len(self) - at, offset=start, field=name, chain=self.chain)
         return View(self.source, start, start + size, (*self.chain, name) if name else self.chain)
 
+    def parts(self) -> Iterator[View]:
+        """Yield the same bytes in parts, those that are parts of other sources as views of these."""
+        return self.source.parts(self)
+
     def named(self, name: str) -> View:
         """Return the same bytes with ``name`` added to the chain."""
         return View(self.source, self.start, self.end, (*self.chain, name))
@@ -479,6 +487,21 @@ class PiecesSource(Source):
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in the pieces that contain it."""
+        for piece, start, taken in self._ranges(offset, size):
+            if isinstance(piece, View):
+                yield from piece.slice(start, taken).pieces()
+            else:
+                yield memoryview(piece).cast("B")[start : start + taken]
+
+    def parts(self, view: View) -> Iterator[View]:
+        """Yield a view of this source in parts: of the pieces that are views themselves, and between them."""
+        at = view.start
+        for piece, start, taken in self._ranges(at, len(view)):
+            yield piece.slice(start, taken) if isinstance(piece, View) else View(self, at, at + taken, view.chain)
+            at += taken
+
+    def _ranges(self, offset: int, size: int) -> Iterator[tuple[Piece, int, int]]:
+        """Yield the pieces that contain a range, each with the start and the size of its part of it."""
         from bisect import bisect_right
 
         end = offset + size
@@ -487,10 +510,7 @@ class PiecesSource(Source):
             piece = self._pieces[number]
             start = offset - (self._ends[number] - len(piece))
             taken = min(len(piece) - start, end - offset)
-            if isinstance(piece, (bytes, bytearray, memoryview)):
-                yield memoryview(piece).cast("B")[start : start + taken]
-            else:
-                yield from piece.slice(start, taken).pieces()
+            yield piece, start, taken
             offset += taken
             number += 1
 

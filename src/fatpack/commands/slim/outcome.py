@@ -277,6 +277,8 @@ def find_unmatched_patterns(outcomes: Sequence[SlimOutcome], options: SlimOption
     a range. None are returned if a file failed or is damaged, which may hold what they match, and if no file has
     device code.
     """
+    if not options.keep and not options.drop:
+        return ()
     plans = [item.plan for item in outcomes if item.plan is not None]
     images = [row.image for plan in plans for row in (*plan.kept, *plan.dropped) if not is_host(row.image)]
     if len(plans) < len(outcomes) or any(plan.damaged for plan in plans) or not images:
