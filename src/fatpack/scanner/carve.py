@@ -67,8 +67,8 @@ _LONGEST_MAGIC = max(map(len, formats.MAGICS))
 _PATTERNS = (b"\1\2\3", b"\1\2\2", b"\1\1\2")
 
 #: LIMIT: words of a block that belong to no magic. Beyond these it is searched for one magic after the other. Random
-#: bytes have about 50 in a MiB, and to compare 1000 takes as long as to search a MiB.
-_FALSE_WORDS = 1000
+#: bytes have about 50 in a MiB, tables of programs some thousands; to compare so many takes as long as that search.
+_FALSE_WORDS = 1 << 14
 
 
 #: LIMIT: positions that are kept for a second search. Compilers have dozens; beyond these the bytes are searched twice.
