@@ -127,6 +127,22 @@ def test_this_machine_is_what_its_drivers_show(tmp_path: Path) -> None:
     assert [one.arch for one in found] == ["sm_90", "sm_89", "gfx942", "gfx1100", "acm_g10"]
 
 
+def test_files_of_drivers_that_cannot_be_read_show_no_device(tmp_path: Path) -> None:
+    """A device may be removed meanwhile: then its files give errors, as this one does."""
+    for folder, name in (
+        ("proc/driver/nvidia/gpus", "information"),
+        ("sys/class/kfd/kfd/topology/nodes", "properties"),
+    ):
+        path = tmp_path / folder / "0" / name
+        path.parent.mkdir(parents=True)
+        path.symlink_to("/proc/self/mem")
+    with pytest.raises(TargetError, match="the driver shows ''"):
+        parse_devices(["this-machine"], str(tmp_path))
+    (tmp_path / "proc/driver/nvidia/gpus/0/information").unlink()
+    with pytest.raises(TargetError, match="shows no GPU"):
+        parse_devices(["this-machine"], str(tmp_path))
+
+
 def test_a_machine_that_shows_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="shows no GPU"):
         parse_devices(["this-machine"], str(tmp_path))

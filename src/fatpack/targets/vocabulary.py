@@ -354,7 +354,7 @@ def _is_board(name: str) -> bool:
 
 def unknown_name(name: str) -> TargetError:
     """Return the error for a name that is not in the vocabulary, with the nearest that are."""
-    if _is_board(name[:64]):
+    if _is_board(name):
         hint = "give its architecture: nvidia-smi --query-gpu=compute_cap --format=csv prints it, rocminfo for AMD"
         return TargetError(f"unknown target {name[:80]!r}, which looks like the name of a board", hint=hint)
     nearest = nearest_names(name)

@@ -211,3 +211,23 @@ def test_a_suffix_that_only_one_of_them_has_matters_where_it_decides() -> None:
     assert cuda(cubins("90a")[0].replace(contents="sm_90"), on="sm_90").outcome == "runs"
     assert cuda(cubins("100")[0].replace(contents="sm_100a"), on="sm_100").outcome == "runs"
     assert cuda(cubins("100")[0].replace(contents="sm_100a"), on="sm_103").outcome == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("offload", "device", "arch", "rule"),
+    [
+        ("cuda", "9.0", "sm_90", "C10"),
+        ("openmp", "9.0", "sm_90", "M3"),
+        ("hip", "gfx1030", "gfx1030", "H3"),
+        ("openmp", "gfx1030", "gfx1030", "M3"),
+        ("", "gfx1030", "gfx1030", "K5"),
+    ],
+)
+def test_bytes_of_another_kind_are_refused_by_cuda_and_unknown_elsewhere(
+    offload: str, device: str, arch: str, rule: str
+) -> None:
+    image = CandidateImage("cubin" if device == "9.0" else "code-object", arch, actual_form="damaged")
+    images = CandidateSet((image,), offload, is_kpack=not offload)
+    (choice,) = select_image(images, parse_device(device), RuntimeSettings())
+    assert (choice.outcome, choice.rule) == ("fails" if rule == "C10" else "unknown", rule)
+    assert choice.reason == f"what is stored as a {image.form} for {arch} is damaged"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.targets.devices import Device, nvidia_capabilities
+from fatpack.targets.nvidia import parse_nvidia
 from fatpack.targets.selection.dead import DRIVERS, find_dead, nvidia_numbers
 from fatpack.targets.selection.drivers import driver_branches
 from fatpack.targets.selection.model import CandidateImage
@@ -56,9 +57,29 @@ def test_code_for_linkers_is_alive_in_objects() -> None:
     assert dead("80 L80 R80", is_linked=False) == {}
 
 
-def test_words_name_what_is_taken() -> None:
-    found = find_dead(images("90 90a p80 p90"), "cuda")
-    assert found[0].words == "its devices take sm_90a"
+@pytest.mark.parametrize(
+    ("words", "at", "taken"),
+    [
+        ("90 90a p80 p90", 0, "sm_90a"),
+        ("72 p72 p75", 1, "sm_72, compute_75"),
+        ("80 86 87 88 89 90 p80 p90", 6, "sm_80, sm_86, sm_87, 4 others"),
+        ("80 86 87 89 90 p80 p90", 5, "sm_80, sm_86, sm_87, 3 others"),
+    ],
+)
+def test_words_name_what_is_taken(words: str, at: int, taken: str) -> None:
+    assert find_dead(images(words), "cuda")[at].words == f"its devices take {taken}"
+
+
+def test_numbers_of_later_devices_follow_those_of_known_ones() -> None:
+    """No device comes between two known ones of a major version, and none in a version before Blackwell."""
+    archs = [parse_nvidia(name) for name in load_vocabulary().nvidia]
+    known = {arch.number for arch in archs if arch is not None and not arch.is_virtual}
+    found = nvidia_numbers()
+    assert list(found) == sorted(set(found)) and known <= set(found)
+    for major in range(2, 16):
+        later = {number for number in found if number // 10 == major} - known
+        newest = max((number for number in known if number // 10 == major), default=10 * major - 1)
+        assert later == (set(range(newest + 1, 10 * major + 10)) if major >= 10 else set()), major
 
 
 def test_a_target_id_that_another_covers() -> None:

@@ -20,7 +20,6 @@ This assumes:
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.devices import Device
 from fatpack.targets.nvidia import NvidiaArch, can_load, parse_nvidia
 from fatpack.targets.selection.cuda import possible_images
@@ -194,7 +193,7 @@ def _winner(images: Sequence[CandidateImage], state: str) -> str:
 
 def _is_processor(image: CandidateImage) -> bool:
     """Return whether an image is for one processor that the tables have: not for a family, and not SPIR-V."""
-    if image.arch.startswith(HIP_SPIRV) or image.form in ("bitcode", "llvm-ir", "spirv"):
+    if image.form in ("bitcode", "llvm-ir", "spirv"):
         return False
     line = load_vocabulary().amd.get(image.arch.partition(":")[0])
     return line is not None and line.kind == "processor"
