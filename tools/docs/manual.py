@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fatpack.command_line.command import Command
 
 #: Date of the last change to the text of this module; man pages have a date.
-DATE = "2026-11-23"
+DATE = "2026-11-28"
 
 #: Characters that roff interprets: an argument, a hyphen, an accent.
 _MARKS = {"\\": r"\(rs", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}
@@ -33,6 +33,8 @@ _MARKS = {"\\": r"\(rs", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "
 ENVIRONMENT = {
     "FATPACK_LIMITS": "Limits for all commands and stand-ins, as NAME=NUMBER with blanks between; --limit of a command "
     "beats them.",
+    "FATPACK_CACHE": "1, or the path of a folder: inspect, report, check, diff and explain keep what they read of images "
+    "there, for the next command.",
     "NO_COLOR, FORCE_COLOR": "Whether text has colour where --color does not say it.",
     "COLUMNS": "The width of help and tables.",
 }

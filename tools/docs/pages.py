@@ -214,6 +214,16 @@ def cli_page() -> str:
         "",
     ]
     lines += [
+        "## A cache",
+        "",
+        "`inspect`, `report`, `check`, `diff` and `explain` keep what they read of compressed images (kernels, what each",
+        "needs, digests) if `FATPACK_CACHE` is set in the environment: to 1 for a folder among the user's caches",
+        "(`~/.cache/fatpack`, or below `XDG_CACHE_HOME`), or to the absolute path of a folder that nobody else can write",
+        "to. The next command, also for another release with some of the same images, need not inflate them. Answers",
+        "are the same bytes; `--no-cache` reads everything. Limits, another version of fatpack and damage in the folder",
+        "are taken into account, images with findings are read each time, and the files used last stay, up to 1 GiB.",
+        "`doctor`, `verify` and all commands that write files always read every image themselves.",
+        "",
         "## Limits",
         "",
         "A file that would take far more time or memory than its size explains is refused, and the message names the",
