@@ -74,13 +74,14 @@ class ImageCache:
         if not isinstance(source, InflatedSource):
             return read()
         place = source, view.start, view.end
-        if self._latest[0] != place:
+        latest = self._latest  # another thread may ask for another image
+        if latest[0] != place:
             stored = source.stored_digest()
             if stored is None:
                 return read()
             key = self._key(stored, view)
-            self._latest = place, key, self._folder.read(key)
-        _, key, records = self._latest
+            self._latest = latest = place, key, self._folder.read(key)
+        _, key, records = latest
         name = f"{what} {question}".encode("utf-8", "surrogateescape")
         pack, unpack = _CODECS[what]
         answer: T

@@ -44,10 +44,14 @@ class PicklableCall:
     def digest(self) -> bytes | None:
         """Return a SHA-256 that two calls share only if they return the same; None if that is not known.
 
-        It covers the function's name, and the arguments: of views their bytes, which are read.
+        It covers the function's name, and the arguments: of views their bytes, which are read. A method's object is no
+        argument, so that calls of methods are not known.
         """
         from hashlib import sha256
+        from types import FunctionType
 
+        if not isinstance(self._function, FunctionType):
+            return None
         parts = [f"{self._function.__module__}.{self._function.__qualname__}".encode()]
         for value in self._arguments:
             if isinstance(value, View):
