@@ -33,8 +33,8 @@ _MARKS = {"\\": r"\(rs", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "
 ENVIRONMENT = {
     "FATPACK_LIMITS": "Limits for all commands and stand-ins, as NAME=NUMBER with blanks between; --limit of a command "
     "beats them.",
-    "FATPACK_CACHE": "1, or the path of a folder: inspect, report, check, diff and explain keep what they read of images "
-    "there, for the next command.",
+    "FATPACK_CACHE": "1, or the path of a folder: inspect, report, check, diff and explain keep what they read of "
+    "images there, for the next command.",
     "NO_COLOR, FORCE_COLOR": "Whether text has colour where --color does not say it.",
     "COLUMNS": "The width of help and tables.",
 }
