@@ -181,9 +181,21 @@ def test_exports_are_read_up_to_their_number_and_the_end_of_the_section() -> Non
         (40, 1, 0, []),
         (40, 1, 0xA0000000, []),
     ):
-        head = struct.pack("<20xIIIII", count, 0, at, 0, 0)
+        head = struct.pack("<20xIIIII", count, 0xFF, at, 0xFF, 0xFF)
         rows = found_in(image, edited, {(".rdata", EXPORTS_AT): head, (DATA, ROOM): lost}, exports=size)
         assert [address - table for address in rows] == found, (size, count, hex(at))
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_exports_at_the_end_of_a_section_are_read(number: int) -> None:
+    """The file has 0x1200 bytes of the section, and eight rows are the last of them."""
+    image, edited = made(64)
+    at = 0x1200 - 32
+    table = image.places[DATA][0] + at
+    rows = struct.pack("<8I", *(image.containers[1] + INSIDE if row == number else 0 for row in range(8)))
+    head = struct.pack("<20xIIIII", 1 << 31, 0xFF, table, 0xFF, 0xFF)
+    places = {(".rdata", EXPORTS_AT): head, (DATA, at): rows}
+    assert found_in(image, edited, places, exports=40) == [table + 4 * number]
 
 
 def test_zeros_that_the_loader_makes_take_no_memory() -> None:
