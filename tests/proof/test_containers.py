@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Iterable
 
@@ -119,6 +120,42 @@ def test_a_bundle_that_is_a_bomb_is_refused() -> None:
     program = ProgramMemory(view, [LoadedRange(START, end, 0, end, "r--")], word=8, order="little")
     with pytest.raises(LimitExceeded):
         containers.read_container(program, START, end)
+
+
+def with_ids(count: int, length: int) -> bytes:
+    """Return a bundle with many long IDs, and an image for the last of them."""
+    titles = [f"{number:04}".ljust(length, "x") for number in range(count)]
+    return bundle({title: b"code" if title == titles[-1] else b"" for title in titles}, align=1)
+
+
+@pytest.mark.parametrize("pack", [bytes, compressed], ids=["as is", "compressed"])
+@pytest.mark.parametrize(
+    ("count", "length", "is_read"),
+    [
+        (3, 4096, True),
+        (3, 4097, False),  # an ID of more than 4096 bytes
+        (200, 4096, True),  # a table that comes in several pieces
+        (255, 4096, True),
+        (257, 4096, False),  # an entry that begins after a megabyte
+    ],
+)
+def test_a_table_has_limits(pack: object, count: int, length: int, is_read: bool) -> None:
+    found = read(pack(with_ids(count, length)))  # type: ignore[operator]
+    assert (found is not None) == is_read
+    if found is not None:
+        assert [image.size for image in found.images] == [0] * (count - 1) + [4]
+
+
+def test_a_table_without_an_end_takes_no_memory() -> None:
+    """The header states more entries than there are, and all that follows is entries."""
+    row = struct.pack("<QQQ", 0, 0, 4096) + bytes(4096)
+    data = compressed(b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 1 << 40) + row * 12_000)
+    tracemalloc.start()
+    try:
+        assert read(data) is None
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_container_in_memory_that_the_file_lacks_is_none() -> None:

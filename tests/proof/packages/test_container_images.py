@@ -470,3 +470,32 @@ def test_databases_of_wrong_types_are_compared_as_bytes(document: bytes) -> None
     ]
     verdict = proof_of(*both)
     assert any("that cannot be read" in item.what for item in verdict.differences)
+
+
+def nested(depth: int, config: bytes = b"") -> dict[str, bytes]:
+    """Return an image whose manifest is so many indexes below ``index.json``."""
+    image = build.Image([BASE], "")
+    image.config += config
+    files = image.layout()
+    entry = json.loads(files["index.json"])["manifests"][0]
+    for _ in range(depth):
+        document = json.dumps({"schemaVersion": 2, "mediaType": build.INDEX, "manifests": [entry]}).encode()
+        entry = image.descriptor(document, build.INDEX)
+        files[f"blobs/sha256/{build.digest(document)}"] = document
+    files["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode()
+    return files
+
+
+@pytest.mark.parametrize("depth", range(7))
+def test_indexes_in_indexes_are_compared_up_to_a_depth(depth: int) -> None:
+    """A config that only has another blank is another file with the same meaning, and all above it follows."""
+    old, new = nested(depth), nested(depth, b" ")
+    if depth > 4:
+        with pytest.raises(FormatError, match="less nesting"):
+            proof_of(old, new)
+        return
+    verdict = proof_of(old, new)
+    assert verdict.is_proved, verdict.differences
+    top = json.loads(new["index.json"])["manifests"][0]["digest"].removeprefix("sha256:")
+    forged = {**new, f"blobs/sha256/{top}": new[f"blobs/sha256/{top}"] + b" "}
+    assert not proof_of(old, forged).is_proved

@@ -211,10 +211,16 @@ def _chained(start: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _table(pieces: Iterator[bytes]) -> tuple[list[ProofBundleEntry] | None, bytes]:
     """Return the table of a bundle that comes in pieces, and the bytes that were read for it."""
-    start = b""
+    start, tried = b"", 0
+
+    def read(at: int, size: int) -> bytes:
+        return start[at : at + size]
+
     for piece in pieces:
         start += piece
-        entries = read_bundle_table(lambda at, size: start[at : at + size])  # noqa: B023  (called at once)
-        if entries is not None or len(start) > 2 * MAX_TABLE_SIZE:
-            return entries, start
-    return None, start
+        if len(start) >= 2 * tried:  # a table that is long or damaged is not read again for every piece
+            tried = len(start)
+            entries = read_bundle_table(read)
+            if entries is not None or tried > 2 * MAX_TABLE_SIZE:
+                return entries, start
+    return read_bundle_table(read), start

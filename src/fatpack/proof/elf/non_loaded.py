@@ -54,10 +54,11 @@ def compare_non_loaded(
         if not _is_placed(after, old, new, shifts):
             place = _header_at(after, new)
             ledger.differ(f"offset of section {new.name}", offset=place, expected=old.offset, found=new.offset)
-        _compare_header(after, (old, new), device, moved, ledger)
-        if old.flags & _ALLOCATED or old.type in _NO_BITS or new.type in _NO_BITS:
+        if not _is_header_right(after, (old, new), device, moved, ledger):
             continue
-        if old.size == new.size and _is_stored(before, old) and _is_stored(after, new):
+        if old.flags & _ALLOCATED or old.type in _NO_BITS:
+            continue
+        if _is_stored(before, old) and _is_stored(after, new):
             old_view, new_view = before.view.slice(old.offset, old.size), after.view.slice(new.offset, new.size)
             if old.type == _SYMBOLS:
                 _compare_symbols(old_view, new_view, _SymbolFollower(before, device.moves, moved), ledger)
@@ -73,13 +74,14 @@ def _header_at(elf: ProofElfFile, section: ProofElfSection) -> int:
     return int(elf.header["e_shoff"]) + section.number * elf.section_size
 
 
-def _compare_header(
+def _is_header_right(
     after: ProofElfFile,
     pair: tuple[ProofElfSection, ProofElfSection],
     device: DeviceCodeComparison,
     moved: Sequence[MovedTable],
     ledger: DifferenceLog,
-) -> None:
+) -> bool:
+    """Compare the headers of a section, and return whether the new one is as it has to be."""
     old, new = pair
     expected = old.replace(offset=new.offset)
     if old.flags & _ALLOCATED:
@@ -89,7 +91,7 @@ def _compare_header(
             expected = expected.replace(address=old.address - moved_table.old + moved_table.new)
         elif where is not None and old.address + old.size <= where[1] and new.size < old.size:
             expected = expected.replace(size=_size(after, old, new, device, moved))
-    ledger.same("section header", expected, new, offset=_header_at(after, new))
+    return ledger.same("section header", expected, new, offset=_header_at(after, new))
 
 
 def _is_placed(after: ProofElfFile, old: ProofElfSection, new: ProofElfSection, shifts: Collection[int]) -> bool:
