@@ -74,7 +74,7 @@ def _relink(path: Path) -> None:
     [
         (lambda path: (path / SITE / "demo/new.py").write_text(""), "expected nothing, found file"),
         (lambda path: (path / SITE / "demo/__init__.py").unlink(), "found nothing"),
-        (lambda path: (path / SITE / "demo/__init__.py").write_text("1"), "it is no linked program"),
+        (lambda path: (path / SITE / "demo/__init__.py").write_text("1"), "only linked programs are proved"),
         (lambda path: (path / SITE / "demo/__init__.py").chmod(0o777), "found file 777"),
         (lambda path: (path / SITE / "demo").chmod(0o700), "found folder 700"),
         (lambda path: _relink(path / "lib64"), "found link to elsewhere"),

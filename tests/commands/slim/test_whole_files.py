@@ -144,6 +144,47 @@ def test_a_store_that_has_nothing_for_a_device_stays_and_is_an_error(
     assert names_in(tmp_path / "empty") == {"torch/__init__.py", "torch/lib/notes.dat"}
 
 
+@pytest.mark.parametrize("rule", [("--for", KEPT), ("--lossless",)])
+def test_a_store_without_images_stays_and_the_others_are_slimmed(
+    rule: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = {"db/gfx1100_36.kdb": stores.kdb([]), "a/amd-gfx11xx/none___gfx11xx.aks2": stores.aks2([(b"none", b"")])}
+    files = {**empty, **torch(tmp_path)}
+    folder, copy = written(tmp_path / "tree", files), tmp_path / "copy"
+    assert slim(folder, *rule, "-d", copy) == 0
+    assert names_in(copy) == (for_kept(files) | set(empty) if rule[0] == "--for" else set(files))
+    wheel = tmp_path / "demo-1.5-py3-none-any.whl"
+    wheel.write_bytes(build.wheel(files))
+    assert slim(wheel, *rule, "-d", tmp_path / "out") == 0
+    capsys.readouterr()
+    assert slim(folder / "db/gfx1100_36.kdb", *rule, "-o", tmp_path / "one.kdb") == 0
+    assert "unchanged: it holds no device code" in capsys.readouterr().out
+    assert (tmp_path / "one.kdb").read_bytes() == empty["db/gfx1100_36.kdb"]
+
+
+def test_files_whose_images_state_no_target_are_counted_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"a/amd-gfx942/k.aks2": archive(KEPT), "a/amd-gfx942/l.aks2": stores.aks2([(b"l", b"no code object")])}
+    slim(written(tmp_path / "tree", files), "--for", KEPT, "-d", tmp_path / "copy")
+    assert "2 files of kernel stores stay" in (told := capsys.readouterr().out)
+    assert f"{KEPT} in 1 file, no target in 1 file" in told
+
+
+def test_a_wheel_with_a_cache_that_is_cut_has_no_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = stores.kdb([stores.row(f"{arch}.o", f"-mcpu={arch}", hsaco(arch)) for arch in (KEPT, GONE)])
+    wheel = tmp_path / "demo-1.5-py3-none-any.whl"
+    wheel.write_bytes(build.wheel({"demo/gfx942130.kdb": cache}))
+    assert slim(wheel, "--for", KEPT, "-d", tmp_path / "out", "--certificate", tmp_path / "c.json") == 4
+    told = capsys.readouterr().err
+    assert "demo/gfx942130.kdb loses a part of its images, and only linked programs and libraries are proved" in told
+    assert "report this" not in told
+    assert not (tmp_path / "out").exists()
+    assert slim(wheel, "--for", KEPT, "-d", tmp_path / "out") == 0
+
+
 def test_a_cache_goes_even_if_it_is_the_only_one(tmp_path: Path) -> None:
     files = {"db/gfx1100_48.kdb": stores.kdb([stores.row("a.o", "", hsaco(GONE))]), "a.aks2": archive(KEPT)}
     folder, copy = written(tmp_path / "tree", files), tmp_path / "copy"

@@ -347,7 +347,7 @@ def _whole_file(view: View, items: Sequence[FoundContainer | Finding], options: 
 def _unlinked(view: View, options: SlimOptions, library: NameBasedLibrary | None) -> SlimPlan:
     whole = scan_tree(view)
     items = all_items(whole)
-    if not any(isinstance(item, FoundContainer) for item in items):
+    if not any(isinstance(item, FoundContainer) and item.images for item in items):
         return _without_code(view, items, options)
     alone = _whole_file(view, items, options)
     if alone is not None:

@@ -555,7 +555,9 @@ class SlimRequest(Record):
             check_output(self.files[0], self.to, *hints)
         is_layout = len(self.files) == 1 and os.path.isfile(os.path.join(self.files[0], "oci-layout"))
         if self.certificate is not None and several and not is_layout:
-            raise UsageError("a certificate is about one file", hint="slim one file at a time")
+            later = "fatpack slim --verify FOLDER COPY --certificate FILE proves a copy of a folder"
+            is_folder = len(self.files) == 1 and os.path.isdir(self.files[0])
+            raise UsageError("a certificate is about one file", hint=later if is_folder else "slim one file at a time")
         if self.certificate is not None and self.to.output == "-":
             raise UsageError("a certificate is about two files", hint="write a copy with -o or -d")
 

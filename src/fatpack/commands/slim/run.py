@@ -289,7 +289,21 @@ def _target(request: SlimRequest, path: str, name: str) -> str:
     return request.to.output
 
 
+def _refuse_unprovable(made: SlimmedWheel | SlimmedConda, view: View) -> None:
+    """Raise Unsupported if a file in a package changed of which nothing is proved: an object, an archive, a cache."""
+    for library in made.libraries:
+        plan = library.outcome.plan
+        if plan is not None and plan.mode == "edit":
+            raise Unsupported(
+                f"{library.name} loses a part of its images, and only linked programs and libraries are proved",
+                hint="without --certificate the package is written unproved",
+                chain=view.chain,
+            )
+
+
 def _write(request: SlimRequest, view: View, target: str, made: SlimmedWheel | SlimmedConda | None) -> None:
+    if made is not None and request.certificate is not None:
+        _refuse_unprovable(made, view)
     folder = os.path.dirname(target)
     if folder:
         os.makedirs(folder, exist_ok=True)

@@ -266,7 +266,9 @@ def _archs_of_files(outcomes: Sequence[SlimOutcome]) -> str:
         assert item.plan is not None
         for arch in count_by_arch(item.plan.kept):
             counts[arch] = counts.get(arch, 0) + 1
-    return printable(", ".join(f"{arch} in {pluralize(count, 'file')}" for arch, count in counts.items()))
+    return printable(
+        ", ".join(f"{arch or 'no target'} in {pluralize(count, 'file')}" for arch, count in counts.items())
+    )
 
 
 def quiet_lines(outcomes: Iterable[SlimOutcome], unserved: Sequence[UnsupportedDevice]) -> Iterator[str]:

@@ -97,7 +97,7 @@ def compare_libraries(
 ) -> None:
     """Prove a changed file of a package; record a difference if it is no linked file, or not proved."""
     if not before.head(0, 4).startswith((magic_numbers.ELF, magic_numbers.DOS)):
-        ledger.differ(f"{name}: content", expected="as it was: it is no linked program", found="another")
+        ledger.differ(f"{name}: content", expected="as it was: only linked programs are proved", found="another")
         return
     verdict = proof.prove(before, after)
     libraries.append(ProvedLibrary(name, verdict))
