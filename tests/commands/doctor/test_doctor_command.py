@@ -244,6 +244,14 @@ def test_a_wheel_with_no_record_or_several_is_not_compared_and_that_is_reported(
     assert odd(name) == ["FP3604"]
 
 
+def test_a_record_that_lists_a_file_twice_is_a_warning_even_if_one_line_is_right(run: Ran) -> None:
+    name, files = "demo-1.5-py3-none-any.whl", wheels.files_of({"demo/a.py": b"1\n"})
+    files[f"{INFO}/RECORD"] += b"demo/a.py,sha256=no,1\n"
+    Path(name).write_bytes(wheels.packed(files))
+    found = fatpack.doctor(name)
+    assert [item.message for item in found.findings if item.code == "FP3604"] == ["RECORD lists demo/a.py twice"]
+
+
 def test_the_record_of_a_package_inside_a_wheel_is_a_file_as_others(run: Ran) -> None:
     Path("demo-1.5-py3-none-any.whl").write_bytes(
         wheels.wheel({"demo/_vendor/x-1.dist-info/RECORD": b"x.py,,\n", "demo/a.py": b"1\n"})

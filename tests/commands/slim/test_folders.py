@@ -245,6 +245,19 @@ def test_folders_of_a_copy_get_permissions_and_times(folder: Path, tmp_path: Pat
     assert (new / "out").lstat().st_mtime == 1_400_000_000
 
 
+def test_a_copy_that_could_not_be_finished_is_called_incomplete(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "empty").symlink_to(tmp_path)
+    words = ["slim", str(folder), "--for", "sm_90", "-d", str(copy)]
+    assert main(words) == 2
+    assert "incomplete" not in capsys.readouterr().err
+    assert main([*words, "--force"]) == 2
+    assert f"{copy} is an incomplete copy: remove it, and slim again" in capsys.readouterr().err
+
+
 def test_links_take_the_place_of_what_is_there_and_lead_nowhere_else(folder: Path, tmp_path: Path) -> None:
     new, elsewhere = tmp_path / "new", tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -218,6 +218,15 @@ def test_a_file_that_record_lists_and_that_is_not_there_is_refused() -> None:
         slimmed(build.packed(files), BUILD)
 
 
+def test_a_file_that_record_lists_twice_is_refused_whatever_the_first_line_says() -> None:
+    files = build.files_of(FILES)
+    name = next(name for name in files if name.endswith("RECORD"))
+    files[name] = b"demo/__init__.py,sha256=no,1\n" + files[name]
+    with pytest.raises(BadValue, match="it lists a file twice") as caught:
+        slimmed(build.packed(files), BUILD)
+    assert caught.value.field == "RECORD: demo/__init__.py"
+
+
 def test_a_library_that_record_does_not_list_is_reported() -> None:
     files = build.files_of(FILES) | {"demo/more.so": b"\x7fELF" + bytes(9)}
     result, _ = slimmed(build.packed(files), BUILD)

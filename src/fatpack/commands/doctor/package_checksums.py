@@ -112,7 +112,9 @@ def _rows(path: str, size: int, record: bytes, notes: DoctorNotes) -> dict[str, 
     rows: dict[str, tuple[str, str]] = {}
     try:
         for row in csv.reader(io.StringIO(record.decode("utf-8", "surrogateescape"), newline="")):
-            if len(row) >= 3:
+            if len(row) >= 3 and row[0] in rows:
+                notes.add(_wrong("FP3604", path, size, f"RECORD lists {row[0]} twice"))
+            elif len(row) >= 3:
                 rows[row[0]] = row[1], row[2]
             elif row:
                 notes.add(_wrong("FP3604", path, size, f"a line of RECORD has {pluralize(len(row), 'field')}, not 3"))

@@ -67,10 +67,19 @@ class FolderJob(Record):
         self._check_output()
         if self.output is not None or self.in_place:
             self._refuse(slimming)
+        made = None if self.output is None else _Folders(self.path, self.output)
+        is_complete = False
+        try:
+            yield from self._slim(slimming, made, notes)
+            is_complete = True
+        finally:
+            if made is not None and not is_complete:
+                notes.append(f"{self.output} is an incomplete copy: remove it, and slim again")
+
+    def _slim(self, slimming: Slimming, made: _Folders | None, notes: list[str]) -> Iterator[PackageLibrary]:
         changed: dict[str, tuple[bytes, int] | None] = {}
         records: list[str] = []
         links: list[str] = []
-        made = None if self.output is None else _Folders(self.path, self.output)
         for name in _walk(self.path, made, notes, links):
             if name.endswith(".dist-info/RECORD"):
                 records.append(name)

@@ -362,17 +362,19 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     notes: list[str] = []
     outcomes = []
     count = 0
-    for library in work.slim(_slimming(request, options), notes):
-        count += 1
-        item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
-        if item.error is None and not item.has_device_code:
-            continue
-        if library.is_changed and library.after and not request.dry_run:
-            output = os.path.join(path if request.directory is None else request.directory, library.name)
-            item = item.replace(output=output)
-        outcomes.append(item)
-    for note in notes:
-        print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
+    try:
+        for library in work.slim(_slimming(request, options), notes):
+            count += 1
+            item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
+            if item.error is None and not item.has_device_code:
+                continue
+            if library.is_changed and library.after and not request.dry_run:
+                output = os.path.join(path if request.directory is None else request.directory, library.name)
+                item = item.replace(output=output)
+            outcomes.append(item)
+    finally:
+        for note in notes:
+            print_stderr(f"fatpack: note: {path}: {note}", quiet=request.quiet)
     if not count:
         raise UsageError(f"{path} has no file that may hold device code")
     return outcomes

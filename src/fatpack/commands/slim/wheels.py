@@ -243,6 +243,9 @@ class _Work:
         self._changes: dict[int, ZipChange] = {}
         self._libraries: list[PackageLibrary] = []
         present = {entry.name for entry in wheel.entries}
+        if len(self._by_path) != sum(1 for line in self._lines if line.path):
+            again = next(line.path for line in self._lines if line.path and self._by_path[line.path] is not line)
+            self._wrong.append(wheel.wrong("it lists a file twice", f"RECORD: {again}", "one line", "several"))
         for path in self._by_path:
             if path not in present:
                 self._wrong.append(
