@@ -228,7 +228,7 @@ class Source:
         if size <= limits.INFLATED_AT_ONCE:
             return True
         with _KEEPING:
-            drawn = self.charged(start)
+            drawn = (self._drawn or {}).get(start, 0)
             if size > drawn:
                 if not self.budget.inflate(size - drawn):
                     return False

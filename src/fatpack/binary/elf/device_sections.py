@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 
-# What section names say is kept. Every object of an archive is read; they come from one compiler, and most have the
+# Section names are remembered. Every object of an archive is read; they come from one compiler, and most have the
 # same sections, with equal bytes of the name table and name offsets. An object of a large C++ library has tens of
 # thousands of sections of one kind, so only the names of a few are decoded.
 
@@ -67,7 +67,7 @@ _MANY = {
 
 
 class _SectionNames:
-    """What the section names of an object say: ``telling`` are the names of device code, by their offsets.
+    """The section names of an object: ``telling`` are those of device code, by their offsets.
 
     ``has_gcc``: a section may be one of GCC's own offloading.
     """
