@@ -179,3 +179,37 @@ def test_a_damaged_beginning_is_a_format_error() -> None:
     for method, packed in (("zstd", bytes(40)), ("lz4", b"\x00\1\0" + bytes(40)), ("zlib", bytes(40))):
         with pytest.raises(BadValue, match=f"{method} stream is damaged"):
             codecs.inflate_beginning(make_view(packed), 64, method=method, format="f")
+
+
+class CountingSource(BytesSource):
+    """Bytes, and the end of what was read of them."""
+
+    end = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        self.end = max(self.end, offset + size)
+        return super().read(offset, size)
+
+
+@pytest.mark.parametrize(
+    ("method", "first", "largest"),
+    [("zlib", 256 << 10, 256 << 10), ("zstd", 4 << 10, 128 << 10), ("lz4-frame", 1 << 20, 1 << 20)],
+)
+def test_pieces_have_a_largest_size(method: str, first: int, largest: int) -> None:
+    data = bytes(8 << 20)
+    packed = lz4.frame.compress(data) if method == "lz4-frame" else compress([data], method, len(data))
+    sizes = [len(piece) for piece in codecs.inflate_pieces(make_view(packed), method, len(data), format="f")]
+    assert sum(sizes) == len(data)
+    assert (sizes[0], max(sizes)) == (first, largest)
+
+
+@pytest.mark.parametrize(
+    ("method", "size", "most"),
+    [("lz4", 100, 12_800), ("lz4", 5000, 10_000), ("zstd", 100, 192 << 10), ("zstd", 300_000, 512 << 10)],
+)
+def test_a_beginning_is_read_from_a_beginning(method: str, size: int, most: int) -> None:
+    """Of megabytes that do not compress, little more is read: zstd has blocks of 128 KiB."""
+    data = random.Random(4).randbytes(2 << 20)
+    source = CountingSource(compress([data], method, len(data)))
+    assert codecs.inflate_beginning(source.view(), size, method=method, format="f") == data[:size]
+    assert size < source.end <= most

@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fatpack.codecs.messagepack import MessagePackReader
+from fatpack.codecs.messagepack import MessagePackReader, pack_array, pack_integer, pack_map, pack_string
 from fatpack.errors import BadValue, FormatError, Truncated
 from fatpack.io.source import BytesSource
 
@@ -173,3 +175,88 @@ def test_skipping_a_value_ends_after_it_or_says_that_it_is_cut(data: bytes) -> N
     for size in range(len(data)):
         with pytest.raises(Truncated):
             reader(data[:size]).skip()
+
+
+@pytest.mark.parametrize("data", VALUES, ids=bytes.hex)
+def test_a_cut_value_says_where_it_is_and_how_many_bytes_it_needs(data: bytes) -> None:
+    """With as many bytes as it needs the value is read, or another one in it is cut."""
+    for size in range(len(data)):
+        with pytest.raises(Truncated) as caught:
+            reader(data[:size]).skip()
+        error = caught.value
+        assert error.offset is not None
+        start = error.offset - START
+        needed = start + error.needed
+        assert (error.left, error.format, error.field) == (size - start, "messagepack", "note")
+        assert start <= size < needed <= len(data)
+        for more in range(size, needed):
+            with pytest.raises(Truncated) as again:
+                reader(data[:more]).skip()
+            assert again.value.offset == error.offset
+        try:
+            reader(data[:needed]).skip()
+        except Truncated as other:
+            assert other.offset is not None and other.needed + other.offset > needed + START
+        else:
+            assert needed == len(data)
+
+
+Value = bytes | int | list["Value"] | dict[bytes, "Value"]
+
+TREES = st.recursive(
+    st.binary(max_size=40) | st.integers(0, 1 << 40),
+    lambda inside: (
+        st.lists(inside, max_size=4) | st.dictionaries(st.sampled_from([b"a", b"b", b"key"]), inside, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+def packed(value: Value) -> bytes:
+    if isinstance(value, bytes):
+        return pack_string(value)
+    if isinstance(value, int):
+        return pack_integer(value)
+    if isinstance(value, list):
+        return pack_array([packed(each) for each in value])
+    return pack_map([(key, packed(each)) for key, each in value.items()])
+
+
+def levels(value: Value) -> int:
+    inside = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else None
+    return 0 if inside is None else 1 + max(map(levels, inside), default=0)
+
+
+def strings(value: Value) -> list[dict[bytes, bytes]]:
+    """Return the strings of some keys of all maps in a value, those of inner maps first."""
+    inside = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
+    found = [each for one in inside for each in strings(one)]
+    own = value if isinstance(value, dict) else {}
+    named = {key: each for key, each in own.items() if key in (b"a", b"key") and isinstance(each, bytes)}
+    return [*found, named] if named else found
+
+
+@given(TREES)
+def test_strings_of_maps_are_found_in_any_value(value: Value) -> None:
+    data, keys = packed(value), frozenset((b"a", b"key"))
+    found = reader(data + b"\x05")
+    assert list(found.strings_of_maps(keys, levels(value))) == strings(value)
+    assert (found.at, found.integer()) == (len(data), 5)
+    if levels(value):
+        with pytest.raises(BadValue, match=f"more than {levels(value) - 1} levels"):
+            list(reader(data).strings_of_maps(keys, levels(value) - 1))
+
+
+@pytest.mark.parametrize("other", [value for value in VALUES if value[0] not in range(0xD9, 0xDC)], ids=bytes.hex)
+def test_only_a_string_after_a_key_is_its_string(other: bytes) -> None:
+    """Another value, or a key that is no string, takes its place, and what follows is read as what it is."""
+    if other[:1] in (b"\xa3", b"\xa0"):
+        return
+    value = b"\x84\xa1a" + other + b"\xa1b\xa1x\xa3key\xa1y" + other + b"\xa1z"
+    found = list(reader(value).strings_of_maps(frozenset((b"a", b"key")), 9))
+    assert found[-1] == {b"key": b"y"}
+
+
+def test_the_first_of_two_strings_of_one_key_counts() -> None:
+    found = reader(b"\x82\xa1a\xa1x\xa1a\xa1y").strings_of_maps(frozenset((b"a",)), 1)
+    assert list(found) == [{b"a": b"x"}]

@@ -172,6 +172,12 @@ def _headers_counted_elsewhere() -> Pair:
     return data, patched(data, HEADER_COUNT, b"\xff\xff")
 
 
+def _outside() -> Pair:
+    """The header of a section leads out of the file, before and after."""
+    at = section_at(LIBRARY, ".strtab") + 31
+    return patched(LIBRARY.data, at, b"\2"), patched(LIBRARY.data, at, b"\3")
+
+
 def _half_a_symbol() -> Pair:
     at = section_at(LIBRARY, ".symtab") + 32
     size = struct.pack("<Q", LIBRARY.places[".symtab"][1] + 8)
@@ -304,7 +310,7 @@ FORGERIES: dict[str, Callable[[], Pair]] = {
     "bytes between parts": lambda: _same(patched(ZEROED, sum(LIBRARY.places[".shstrtab"]), b"\1")),
     "the name of a section": lambda: _same(patched(LIBRARY.data, section_at(LIBRARY, ".data"), b"\2")),
     "the offset of a section": lambda: _same(patched(LIBRARY.data, section_at(LIBRARY, ".bss") + 24, b"\2")),
-    "a section outside the file": lambda: _same(patched(LIBRARY.data, section_at(LIBRARY, ".strtab") + 31, b"\2")),
+    "a section outside the file": _outside,
     "a comment": lambda: _same(patched(LIBRARY.data, LIBRARY.places[".comment"][0], b"M")),
     "a symbol": lambda: _same(patched(LIBRARY.data, LIBRARY.places[".symtab"][0] + 24, b"\2")),
 }

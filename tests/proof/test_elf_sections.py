@@ -127,3 +127,28 @@ def test_words_lie_at_multiples_of_their_size(at: int, is_found: bool) -> None:
     place, word = LIBRARY.places[".data"][0] + at, struct.pack("<Q", SECOND)
     before, after = fixed(LIBRARY.data), fixed(ZEROED)
     assert bool(differences(patched(before, place, word), patched(after, place, word))) == is_found
+
+
+#: parts of the file that nothing loads, in their order
+PARTS = {name: LIBRARY.places[name][0] for name in (".comment", ".symtab", ".strtab", ".shstrtab")}
+PARTS["section headers"] = LIBRARY.table
+
+
+def _inserted(at: int, new: bytes) -> bytes:
+    """Return the library with bytes in front of a part that nothing loads."""
+    data = bytearray(LIBRARY.data[:at] + new + LIBRARY.data[at:])
+    table = LIBRARY.table + len(new)
+    struct.pack_into("<Q", data, 40, table)
+    for name, start in PARTS.items():
+        if start >= at and name in LIBRARY.places:
+            number = list(LIBRARY.places).index(name) + 1
+            struct.pack_into("<Q", data, table + 64 * number + OFFSET, start + len(new))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_only_zeros_may_come_between_parts_of_a_file(part: str) -> None:
+    at = PARTS[part]
+    for new in (bytes(8), bytes(64), LIBRARY.data[at : at + 16], LIBRARY.data[at - 16 : at], b"\1" + bytes(7)):
+        found = differences(LIBRARY.data, _inserted(at, new))
+        assert found == ({"bytes between parts of the file"} if any(new) else set()), new

@@ -150,12 +150,12 @@ def compare_padding(
     They are unchanged, except that there may be more or fewer zeros between parts. The bytes after the last part are
     unchanged.
     """
-    old = merge_ranges(old_parts)
-    end = old[-1][1] if old else 0
+    parts = list(old_parts)
+    starts, end = sorted(start for start, _ in parts), max((stop for _, stop in parts), default=0)
     at, old_at = 0, 0
     for start, stop, old_stop in sorted(new_parts):
         if start > at:
-            _compare_gap(before, after, (at, start), (old_at, _next(old, old_at)), ledger)
+            _compare_gap(before, after, (at, start), (old_at, _next(starts, old_at)), ledger)
         if stop >= at:
             at, old_at = stop, old_stop
     compare_views("bytes after the last part", _bytes_after(before, end), _bytes_after(after, at), ledger)
@@ -165,10 +165,10 @@ def _bytes_after(view: View, at: int) -> View:
     return view.slice(min(at, len(view)), max(0, len(view) - at))
 
 
-def _next(parts: Sequence[Range], at: int) -> int:
+def _next(starts: Sequence[int], at: int) -> int:
     """Return the start of the first part at or after an offset; the offset if there is none."""
-    number = bisect_left(parts, (at, 0))
-    return parts[number][0] if number < len(parts) else at
+    number = bisect_left(starts, at)
+    return starts[number] if number < len(starts) else at
 
 
 def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: DifferenceLog) -> None:
