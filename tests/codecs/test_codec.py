@@ -37,6 +37,14 @@ def test_several_zstd_frames_and_skippable_ones_are_one_stream() -> None:
     assert inflate(skippable + frame + frame, "zstd", 10) == b"hellohello"
 
 
+@pytest.mark.parametrize("expected", [15, None])
+def test_an_empty_zstd_frame_is_not_the_end(expected: int | None) -> None:
+    hello, empty = zstandard.compress(b"hello"), zstandard.compress(b"")
+    stream = make_view(empty + hello + empty + empty + hello + hello + empty)
+    assert codecs.decompress(stream, "zstd", expected, format="f") == b"hello" * 3
+    assert codecs.inflate_beginning(stream, 7, method="zstd", format="f") == b"hellohe"
+
+
 def test_a_zstd_frame_that_states_another_size_is_not_inflated_to_it() -> None:
     """The library allocates what a frame states: here a terabyte for five bytes."""
     frame = (
