@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 import pytest
 from tests.builders import linked_pe
 from tests.proof.elf_forgeries import patched
-from tests.proof.pe_forgeries import IMAGE, WHOLE, shrunk
+from tests.proof.pe_forgeries import CUT, IMAGE, REDUCED, WHOLE, shrunk
 
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.io.source import BytesSource, View
@@ -127,3 +128,85 @@ def test_a_certificate_may_go_and_nothing_else_of_the_directories() -> None:
                 assert not verdict(other, before).is_proved, number
             except (FormatError, Unsupported):
                 pass
+
+
+def test_a_lie_in_the_headers_is_found_at_its_place() -> None:
+    """The difference is at the byte, or at the number or the section header that the byte is in."""
+    end = IMAGE.optional + 240 + 40 * len(IMAGE.places)
+    far = {}
+    for at in range(IMAGE.optional - 24, end, 3):
+        try:
+            found = verdict(flip_bits(shrunk(), at, 0x21)).differences
+        except (FormatError, Unsupported):
+            continue
+        start = IMAGE.optional + 240
+        first = start + (at - start) // 40 * 40 if at >= start else at - at % 4
+        places = {each.address for each in found if each.address is not None}
+        if not any(first <= place <= at for place in places):
+            far[at - IMAGE.optional] = found
+    # The difference is in what the number leads to: symbols, and tables of the data directories.
+    assert all(far.values())
+    assert far.keys() <= {*range(-12, -8), *range(112, 240)}
+
+
+@pytest.mark.parametrize(("what", "field"), [("SizeOfInitializedData", 8), ("CheckSum", 64)])
+def test_a_number_of_the_headers_has_its_values(what: str, field: int) -> None:
+    at = IMAGE.optional + field
+    was, now = (struct.unpack_from("<I", data, at)[0] for data in (IMAGE.data, shrunk()))
+    for value in {0, 1, was, now, was - 1, was + 1, now - 1, now + 1, 0xFFFFFFFF, was | 1 << 31}:
+        if not 0 <= value < 1 << 32:
+            continue
+        found = verdict(_patched(at, struct.pack("<I", value))).differences
+        assert bool(found) == (value not in (was, now)), hex(value)
+        assert all((each.what, each.address) == (what, at) for each in found)
+
+
+@pytest.mark.parametrize("index", range(1, 7))
+def test_sizes_and_places_of_sections_in_the_file(index: int) -> None:
+    """Each is what it is: another one gives another section."""
+    header = IMAGE.optional + 240 + 40 * (index - 1)
+    for field in (16, 20):
+        now = struct.unpack_from("<I", shrunk(), header + field)[0]
+        for value in {0, 0x100, 0x200, now - 0x200, now + 0x200, now + 1, now * 2 + 0x200} - {now}:
+            if value >= 0:
+                assert is_found(_patched(header + field, struct.pack("<I", value))), (field, hex(value))
+
+
+class Symbol(NamedTuple):
+    """A COFF symbol; its value counts from the begin of its section."""
+
+    name: bytes
+    value: int
+    section: int
+    type: int = 0
+    storage: int = 3
+    records: int = 0
+
+    def row(self) -> bytes:
+        return struct.pack("<8sIhHBB", *self)
+
+
+@pytest.mark.parametrize("section", [1, linked_pe.FAT, linked_pe.RECORDS, 6, 0, -1, -2, 7])
+def test_a_symbol_follows_the_container_that_it_names(section: int) -> None:
+    """Any other symbol stays, and so does one without a section."""
+    at = struct.unpack_from("<I", IMAGE.data, IMAGE.optional - 24 + 12)[0] + 3 * 18
+    first, second = IMAGE.containers
+    new = first + len(REDUCED[0])
+    base = list(IMAGE.places.values())[section - 1][0] if 0 < section < 7 else 0
+
+    def symbol(address: int) -> Symbol:
+        return Symbol(b"fatbin1", (address - base) % (1 << 32), section)
+
+    def is_right(was: Symbol, now: Symbol) -> bool:
+        found = verdict(_patched(at - CUT, now.row()), patched(IMAGE.data, at, was.row())).differences
+        assert all((each.what, each.offset) == ("symbol", at - CUT) for each in found)
+        return not found
+
+    for was in (first, second, second + 1, second + 64, second + len(WHOLE[1]), 0):
+        for now in {was, new, new + was - second, second, first, new + 1}:
+            is_moved = was == second and now == new and 0 < section < 7 and base <= now
+            assert is_right(symbol(was), symbol(now)) == (was == now or is_moved), (was, now)
+    followed = symbol(new)
+    others = [followed._replace(name=b"fatbin2"), followed._replace(section=section + 8), followed._replace(type=1)]
+    for other in (*others, followed._replace(storage=2), followed._replace(records=1)):
+        assert not is_right(symbol(second), other)
