@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.builders import fatbin, linked_elf, wheels
+from tests.builders import amd_stores, fatbin, linked_elf, wheels
 from tests.builders.packages import tarred
 from tests.laws.rooms import FIXTURES
 
@@ -294,6 +294,21 @@ def test_all_that_is_verified_is_listed(run: Ran) -> None:
     for check in CHECKS:
         assert f"{check.what}: {check.says}" in lines
     assert {name for check in CHECKS for name in check.codes if len(name) > 4} <= set(CODES)
+
+
+def test_what_is_wrong_with_any_format_counts_in_a_row() -> None:
+    rows = tuple(start for check in CHECKS for start in check.codes)
+    others = [
+        name for name in CODES if name.startswith(("FP12", "FP13", "FP14", "FP15", "FP16", "FP18", "FP19", "FP2"))
+    ]
+    assert [name for name in others if not name.startswith(rows)] == []
+
+
+def test_a_kernel_without_its_stored_hash_counts_among_the_hashes(run: Ran) -> None:
+    path = Path("gfx1100_48.kdb")
+    path.write_bytes(amd_stores.kdb([amd_stores.row("a.o", "", amd_stores.hsaco("gfx1100"), digest="0" * 32)]))
+    found = fatpack.doctor(path)
+    assert {row.what: row.wrong for row in found.verified if row.wrong} == {"hashes": 1}
 
 
 def test_a_symbol_table_that_lies_is_reported(run: Ran) -> None:

@@ -46,7 +46,7 @@ CHECKS = (
         "containers",
         "parsed, field by field",
         "every field against the bytes that are there",
-        ("FP1001", "FP12", "FP13", "FP14", "FP15", "FP16", "FP18"),
+        ("FP1001", "FP12", "FP13", "FP14", "FP15", "FP16", "FP18", "FP19", "FP26", "FP27", "FP28"),
     ),
     CheckDescription(
         "images",
@@ -64,10 +64,13 @@ CHECKS = (
         "labels",
         "targets that containers state, against what the images say of themselves",
         "architecture, triple and kind in the container, against ELF flags, targets of PTX and metadata beside images",
-        ("FP11",),
+        ("FP11", "FP1907", "FP2803"),
     ),
     CheckDescription(
-        "hashes", "hashes of compressed bundles, against their content", "the first bytes of its MD5", ("FP1304",)
+        "hashes",
+        "hashes that containers have, against their content",
+        "of compressed bundles the first bytes of an MD5, of kernel caches an MD5, of Metal libraries SHA-256",
+        ("FP1304", "FP2602", "FP2804"),
     ),
     CheckDescription(
         "byte maps",
