@@ -8,7 +8,7 @@ from fatpack.command_line.param_types import SizeType
 from fatpack.command_line.shared_options import _parsed
 from fatpack.commands.check import policy
 from fatpack.errors import UsageError
-from fatpack.printable import format_size, format_size_and_limit, format_size_exactly, parse_size
+from fatpack.printable import format_size, format_size_and_limit, format_size_exactly, parse_size, short_names
 
 
 def test_sizes_for_people() -> None:
@@ -79,3 +79,7 @@ def test_what_is_no_size_is_refused_wherever_one_is_given(text: str) -> None:
         policy.parse_size_limit(text)
     with pytest.raises(UsageError, match="a number is missing" if not text else "is no number"):
         _parsed(f"inflated={text}" if text else "inflated")
+
+
+def test_names_that_several_paths_have_are_shown_with_their_folders() -> None:
+    assert short_names(["a/k.aks2", "a/x.so", "b/k.aks2", "lib/"]) == ["a/k.aks2", "x.so", "b/k.aks2", "lib"]

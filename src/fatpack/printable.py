@@ -6,6 +6,10 @@ bytes, ``1GiB`` and ``1G`` are 2³⁰.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 #: unit in lower case → bytes
 _UNITS: dict[str, int] = {
     "": 1,
@@ -79,6 +83,12 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii") for char in text
     )
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Return the last name of each path, or the whole path where another one has the same name."""
+    names = [path.rstrip("/").rpartition("/")[2] or path for path in paths]
+    return [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
 def escape_html(text: str) -> str:

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.builders.amd_stores import FALLBACK, TABLE, hsaco, tensile_library
+from tests.builders.amd_stores import FALLBACK, KEY, TABLE, aks2, hsaco, tensile_library
 
 import fatpack
 from fatpack.main import main
@@ -83,3 +83,12 @@ def test_code_files_without_any_table_are_images_of_their_own(tmp_path: Path) ->
 def test_a_device_of_another_vendor_gets_nothing_of_a_library(tmp_path: Path) -> None:
     (answer,) = fatpack.explain(library(tmp_path), "sm_90").devices
     assert answer.units == ()
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for kernel in ("attn_fwd", "bwd"):
+        folder = tmp_path / "amd-gfx942" / kernel
+        folder.mkdir(parents=True)
+        (folder / "k.aks2").write_bytes(aks2([(KEY, hsaco("gfx942"))]))
+    assert main(["explain", str(tmp_path), "--device", "gfx942"]) == 0
+    assert f"{tmp_path}/amd-gfx942/attn_fwd/k.aks2, {tmp_path}/amd-gfx942/bwd/k.aks2" in capsys.readouterr().out

@@ -31,6 +31,9 @@ _FIRST = 3
 #: what is about files that were named, or packages, and not about libraries with device code
 _OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313", "FP3315", "FP3340")
 
+#: the words for a unit of images that lie in files of their own
+_LOOSE = "loose images"
+
 #: kernels of a unit that are named without -v, if they take no more than as many characters
 _NAMED = 3
 _LONGEST = 48
@@ -260,7 +263,7 @@ def violation_lines(
 
 def _units(holes: list[MissingKernels], verbose: int, *, is_named: bool) -> str:
     first = holes[0]
-    place = f"container {first.position}" if first.position else first.member or "loose images"
+    place = f"container {first.position}" if first.position else first.member or _LOOSE
     if first.section:
         place += f" ({first.section})"
     if len(holes) > 1:
@@ -270,5 +273,6 @@ def _units(holes: list[MissingKernels], verbose: int, *, is_named: bool) -> str:
     for hole in holes:
         names = None if names is None or hole.kernels is None else names | dict.fromkeys(hole.kernels)
     kernels = kernel_words(None if names is None else tuple(names), verbose=verbose)
-    words = f"{place} has {', '.join(first.has)}; {first.reason}{rule}"
+    verb = "have" if len(holes) == 1 and place == _LOOSE else "has"
+    words = f"{place} {verb} {', '.join(first.has)}; {first.reason}{rule}"
     return f"{words}: {kernels}" if kernels and is_named else words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import pluralize
-from fatpack.printable import printable
+from fatpack.printable import printable, short_names
 from fatpack.targets.selection.rules import MARKS
 from fatpack.text.style import align_columns, wrap_lines
 
@@ -120,10 +120,10 @@ def _files(units: tuple[ImageSetAnswer, ...]) -> list[str]:
             ends.setdefault(place.path, _OUTCOMES[unit.outcome])
     parts = []
     for outcome in reversed(_OUTCOMES.values()):
-        names = [os.path.basename(path) for path, end in ends.items() if end == outcome]
-        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        count = pluralize(len(names), "file")
-        parts += [f"{outcome}: {count}: {', '.join(names[:_NAMES])}{more}"] if names else []
+        paths = [path for path, end in ends.items() if end == outcome]
+        more = f" and {len(paths) - _NAMES} more" if len(paths) > _NAMES else ""
+        count = pluralize(len(paths), "file")
+        parts += [f"{outcome}: {count}: {', '.join(short_names(paths[:_NAMES]))}{more}"] if paths else []
     return parts if len(ends) > 1 else []
 
 

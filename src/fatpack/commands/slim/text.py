@@ -12,7 +12,7 @@ from fatpack.commands.slim.result import SlimmedFile
 from fatpack.errors import FatpackError, pluralize
 from fatpack.exit_codes import error_message, exit_code
 from fatpack.inputs.files import SEPARATOR
-from fatpack.printable import format_size, printable
+from fatpack.printable import format_size, printable, short_names
 from fatpack.text.findings import finding_record
 from fatpack.text.schemas import SLIM
 from fatpack.text.style import PLAIN, colorize, table_lines
@@ -198,10 +198,10 @@ def _below(
     hints: dict[str, list[str]] = {}
     for item in outcomes:
         if isinstance(item.error, FatpackError) and item.error.hint and not item.is_told:
-            hints.setdefault(item.error.hint, []).append(item.path.rpartition("/")[2])
-    for hint, names in hints.items():
-        more = f" and {len(names) - _PATHS} more" if len(names) > _PATHS else ""
-        about = f" for {', '.join(names[:_PATHS])}{more}" if len(outcomes) > 1 else ""
+            hints.setdefault(item.error.hint, []).append(item.path)
+    for hint, paths in hints.items():
+        more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
+        about = f" for {', '.join(short_names(paths[:_PATHS]))}{more}" if len(outcomes) > 1 else ""
         yield printable(f"hint{about}: {hint}")
     if len(outcomes) > 1:
         before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
