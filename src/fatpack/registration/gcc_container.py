@@ -67,8 +67,8 @@ DOC = FormatInfo(
         "record is found from its images, and its version is not known.",
         "Objects of `gcc -r -flinker-output=nolto-rel` have the record and the images beside the bytecode: the code "
         "object is listed as a bare image, PTX texts are not.",
-        "`slim`, `replace` and `remove` refuse: host code and kernels are paired by their positions, and the call that "
-        "registers an image would stay.",
+        "`slim` leaves such a program as it is, `replace` and `remove` refuse: host code and kernels are paired by "
+        "their positions, and the call that registers an image would stay.",
         "The bytecode of objects is not decoded: only GCC of the same version reads it.",
         "Records for Intel MIC and HSA, which GCC 13 dropped, are not read.",
     ),

@@ -108,11 +108,20 @@ def command(
             more = f" ({item.count - 1:,} more in the report)" if item.count > 1 else ""
             print_stderr(printable(f"fatpack: error: {item.files[0]}: {item.messages[0] or item.meaning}{more}"))
     if not overview.image_count:
-        files = pluralize(overview.files_read, "file")
-        print_stderr(f"fatpack: warning: no device code was found in {files}")
+        print_stderr(f"fatpack: warning: {_nothing(overview)}")
     if not is_shown and output is not None:
         _tell(overview, output, quiet=quiet)
     return worst_exit_code((overview.exit_code, FINDINGS if unmatched else 0))
+
+
+def _nothing(overview: ReportResult) -> str:
+    """Return that there is no image, and what there is instead."""
+    words = f"no device code was found in {pluralize(overview.files_read, 'file')}"
+    if any(item.code == "FP2701" for item in overview.findings):
+        from fatpack.tabular.image_sets import UNDECIDED
+
+        return f"{words}: what is there is {UNDECIDED}"
+    return words
 
 
 def _is_markdown(output: str) -> bool:
