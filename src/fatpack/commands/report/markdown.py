@@ -133,7 +133,7 @@ def _worth(table: WorthTable) -> str:
         ]
         lines.append(f"\n{_table(','.join(table.heads), rows)}")
     if table.command:
-        lines.append(f"\n`{table.command}` takes them out, and proves it.\n")
+        lines.append(f"\n`{table.command}` takes them out.\n")
     return "".join(lines)
 
 

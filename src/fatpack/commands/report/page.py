@@ -309,7 +309,7 @@ def worth_section(table: WorthTable) -> Markup:
     """Return the section of a table: its sentences, the command that acts on it, and all rows with a filter."""
     content = [element("ul", *(element("li", sentence) for sentence in table.advice))] if table.advice else []
     if table.command:
-        content.append(element("p", element("code", table.command), " takes them out, and proves it."))
+        content.append(element("p", element("code", table.command), " takes them out."))
     if table.rows:
         numbers = [head.startswith(">") for head in table.heads]
         heads = [(head.lstrip(">"), is_number) for head, is_number in zip(table.heads, numbers, strict=True)]
