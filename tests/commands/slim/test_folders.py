@@ -245,6 +245,13 @@ def test_folders_of_a_copy_get_permissions_and_times(folder: Path, tmp_path: Pat
     assert (new / "out").lstat().st_mtime == 1_400_000_000
 
 
+def test_of_a_folder_without_files_to_slim_no_copy_is_made(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.txt").write_text("text")
+    assert main(["slim", str(tmp_path / "old"), "--for", "sm_90", "-d", str(tmp_path / "new")]) == 2
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_copy_that_could_not_be_finished_is_called_incomplete(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

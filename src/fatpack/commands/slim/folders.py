@@ -103,7 +103,10 @@ class FolderJob(Record):
             made.finish()
 
     def _refuse(self, slimming: Slimming) -> None:
-        """Raise what slimming a file raises for all of them, before anything is written."""
+        """Raise what slimming a file raises for all of them, and UsageError for a folder without files to slim.
+
+        Nothing is written before.
+        """
         outcomes = []
         for name in _walk(self.path, None, [], []):
             path = os.path.join(self.path, name)
@@ -111,6 +114,8 @@ class FolderJob(Record):
                 with open_source(path) as source:
                     plan = getattr(try_to_slim(slimming, source.view()), "plan", None)
                     outcomes.append(SlimOutcome(name, source.size, 0, "", plan))
+        if not outcomes:
+            raise UsageError(f"{self.path} has no file that may hold device code")
         if self.use is not None:
             from fatpack.commands.slim.used import refuse_unused
 
