@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import amd_stores as stores
+from tests.builders import conda
 from tests.builders import wheels as build
 from tests.builders.amd_stores import hsaco
 
@@ -183,6 +184,27 @@ def test_a_wheel_with_a_cache_that_is_cut_has_no_certificate(
     assert "report this" not in told
     assert not (tmp_path / "out").exists()
     assert slim(wheel, "--for", KEPT, "-d", tmp_path / "out") == 0
+
+
+@pytest.mark.parametrize("place", ["environment", "conda"])
+def test_where_no_file_is_left_out_the_stores_stay_and_that_is_no_error(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = torch(tmp_path)
+    if place == "environment":
+        folder = written(tmp_path / "venv" / SITE, build.files_of(files))
+        assert slim("--environment", tmp_path / "venv", "--for", KEPT) == 0
+        assert set(files) <= names_in(folder)
+        assert all((folder / name).read_bytes() == data for name, data in files.items())
+    else:
+        package = tmp_path / "demo-1-0.conda"
+        package.write_bytes(conda.package(files, "demo", "1", "0"))
+        assert slim(package, "--for", KEPT, "-d", tmp_path / "out") == 0
+        assert (tmp_path / "out" / package.name).read_bytes() == package.read_bytes()
+    told = capsys.readouterr().out
+    assert "14 files of kernel stores stay (84.5 kB)" in told
+    assert "gfx942 in 7 files" in told and "gfx1100 in 7 files" in told
+    assert "stays as it is" not in told and "--allow-empty" not in told
 
 
 def test_a_cache_goes_even_if_it_is_the_only_one(tmp_path: Path) -> None:

@@ -457,6 +457,7 @@ def slim_environment(
         "mode": mode,
     }
     options, is_strict = options_with_rules(given, config, plan)
+    options = options.for_many_files("keep")
     slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
     refuses = strict or is_strict
     job = EnvironmentJob(

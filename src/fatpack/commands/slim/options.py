@@ -8,7 +8,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal, TypeAlias
 
     from fatpack.commands.slim.budget import SizeRequest
     from fatpack.commands.slim.policy import PlanReader, PlanWriter
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fatpack.scanner import FoundContainer, FoundImage
     from fatpack.selectors.select import Selector
     from fatpack.targets.devices import Device
+
+    StoreRule: TypeAlias = Literal["drop", "keep", "edit"]
 
 
 #: LIMIT: characters of a default build tag; file names have room for 255 bytes in all
@@ -126,8 +128,9 @@ class SlimOptions(Record):
     ``drop_dead`` removes images that no device would take of their container (:mod:`fatpack.tabular.dead`).
     ``lossless`` keeps every other image, and stores images anew that ``recompress`` makes smaller; ``compressed`` gets
     the number of images that are compressed, and of all. ``exceptions`` are options for some libraries, ``plan``
-    records the result of each library, or compares it with the planned one. ``drops_files``: files of kernel stores may
-    go as a whole (:mod:`fatpack.commands.slim.whole_files`), which is for folders and wheels.
+    records the result of each library, or compares it with the planned one. ``stores`` says what becomes of files of
+    kernel stores that are for other devices (:mod:`fatpack.commands.slim.whole_files`): ``drop`` leaves them out of
+    folders and wheels, ``keep`` keeps them where no file is left out, and ``edit`` treats them as any other file.
     """
 
     devices: tuple[Device, ...] = ()
@@ -149,7 +152,7 @@ class SlimOptions(Record):
     compressed: Callable[[int, int], None] | None = None
     exceptions: tuple[LibraryException, ...] = ()
     plan: PlanWriter | PlanReader | None = None
-    drops_files: bool = False
+    stores: StoreRule = "edit"
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 
@@ -170,15 +173,13 @@ class SlimOptions(Record):
             path = (view.chain[-1] if view.chain else view.source.name).rpartition(SEPARATOR)[2]
             exception = next((one for one in self.exceptions if one.matches(path)), None)
             if exception is not None:
-                options = exception.options.replace(
-                    use=self.use, compressed=self.compressed, drops_files=self.drops_files
-                )
+                options = exception.options.replace(use=self.use, compressed=self.compressed, stores=self.stores)
         return options if self.plan is None else self.plan.choose(view, options)
 
-    def for_many_files(self) -> SlimOptions:
-        """Return the options for a folder or wheel, of which devices or patterns may leave files out as a whole."""
+    def for_many_files(self, stores: StoreRule) -> SlimOptions:
+        """Return the options for a package or folder, in which devices or patterns choose among files of stores."""
         is_named = bool(self.devices or self.keep or self.drop)
-        return self.replace(drops_files=is_named and self.use is None and self.size is None)
+        return self.replace(stores=stores if is_named and self.use is None and self.size is None else "edit")
 
     @property
     def drops(self) -> bool:

@@ -331,7 +331,7 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding], options
 
 def _whole_file(view: View, items: Sequence[FoundContainer | Finding], options: SlimOptions) -> SlimPlan | None:
     """Return the plan for a file of a kernel store, which stays or goes as a whole; None for any other file."""
-    if not options.drops_files:
+    if options.stores == "edit":
         return None
     from contextlib import ExitStack
 
@@ -343,6 +343,10 @@ def _whole_file(view: View, items: Sequence[FoundContainer | Finding], options: 
     if selection is None:
         return None
     facts = selection.vendors, selection.unserved
+    if selection.dropped and options.stores == "keep":
+        rows = (*selection.kept, *selection.dropped)
+        note = "a file of a kernel store: only folders and wheels lose such files"
+        return SlimPlan((view,), rows, (), (note,), "", (), (), (), *facts, is_store=True)
     if selection.dropped:
         return SlimPlan((), (), selection.dropped, (), "remove", (), (), (), *facts)
     return SlimPlan((view,), selection.kept, (), selection.notes, "", (), (), (), *facts, is_store=True)

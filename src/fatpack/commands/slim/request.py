@@ -273,8 +273,7 @@ def _package(
     view = source.view()
     with ExitStack() as stack:
         naming = naming.for_options(options)
-        if source.name.endswith(".whl"):
-            options = options.for_many_files()
+        options = options.for_many_files("drop" if source.name.endswith(".whl") else "keep")
         slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
         strict = refuse_all(slimming) if is_strict else slimming
         made = slim_package(view, source.name, strict, naming, stack, make_stores(options))
@@ -297,6 +296,7 @@ def _image(image: str | View, output: Output, options: SlimOptions, *, overwrite
         raise UsageError("a slimmed image is read again before it gets its name", hint="give a path as output")
     if options.size is not None:
         raise UsageError("a size is reached for libraries and packages, and this is an image", hint="give devices")
+    options = options.for_many_files("keep")
     slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
     with ImageJob(image, refuse_all(slimming) if is_strict else slimming, options) as job:
         made = job.slim()

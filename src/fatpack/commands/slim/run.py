@@ -220,7 +220,7 @@ def slim_package(request: SlimRequest, view: View, path: str) -> tuple[list[Slim
 
 def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> tuple[list[SlimOutcome], str]:
     naming = request.naming.for_options(request.options)
-    options = request.options.for_many_files() if path.endswith(".whl") else request.options
+    options = request.options.for_many_files("drop" if path.endswith(".whl") else "keep")
     made = packages.slim_package(view, path, _slimming(request, options), naming, stack, make_stores(options))
     if made is None:
         target = _target(request, path, os.path.basename(path))
@@ -349,7 +349,7 @@ def slim_folder(request: SlimRequest, path: str) -> list[SlimOutcome]:
     """Slim the libraries of a folder: in a copy of everything, or each in its place; return what became of them."""
     from fatpack.commands.slim.folders import FolderJob
 
-    options = request.options.for_many_files()
+    options = request.options.for_many_files("drop")
     work = FolderJob(
         path,
         None if request.dry_run else request.directory,
@@ -411,7 +411,8 @@ def slim_environment(request: SlimRequest, path: str) -> list[SlimOutcome]:
     )
     notes: list[str] = []
     outcomes = []
-    for library in job.slim(_slimming(request), notes):
+    options = request.options.for_many_files("keep")
+    for library in job.slim(_slimming(request, options), notes):
         item = _member_outcome(path, library).replace(path=os.path.join(path, library.name))
         if item.error is None and not item.has_device_code:
             continue
@@ -584,7 +585,8 @@ def _refuse_image_options(request: SlimRequest, path: str) -> None:
 def _slim_image(request: SlimRequest, image: str | View) -> list[SlimOutcome]:
     from fatpack.commands.slim.image_run import slim_container_image
 
-    return slim_container_image(request, image, _slimming(request), ProofOutcome)
+    slimming = _slimming(request, request.options.for_many_files("keep"))
+    return slim_container_image(request, image, slimming, ProofOutcome)
 
 
 def _slim_file(request: SlimRequest, file: str) -> list[SlimOutcome]:

@@ -101,7 +101,7 @@ class StoreFiles:
 
 def make_stores(options: SlimOptions) -> StoreFiles | None:
     """Return what decides about files of kernel stores by these options; None if they leave no file out."""
-    return StoreFiles(options) if options.drops_files else None
+    return StoreFiles(options) if options.stores == "drop" else None
 
 
 def _store_key(path: str) -> object:
