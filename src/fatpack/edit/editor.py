@@ -73,7 +73,7 @@ def editor_for(view: View) -> Editor:
     if room is None:
         problem, hint = binary.edit_refusal(name)
         raise HostError(problem, hint=hint, chain=view.chain)
-    form = images.identify_image(view).form
+    form = images.identify_image(view).form if name == "elf" and images.is_device_elf(view) else ""
     if form in ("cubin", "code-object"):
         raise HostError(
             f"this is a device image ({form}), not a host file",

@@ -323,9 +323,11 @@ def _damaged(parts: Sequence[FilePart], selection: Collection[int], host: View, 
             for item in part.items
             if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008"
         ]
+        if not wrong:
+            continue
         found = [item for item in part.items if isinstance(item, FoundContainer)]
         is_untouched = bool(selection and part.title) and detect_host(part.view) != "archive"
-        if wrong and (not is_untouched or any(id(image) in selection for item in found for image in item.images)):
+        if not is_untouched or any(id(image) in selection for item in found for image in item.images):
             raise _refusal(wrong[0], host, verb)
         yield from wrong
 

@@ -261,7 +261,8 @@ class _FileScan:
         self._searched_ranges: list[tuple[int, int]] = []
         self._module_ids: ModuleIds | None = None
         self._are_tables_read = False
-        self._is_object = False
+        #: true if registrations can be read from the code of the host; true if that is an object
+        self._has_host_code = self._is_object = False
         #: containers of an object, whose kernel names are compared with the names that it registers
         self._found: list[FoundContainer] = []
         self._is_damaged = False
@@ -274,7 +275,9 @@ class _FileScan:
         Raises ``OSError`` when reading the file fails.
         """
         try:
-            self._is_object = _has_host_code(self._context) and not _is_linked(self._context)
+            host, stated = self._context.host, self._context.view.head(16, 4)  # of ELF: type and machine
+            self._has_host_code = host == "coff" or (host == "elf" and stated[2:] in _HOST_CODE)
+            self._is_object = self._has_host_code and (host == "coff" or stated[:2] == b"\1\0")
             for span, part, arguments in self._parts():
                 try:
                     for found in part(*arguments):
@@ -315,9 +318,9 @@ class _FileScan:
     def _parts(self) -> Iterator[tuple[Span, Callable[..., Iterable[FoundContainer | Finding]], tuple[object, ...]]]:
         """Yield the parts of the file: span, function and arguments. A part is read before the next is yielded."""
         context = self._context
-        view = context.view
+        view, whole = context.view, context.view.span()
         if context.host == "raw":
-            yield view.span(), self._raw, ()
+            yield whole, self._raw, ()
             return
         for place in self._places():
             if isinstance(place, Finding):
@@ -335,13 +338,13 @@ class _FileScan:
             else:
                 yield span, self._containers, (place,)
         if self._deferred:
-            yield view.span(), self._together, ()
+            yield whole, self._together, ()
         if context.host == "elf" and not context.is_inside:
-            yield view.span(), self._gcc_offload, ()
+            yield whole, self._gcc_offload, ()
         if context.host != "archive":
-            yield view.span(), self._elsewhere, ()
-        if _has_host_code(context):
-            yield view.span(), self._registration, ()
+            yield whole, self._elsewhere, ()
+        if self._has_host_code:
+            yield whole, self._registration, ()
 
     @property
     def _tables(self) -> DeviceSections | None:
@@ -600,29 +603,17 @@ def _module_ids(tables: Sequence[CodeSection]) -> ModuleIds | None:
     return stripped_programs.read_module_ids(tables)
 
 
-def _has_host_code(context: ScanContext) -> bool:
-    """Return whether registrations can be read from the code of a host."""
-    return context.host == "coff" or (context.host == "elf" and context.view.head(18, 2) in _HOST_CODE)
-
-
-def _is_linked(context: ScanContext) -> bool:
-    """Return whether an ELF file is a program or a library: e_type is 2 or 3."""
-    return context.host == "elf" and context.view.head(16, 2) != b"\1\0"
-
-
-#: e_type of programs and libraries in ELF, and filetype of those in Mach-O
-_ELF_PROGRAMS = (2, 3)
-_MACH_O_PROGRAMS = (2, 6, 8)
+#: e_type of programs and libraries in ELF, and filetype of those in Mach-O, in either byte order
+_ELF_PROGRAMS = frozenset(type.to_bytes(2, order) for type in (2, 3) for order in _ORDERS)
+_MACH_O_PROGRAMS = frozenset(type.to_bytes(4, order) for type in (2, 6, 8) for order in _ORDERS)
 
 
 def _is_program(context: ScanContext) -> bool:
     """Return whether a host is a linked program or library, whose data may have device code that it loads itself."""
     if context.host == "elf":
-        return any(context.view.head(16, 2) == type.to_bytes(2, order) for type in _ELF_PROGRAMS for order in _ORDERS)
+        return context.view.head(16, 2) in _ELF_PROGRAMS
     if context.host == "macho":
-        return any(
-            context.view.head(12, 4) == type.to_bytes(4, order) for type in _MACH_O_PROGRAMS for order in _ORDERS
-        )
+        return context.view.head(12, 4) in _MACH_O_PROGRAMS
     return context.host == "pe"
 
 

@@ -189,7 +189,7 @@ class DeviceSections:
     def _sections_with_stems(self) -> Iterator[tuple[int, int, str, str]]:
         try:
             elf = self.elf or ElfFile(self._view)
-            reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(self._view)
+            reached, present = max(elf.table_end, *[end for _, end in elf.segment_ranges()], 0), len(self._view)
             names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
             stems = (self._names or _section_names(elf, names_at)).stems(elf, names_at)
             for stem, type, start, size in zip(stems, types, starts, sizes, strict=True):

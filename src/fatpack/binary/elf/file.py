@@ -309,6 +309,8 @@ class ElfFile:
 
     def segment_ranges(self) -> Iterator[tuple[int, int]]:
         """Yield the half-open file range of every segment with bytes in the file."""
+        if not self.program_count:
+            return
         offset, size = map(self.layouts.program.position, ("offset", "file_size"))
         for row in self.programs():
             if row[size]:

@@ -373,7 +373,7 @@ def _may_launch(view: View, elf: ElfFile | None) -> bool:
 
 
 def _is_any_in(strings: bytes) -> bool:
-    return any(word in strings for word in NAME_HINTS)
+    return any(map(strings.__contains__, NAME_HINTS))  # asked for every object of an archive
 
 
 # Names of kernels as strings in the data of a host file: weaker evidence, for programs whose code is not followed.

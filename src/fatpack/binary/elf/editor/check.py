@@ -157,13 +157,12 @@ class _Comparison:
             self._moved(old, new)
 
     def _moved(self, old: ElfSection, new: ElfSection) -> None:
-        title = self.old.title(old)
         if self.old.is_linked and old.flags & layout.ALLOC:
-            raise self.fail(f"{title} is loaded at run time and moved")
+            raise self.fail(f"{self.old.title(old)} is loaded at run time and moved")
         # gABI: alignments are powers of two; others have no meaning, and edits do not keep them.
         is_aligned = old.align and not old.align & (old.align - 1) and old.offset % old.align == 0
         if is_aligned and old.stored_size and new.offset % old.align:
-            raise self.fail(f"{title} lies at {new.offset:#x}, which is no multiple of {old.align}")
+            raise self.fail(f"{self.old.title(old)} lies at {new.offset:#x}, which is no multiple of {old.align}")
         if old.size != new.size or not old.stored_size:
             return
         count = min(_SAMPLE, old.size)
@@ -172,7 +171,7 @@ class _Comparison:
         before, after = self.old.contents(old), self.new.contents(new)
         for at in (0, old.size - count):
             if before.read(at, count) != after.read(at, count):
-                raise self.fail(f"{title} moved, and its contents changed")
+                raise self.fail(f"{self.old.title(old)} moved, and its contents changed")
 
     def _is_symbol_table(self, section: ElfSection) -> bool:
         return section.type in (layout.SYMTAB, layout.DYNSYM, layout.SYMTAB_SHNDX)

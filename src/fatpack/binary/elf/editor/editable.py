@@ -335,8 +335,10 @@ class EditableFile(ElfFile):
 
     def row_with(self, row: SectionRow, **changes: int) -> SectionRow:
         """Return a section header with some fields changed."""
-        names = [field.name for field in self.layouts.section.fields]
-        return tuple(changes.get(name, value) for name, value in zip(names, row, strict=True))
+        values = list(row)
+        for name, value in changes.items():
+            values[self.layouts.section.position(name)] = value
+        return tuple(values)
 
     def count_row(self, count: int) -> SectionRow:
         """Return section 0 for a table of ``count`` sections; it contains counts that do not fit into the header."""
@@ -403,7 +405,7 @@ def join_views(pieces: Iterable[Piece]) -> list[Piece]:
             and last.source is piece.source
             and last.end == piece.start
         ):
-            result[-1] = last.replace(end=piece.end)
+            result[-1] = View(last.source, last.start, piece.end, last.chain)
         else:
             result.append(piece)
     return result
