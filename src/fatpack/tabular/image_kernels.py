@@ -111,15 +111,17 @@ def read_kernels(path: str, budget: Budget) -> ImageKernels:
 def read_package_kernels(paths: Iterable[str], budget: Budget, *, deep: bool) -> dict[str, ImageKernels]:
     """Return the kernels of files in packages, each of which is walked once.
 
-    A file that cannot be read completely is left out; :func:`read_kernels` gives its problem.
+    A file whose reading ends with an error is left out; :func:`read_kernels` gives its problem.
     """
     made = map_package_files(paths, _of_leaf, budget, deep=deep)
-    return {path: found for path, found in made.items() if not found.problem}
+    return {path: found for path, found in made.items() if found is not None}
 
 
-def _of_leaf(leaf: InputFile) -> ImageKernels:
+def _of_leaf(leaf: InputFile) -> ImageKernels | None:
     found = ImageKernels()
     for row in read_file_rows(leaf, KERNEL_ROW_OPTIONS):
+        if row.error is not None:
+            return None
         found.add(row)
     return found
 

@@ -8,6 +8,7 @@ import pytest
 from tests.builders import fatbin, linked_elf
 from tests.builders.packages import COMPRESSORS, SUFFIXES, tarred, zipped
 from tests.builders.policy_files import cubin, library
+from tests.laws.rooms import FIXTURES
 
 from fatpack.commands.check.policy import Policy, parse_requirements
 from fatpack.commands.check.request import check_policy
@@ -48,6 +49,14 @@ def test_so_are_the_loose_images_of_a_folder(opens: list[str]) -> None:
     assert hole.kernels is not None
     assert len(hole.kernels) == 40
     assert len(opens) < 2
+
+
+def test_so_are_images_whose_kernels_cannot_be_read(opens: list[str]) -> None:
+    unknown = (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()  # five bytes that are no image
+    Path("x.whl").write_bytes(zipped({f"x/{number}.bin": unknown for number in range(40)}))
+    made = check_policy(["x.whl"], NEEDS)
+    assert len({item.path for item in made.violations}) == 40
+    assert not opens
 
 
 def test_wrong_labels_are_reported_of_every_file_and_none_is_opened_again(opens: list[str]) -> None:
