@@ -92,8 +92,29 @@ class NvidiaArch(Record):
         return f"{'compute' if self.is_virtual else 'sm'}_{self.number}{self.suffix}"
 
 
+#: LIMIT: names whose parts, and questions whose answers, are kept: a library asks the same ones of thousands of images.
+_MOST_KEPT = 4096
+_parsed: dict[str, NvidiaArch | None] = {}
+_answers: dict[tuple[object, ...], LoadRule] = {}
+
+
 def parse_nvidia(name: str) -> NvidiaArch | None:
     """Return the parts of ``sm_NN`` or ``compute_NN``, with suffix or without; None for any other text."""
+    if name in _parsed:
+        return _parsed[name]
+    found = _parse(name)
+    if len(_parsed) >= _MOST_KEPT:
+        _parsed.clear()
+    if len(name) <= _LONG:
+        _parsed[name] = found
+    return found
+
+
+#: longer names than any architecture are not kept
+_LONG = 32
+
+
+def _parse(name: str) -> NvidiaArch | None:
     kind, _, rest = name.partition("_")
     suffix = rest[-1:] if rest[-1:] in ("a", "f") else ""
     digits = rest.removesuffix(suffix)
@@ -132,6 +153,16 @@ def can_load(
     The suffix of ``device`` does not matter: a device of capability 9.0 runs ``sm_90`` and ``sm_90a``. ``driver`` is
     the CUDA version of the driver, (13, 0), if it is known.
     """
+    question = *image._values(), *device._values(), form, driver
+    answer = _answers.get(question)
+    if answer is None:
+        if len(_answers) >= _MOST_KEPT:
+            _answers.clear()
+        answer = _answers[question] = _can_load(image, device, form, driver)
+    return answer
+
+
+def _can_load(image: NvidiaArch, device: NvidiaArch, form: str, driver: tuple[int, int] | None) -> LoadRule:
     if form not in ("cubin", "ptx") and not image.is_virtual:
         return LoadRule(False, f"no device: a driver loads cubins and PTX, and this is {form or 'neither'}")
     is_ptx = form == "ptx" or image.is_virtual

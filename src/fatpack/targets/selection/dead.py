@@ -111,7 +111,8 @@ def _for_later(images: Sequence[CandidateImage], archs: dict[int, NvidiaArch]) -
     """Return what stays for devices that come later: the highest PTX that all of them compile, and code of families."""
     texts = [(arch.number, -at) for at, arch in archs.items() if images[at].form == "ptx" and not arch.suffix]
     newest = -max(texts)[1] if texts else -1
-    families = {at for at, arch in archs.items() if arch.suffix == "f" and images[at] not in images[:at]}
+    first = {image: at for at, image in reversed([*enumerate(images)])}
+    families = {at for at, arch in archs.items() if arch.suffix == "f" and first[images[at]] == at}
     return families | {newest} & archs.keys()
 
 
