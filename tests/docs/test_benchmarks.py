@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from tools.bench import recording
 from tools.bench.measure import Figure
-from tools.docs import benchmarks
+from tools.docs import benchmarks, lines
 from tools.docs.bars import Bar, render
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -45,6 +45,25 @@ def test_all_of_a_picture_lies_in_it(ratios: list[float]) -> None:
         assert float(item.get("x", 0)) + float(item.get("width", 0)) <= width
     marks = [item for item in picture.iter(f"{SVG}line") if item.get("class") == "mark"]
     assert 1 <= len(marks) <= 9
+
+
+def test_growth_is_drawn_in_its_panels(tmp_path: Path) -> None:
+    ours = ((1000, 0.0, 10**7), (10_000, 0.5, 2 * 10**7), (100_000, 5.0, 10**8))
+    figures = [
+        Figure("inspect: <files>", 1.0, "x", 1.15, points=(("fatpack", ours), ("peer", ours))),
+        Figure("check: <files>", 1.0, "x", 1.15, points=(("fatpack", ours),)),
+        Figure("sums: images", 1.0, "x", 1.15, points=(("fatpack", ours[1:]),)),
+    ]
+    panels = benchmarks.growth_panels(figures)
+    assert [[line.name for line in panel.seconds] for panel in panels] == [["inspect", "peer", "check"], ["sums"]]
+    root = ElementTree.fromstring(lines.render("growth", panels))
+    width, height = (float(root.get(name, "")) for name in ("width", "height"))
+    paths = [item.get("d", "") for item in root.iter(f"{SVG}path")]
+    assert len(paths) == 8
+    for x, y in (point.split(",") for path in paths for point in path.removeprefix("M").split(" L")):
+        assert 0 <= float(x) <= width
+        assert 0 <= float(y) <= height
+    assert "<files>, inspect: 1,000 in 0.00 s, 10,000 in 0.50 s, 100,000 in 5.00 s." in (root[1].text or "")
 
 
 def test_a_picture_says_in_words_what_it_shows_and_escapes_it() -> None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tools.bench import building, bundle_library, checking, inputs, project, recording
+from tools.bench import building, bundle_library, checking, growth, inputs, project, recording
 from tools.bench.__main__ import SUBJECTS, main, print_table
 from tools.bench.measure import MB, BenchError, Figure, Sample, against, command, fatpack, measure, peer
 
@@ -120,6 +120,23 @@ def test_recorded_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert recording.read(path) == {}
     recording.write(runs, path)
     assert recording.read(path) == runs
+
+
+def test_points_of_growth_are_recorded_too(tmp_path: Path) -> None:
+    points = (("fatpack", ((10, 0.5, MB), (100, 5.0, 2 * MB))), ("peer", ((10, 0.0, MB), (100, 1.0, MB))))
+    runs = {"growth": recording.Run("2026-01-31", "2 cores", (Figure("a: b", 1.0, "x", 1.15, points=points),))}
+    recording.write(runs, tmp_path / "figures.json")
+    assert recording.read(tmp_path / "figures.json") == runs
+
+
+@pytest.mark.parametrize("make", ["folder", "wheel", "containers", "images", "archive"])
+def test_files_of_growth_have_as_many_images_as_they_claim(tmp_path: Path, make: str) -> None:
+    path = getattr(growth, f"_{make}")(tmp_path, 30)
+    rows = list(library.rows(path))
+    assert sum(row.row == "image" for row in rows) == 30
+    assert not any(row.error or row.exit_code for row in rows)
+    for name in growth.OPERATIONS:
+        measure({name: growth.OPERATIONS[name](path)}, 1)
 
 
 def test_what_was_not_measured_is_recorded_as_nothing(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ SUBJECTS = {
     "builds": "tools.bench.building",
     "cir": "tools.bench.cir",
     "linearity": "tools.bench.linearity",
+    "growth": "tools.bench.growth",
 }
 
 #: Free space that all subjects together need at a time, in bytes.

@@ -79,10 +79,14 @@ def _facts(figure: Figure) -> dict[str, Any]:
     """Return a figure to record: rounded to its precision, without empty fields."""
     value = None if math.isnan(figure.value) else float(f"{figure.value:.5g}")
     facts = {"what": figure.what, "value": value, "unit": figure.unit, "limit": figure.limit}
-    more = {"is_floor": figure.is_floor, "peer": figure.peer, "facts": figure.facts}
+    points = [
+        [name, [[work, float(f"{seconds:.4g}"), peak] for work, seconds, peak in line]] for name, line in figure.points
+    ]
+    more = {"is_floor": figure.is_floor, "peer": figure.peer, "facts": figure.facts, "points": points}
     return facts | {name: value for name, value in more.items() if value}
 
 
 def _figure(facts: dict[str, Any]) -> Figure:
     value = math.nan if facts["value"] is None else facts["value"]
-    return Figure(**(facts | {"value": value}))
+    points = tuple((name, tuple(map(tuple, line))) for name, line in facts.get("points", ()))
+    return Figure(**(facts | {"value": value, "points": points}))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tools.bench import recording, stack, variants
 from tools.bench.measure import HEADS, Figure
+from tools.docs import lines as growth_lines
 from tools.docs.bars import Bar, render
 from tools.docs.markdown import filled, table
 
@@ -45,9 +46,29 @@ def rendered(page: str, runs: Mapping[str, recording.Run]) -> dict[str, str]:
             name = f"benchmarks/{subject}.svg"
             made[name] = render(f"{subject}: others beside fatpack", bars)
             lines += [f"![Times of others as multiples of fatpack's: the ratios of the table below]({name})", ""]
+        panels = growth_panels(run.figures)
+        if panels:
+            name = f"benchmarks/{subject}.svg"
+            made[name] = growth_lines.render(f"{subject}: time and memory over the amount of work", panels)
+            lines += [f"![Time and memory over the amount of work: the figures below]({name})", ""]
         lines += table(list(HEADS), [list(figure.row()) for figure in run.figures])
         page = filled(page, f"figures of {subject}", "\n".join(lines))
     return {"benchmarks.md": page} | made
+
+
+def growth_panels(figures: Sequence[Figure]) -> list[growth_lines.Panel]:
+    """Return the panels of figures about growth, one for each kind of files."""
+    panels: dict[str, growth_lines.Panel] = {}
+    for figure in figures:
+        operation, _, kind = figure.what.partition(": ")
+        for number, (name, points) in enumerate(figure.points):
+            panel = panels.setdefault(kind, growth_lines.Panel(kind, [], []))
+            said = name if number else operation
+            seconds = tuple((work, value) for work, value, _ in points)
+            panel.seconds.append(growth_lines.Line(said, seconds, number > 0))
+            memory = tuple((work, float(peak)) for work, _, peak in points)
+            panel.memory.append(growth_lines.Line(said, memory, number > 0))
+    return list(panels.values())
 
 
 def variant_lines(recorded: Mapping[str, Any]) -> list[str]:
