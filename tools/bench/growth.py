@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 #: Amounts of work; the largest number of images is that of ten files.
 STEPS = (1_000, 10_000, 100_000)
-ROUNDS = 2
+
+#: Rounds of each command; the files were just written, so that nothing has to be warmed.
+ROUNDS = 1
 
 #: The highest exponent of the last step.
 LINEAR = 1.15
@@ -50,13 +52,16 @@ def run(scratch: Path) -> Iterator[Figure]:
 
 def _grown(what: str, operation: str, paths: Mapping[int, Path]) -> Figure:
     """Return the figure of one command on files of one kind."""
-    start = measure({"": OPERATIONS[operation](inputs.SMALL_CONTAINER)}, ROUNDS)[""]
-    ours = {step: measure({"": OPERATIONS[operation](path)}, ROUNDS)[""] for step, path in paths.items()}
+    start = measure({"": OPERATIONS[operation](inputs.SMALL_CONTAINER)}, ROUNDS, is_warm=True)[""]
+    ours = {step: measure({"": OPERATIONS[operation](path)}, ROUNDS, is_warm=True)[""] for step, path in paths.items()}
     lines = [("fatpack", _points(ours, start))]
     peers = _PEERS.get((what, operation))
     tool = None if peers is None else peer(peers[0])
     if peers is not None and tool is not None:
-        theirs = {step: measure({"": command(tool, *peers[1:], path)}, ROUNDS)[""] for step, path in paths.items()}
+        theirs = {
+            step: measure({"": command(tool, *peers[1:], path)}, ROUNDS, is_warm=True)[""]
+            for step, path in paths.items()
+        }
         lines.append((peers[0], _points(theirs, None)))
     (_, seconds, _), (_, most, _) = lines[0][1][-2:]
     exponent = math.log10(max(most, 1e-3) / max(seconds, 1e-3))

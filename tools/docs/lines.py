@@ -1,8 +1,8 @@
 """Growth as SVG: for each kind of files a panel with time and one with memory, over the amount of work.
 
 Both scales are logarithmic, so linear growth is a straight line that rises by one mark for each mark to the right.
-Lines of other tools are dashed. The picture has its own background, light or dark as the reader's system, and a description
-with all times in words.
+Lines of other tools are dashed. The picture has its own background, light or dark as the reader's system, and a
+description with all times in words.
 """
 
 from __future__ import annotations
