@@ -221,3 +221,13 @@ def test_a_beginning_is_read_from_a_beginning(method: str, size: int, most: int)
     source = CountingSource(compress([data], method, len(data)))
     assert codecs.inflate_beginning(source.view(), size, method=method, format="f") == data[:size]
     assert size < source.end <= most
+
+
+@pytest.mark.parametrize(("mebibytes", "is_whole"), [(20, True), (32, True), (33, False)])
+def test_an_lz4_block_comes_as_a_whole_up_to_a_size(mebibytes: int, is_whole: bool) -> None:
+    size = mebibytes << 20
+    packed = compress([bytes(size)], "lz4", size, 1)
+    sizes = [len(piece) for piece in codecs.inflate_pieces(make_view(packed), "lz4", size, format="f")]
+    assert sum(sizes) == size
+    assert (len(sizes) == 1) == is_whole
+    assert is_whole or max(sizes) <= 256 << 10

@@ -60,6 +60,17 @@ def test_long_distance_matching_takes_its_input_in_one_piece() -> None:
     assert len(packed) < len(compress([data], "zstd", len(data), 1)) - 10_000
 
 
+@pytest.mark.parametrize(("mebibytes", "is_whole"), [(64, True), (65, False)])
+def test_long_distance_matching_takes_large_input_in_pieces(mebibytes: int, is_whole: bool) -> None:
+    """The library writes another frame for input in one piece: it needs no window beyond it."""
+    size, piece = mebibytes << 20, bytes(1 << 20)
+    parameters = zstandard.ZstdCompressionParameters(compression_level=1, enable_ldm=1)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=size)
+    in_pieces = b"".join([*(packer.compress(piece) for _ in range(mebibytes)), packer.flush()])
+    packed = compress((piece for _ in range(mebibytes)), "zstd", size, 1, long_distance=True)
+    assert (packed != in_pieces) == is_whole
+
+
 @pytest.mark.parametrize("level", [None, 1, 12])
 def test_lz4_is_that_of_the_library(level: int | None) -> None:
     assert compress(pieces(), "lz4", len(DATA), level) == lz4_block(2 if level is None else level)

@@ -259,7 +259,7 @@ class _BoundedReader:
         self._data = data
         self._at = 0
 
-    def read(self, _size: int = -1) -> bytes:
+    def read(self, _size: int) -> bytes:
         taken = self._data.head(self._at, min(max(self._at, _LEAST), _STEP))
         self._at += len(taken)
         return taken
