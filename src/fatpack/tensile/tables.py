@@ -114,6 +114,11 @@ def read_placeholders(view: View) -> tuple[str, ...]:
     return tuple(names)
 
 
+def begins_as_table(view: View) -> bool:
+    """Return whether a file begins as a table: a map of MessagePack, or a zlib stream. YAML has no beginning."""
+    return view.head(0, 1) == b"\x78" or _is_map(view)
+
+
 def _is_map(view: View) -> bool:
     """Return whether a table begins as a map of MessagePack."""
     head = view.head(0, 1)

@@ -223,6 +223,29 @@ def test_code_for_another_target_than_its_name_says_stays_with_its_tables(tmp_pa
     assert all(not name.endswith(".hsaco") for name in names_in(copy) - for_kept(files))
 
 
+def test_a_file_with_the_name_of_a_table_alone_stays(tmp_path: Path) -> None:
+    files = {**tensile("lib", KEPT, tmp_path), **tensile("lib", GONE, tmp_path)}
+    others = {f"lib/TensileLibrary_notes_{GONE}.dat": b"no table", f"lib/TensileLibrary_empty_{GONE}.dat": b""}
+    folder, copy = written(tmp_path / "tree", files | others), tmp_path / "copy"
+    assert slim(folder, "--for", KEPT, "-d", copy) == 0
+    assert names_in(copy) == for_kept(files) | set(others)
+    assert slim("--verify", folder, copy) == 0
+    wheel = tmp_path / "demo-1.5-py3-none-any.whl"
+    wheel.write_bytes(build.wheel(files | others))
+    assert slim(wheel, "--for", KEPT, "-d", tmp_path / "out", "--certificate", tmp_path / "c.json") == 0
+    with zipfile.ZipFile(tmp_path / "out/demo-1.5-1gfx942-py3-none-any.whl") as made:
+        assert set(others) <= set(made.namelist())
+
+
+def test_a_table_beside_no_code_of_its_target_stays(tmp_path: Path) -> None:
+    files = {**tensile(f"lib/{KEPT}", KEPT, tmp_path), **tensile(f"lib/{GONE}", GONE, tmp_path)}
+    table = f"lib/{stores.TABLE.format(arch=GONE)}.dat"
+    folder, copy = written(tmp_path / "tree", {**files, table: stores.leaf()}), tmp_path / "copy"
+    assert slim(folder, "--for", KEPT, "-d", copy) == 0
+    assert names_in(copy) == for_kept(files) | {table}
+    assert slim("--verify", folder, copy) == 0
+
+
 def test_a_parent_for_several_targets_keeps_the_tables(tmp_path: Path) -> None:
     files = {**tensile("lib", KEPT, tmp_path), **tensile("lib", GONE, tmp_path)}
     files["lib/TensileLibrary.dat"] = stores.parent([stores.TABLE.format(arch=GONE)])

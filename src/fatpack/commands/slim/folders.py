@@ -18,7 +18,7 @@ from fatpack.commands.slim.outcome import (
     without_pieces,
 )
 from fatpack.commands.slim.result import prove_left_out, prove_slimmed
-from fatpack.commands.slim.whole_files import is_table
+from fatpack.commands.slim.whole_files import is_table, is_table_name
 from fatpack.distributions import wheel_metadata
 from fatpack.edit.editor import write_in_place
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError, cli_or_api
@@ -83,7 +83,7 @@ class FolderJob(Record):
         for name in _walk(self.path, made, notes, links):
             if name.endswith(".dist-info/RECORD"):
                 records.append(name)
-            elif self.stores is not None and is_table(name):
+            elif self.stores is not None and self._is_table(name):
                 size = os.path.getsize(os.path.join(self.path, name))
                 self.stores.take_table(PackageLibrary(name, size, size, None, None, None))
             else:
@@ -101,6 +101,12 @@ class FolderJob(Record):
                 yield PackageLibrary(name, 0, 0, None, None, None, error)
         if made is not None:
             made.finish()
+
+    def _is_table(self, name: str) -> bool:
+        if not is_table_name(name):
+            return False
+        with open_source(os.path.join(self.path, name)) as source:
+            return is_table(name, source.view())
 
     def _refuse(self, slimming: Slimming) -> None:
         """Raise what slimming a file raises for all of them, and UsageError for a folder without files to slim.
@@ -134,7 +140,7 @@ class FolderJob(Record):
                     stores.keep(library.name)
                     error = HostError("a link leads to it", hint="remove the link first, if nothing needs it")
                     yield library.replace(slimmed=None, error=error)
-                elif not is_table(library.name):
+                elif not is_table_name(library.name):
                     yield library
                 continue
             if self.in_place:

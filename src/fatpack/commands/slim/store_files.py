@@ -16,6 +16,7 @@ from fatpack.errors import cli_or_api
 from fatpack.formats.aks2.layout import TARGET_IN_PATH
 from fatpack.formats.kernel_cache.layout import CACHE_FORMAT
 from fatpack.tensile.library import library_folder, split_path, target_of_file
+from fatpack.tensile.tables import CODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ class StoreFiles:
         self._tables.append(library)
 
     def keep(self, path: str) -> None:
-        """Take note that a file stays, also one that was to go: the tables of its target stay with it."""
+        """Take note that a file stays, also one that was to go: with Tensile's code the tables of its target stay."""
         root = library_folder(path)
-        if root is not None:
+        if root is not None and path.endswith(CODE):
             self._staying.add((root, target_of_file(path)))
 
     def decide(self) -> Iterator[tuple[PackageLibrary, bool]]:
@@ -69,12 +70,13 @@ class StoreFiles:
 
         Code that stays has an error that says why.
         """
-        gone: set[tuple[str | None, str]] = set()
+        #: folder and target of Tensile's code that goes
+        gone: set[tuple[str, str]] = set()
         for library, key in self._candidates:
             goes = key is None or key in self._serving or self._options.allow_empty
             if goes:
-                root = library_folder(library.name)
-                gone |= set() if root is None else {(root, target_of_file(library.name))}
+                if library_folder(library.name) is not None:
+                    gone.add((split_path(library.name)[0], target_of_file(library.name)))
                 yield library, True
             else:
                 self.keep(library.name)
@@ -83,7 +85,7 @@ class StoreFiles:
         for table in self._tables:
             root = library_folder(table.name)
             arch = target_of_file(table.name)
-            if (root, arch) in gone and (root, arch) not in self._staying and root not in merged:
+            if (split_path(table.name)[0], arch) in gone and (root, arch) not in self._staying and root not in merged:
                 note = f"a table for {arch}, of which no code stays"
                 yield table.replace(slimmed=SlimmedFile(SlimPlan((), (), (), (note,), "remove"))), True
             else:

@@ -15,7 +15,7 @@ from fatpack.commands.slim.outcome import (
     try_to_slim,
     without_pieces,
 )
-from fatpack.commands.slim.whole_files import is_table
+from fatpack.commands.slim.whole_files import is_table, is_table_name
 from fatpack.distributions import wheel_metadata
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, Unsupported, UsageError, cli_or_api
 from fatpack.io.source import PiecesSource
@@ -260,7 +260,7 @@ class _Work:
         if wrong is not None:
             self._wrong.append(wrong)
         library = PackageLibrary(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
-        if self._stores is not None and is_table(entry.name):
+        if self._stores is not None and is_table(entry.name, source.view()):
             self._stores.take_table(library)
             return
         if not source.size or not may_hold_device_code(entry.name, source.beginning(HEAD_SIZE)):
@@ -292,7 +292,7 @@ class _Work:
                 self._check()
                 self._changes[self._wheel.number(library.name)] = ZipChange(removed=True)
                 self._libraries.append(library.replace(after=0, stored_after=0))
-            elif not is_table(library.name):
+            elif not is_table_name(library.name):
                 self._libraries.append(library)
 
     def _check(self) -> None:

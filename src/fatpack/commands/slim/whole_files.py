@@ -24,7 +24,7 @@ from fatpack.packages.zip.directory import ZipDirectory
 from fatpack.scanner import FoundContainer, scan
 from fatpack.scanner.context import detect_package
 from fatpack.tensile.library import library_folder, target_of_file
-from fatpack.tensile.tables import CODE, EXTENSIONS, YAML
+from fatpack.tensile.tables import CODE, EXTENSIONS, YAML, begins_as_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ def _labels(items: Sequence[FoundContainer | Finding]) -> Iterator[str]:
             yield from (arch_label(image) for image in item.images if not is_host(image))
 
 
-def is_table(path: str) -> bool:
-    """Return whether a file is a table of Tensile, by its name."""
+def is_table_name(path: str) -> bool:
+    """Return whether a file has the name of a table of Tensile."""
     return path.endswith((*EXTENSIONS, YAML)) and library_folder(path) is not None
+
+
+def is_table(path: str, view: View) -> bool:
+    """Return whether a file is a table of Tensile, by its name and its beginning."""
+    return is_table_name(path) and (path.endswith(YAML) or begins_as_table(view))
