@@ -37,6 +37,25 @@ def test_several_zstd_frames_and_skippable_ones_are_one_stream() -> None:
     assert inflate(skippable + frame + frame, "zstd", 10) == b"hellohello"
 
 
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (b"rest of the file", "damaged"),
+        (b"\0", "ends early|damaged|another size"),
+        (zstandard.compress(b"more"), "another size"),
+        (b"\x50\x2a\x4d\x18\3\0\0\0xyz", ""),
+        (zstandard.compress(b""), ""),
+    ],
+)
+def test_what_follows_a_zstd_frame_is_another_frame(more: bytes, problem: str) -> None:
+    stream = zstandard.compress(b"hello") + more
+    if not problem:
+        assert inflate(stream, "zstd", 5) == b"hello"
+        return
+    with pytest.raises(BadValue, match=problem):
+        inflate(stream, "zstd", 5)
+
+
 @pytest.mark.parametrize("expected", [15, None])
 def test_an_empty_zstd_frame_is_not_the_end(expected: int | None) -> None:
     hello, empty = zstandard.compress(b"hello"), zstandard.compress(b"")

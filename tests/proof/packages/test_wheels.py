@@ -16,12 +16,13 @@ from tests.laws.rooms import FIXTURES
 from tests.proof.packages.forgeries import with_last
 
 from fatpack.distributions import wheel_metadata
-from fatpack.errors import BadValue, LimitExceeded
+from fatpack.errors import BadValue, FatpackError, LimitExceeded
 from fatpack.main import main
 from fatpack.proof import packages
 from fatpack.proof.ledger import DifferenceLog
 from fatpack.proof.packages import wheels
 from fatpack.proof.packages.verdict import PackageProofResult
+from fatpack.testing.formats import flip_bits
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 FILES = {
@@ -446,3 +447,50 @@ def test_deflated_bytes_beyond_the_size_of_a_file_are_found() -> None:
         whole = bytes(data)
     verdict = proof_of(old.getvalue(), whole)
     assert [item.what for item in verdict.differences] == ["demo/__init__.py: bytes after its compressed data"]
+
+
+class Unseekable(io.BytesIO):
+    """A stream: zipfile writes sizes after the data of each file."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise OSError("it is a stream")
+
+
+def archive_of_texts(method: int, into: io.BytesIO, *, zip64: bool = False) -> bytes:
+    """Return a wheel without libraries."""
+    contents = {
+        "demo-1.dist-info/METADATA": b"Name: demo\n",
+        "demo-1.dist-info/WHEEL": build.WHEEL,
+        "demo.py": b"1\n" * 9,
+    }
+    lines = [f"{name},{build.digest(data)},{len(data)}\n" for name, data in contents.items()]
+    contents["demo-1.dist-info/RECORD"] = "".join([*lines, "demo-1.dist-info/RECORD,,\n"]).encode()
+    with zipfile.ZipFile(into, "w", method) as archive:
+        for name, data in contents.items():
+            info = zipfile.ZipInfo(name, (2024, 2, 3, 4, 5, 6))
+            info.compress_type = method
+            with archive.open(info, "w", force_zip64=zip64) as file:
+                file.write(data)
+    return into.getvalue()
+
+
+@pytest.mark.parametrize("zip64", [False, True])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, None])
+def test_no_byte_of_a_wheel_can_lie(method: int | None, zip64: bool) -> None:
+    """Every byte is read of files that are compressed otherwise, and of those that a stream has (``method`` None)."""
+    into = Unseekable if method is None else io.BytesIO
+    after = archive_of_texts(zipfile.ZIP_DEFLATED if method is None else method, into(), zip64=zip64)
+    other = zipfile.ZIP_STORED if method == zipfile.ZIP_DEFLATED else zipfile.ZIP_DEFLATED
+    before = archive_of_texts(other, into(), zip64=zip64)
+    assert proof_of(before, after).is_proved
+    missed = []
+    for at in range(len(after)):
+        try:
+            if proof_of(before, flip_bits(after, at, 0x41)).is_proved:
+                missed.append(at)
+        except FatpackError:
+            pass
+    assert not missed

@@ -281,8 +281,8 @@ class _ZipFrame:
                 found[f"end of the archive: {name}"] = value
         at += _END.size
         comment, rest = data[at : at + comment_size], data[at + comment_size :]
-        if comment:
-            found["comment of the archive"] = comment
+        if comment_size:
+            found["comment of the archive"] = comment_size, comment
         if rest:
             found["bytes after the archive"] = rest
         return found
