@@ -265,6 +265,21 @@ def test_a_copy_that_could_not_be_finished_is_called_incomplete(
     assert f"{copy} is an incomplete copy: remove it, and slim again" in capsys.readouterr().err
 
 
+def test_in_place_an_interrupted_run_says_that_records_may_not_follow(folder: Path) -> None:
+    calls: list[View] = []
+
+    def interrupted(view: View) -> Shorter | SlimmedFile:
+        calls.append(view)
+        if len(calls) > 5:  # three libraries are tried first, and two are changed
+            raise KeyboardInterrupt
+        return shorter(view)
+
+    notes: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        list(FolderJob(str(folder), None, True).slim(interrupted, notes))
+    assert ["and RECORDs may not follow" in note for note in notes] == [True]
+
+
 def test_links_take_the_place_of_what_is_there_and_lead_nowhere_else(folder: Path, tmp_path: Path) -> None:
     new, elsewhere = tmp_path / "new", tmp_path / "elsewhere"
     elsewhere.mkdir()

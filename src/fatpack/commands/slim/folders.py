@@ -21,7 +21,7 @@ from fatpack.commands.slim.result import prove_left_out, prove_slimmed
 from fatpack.commands.slim.whole_files import is_table, is_table_name
 from fatpack.distributions import wheel_metadata
 from fatpack.edit.editor import write_in_place
-from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError, cli_or_api
+from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError, cli_or_api, pluralize
 from fatpack.io.atomic_write import MODE_OF_COPIES, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource, View, sha256_of_pieces
@@ -68,16 +68,25 @@ class FolderJob(Record):
         if self.output is not None or self.in_place:
             self._refuse(slimming)
         made = None if self.output is None else _Folders(self.path, self.output)
+        changed: dict[str, tuple[bytes, int] | None] = {}
         is_complete = False
         try:
-            yield from self._slim(slimming, made, notes)
+            yield from self._slim(slimming, made, changed, notes)
             is_complete = True
         finally:
             if made is not None and not is_complete:
                 notes.append(f"{self.output} is an incomplete copy: remove it, and slim again")
+            elif self.in_place and changed and not is_complete:
+                count = pluralize(len(changed), "file")
+                notes.append(f"{count} changed, and RECORDs may not follow: install the packages that are there again")
 
-    def _slim(self, slimming: Slimming, made: _Folders | None, notes: list[str]) -> Iterator[PackageLibrary]:
-        changed: dict[str, tuple[bytes, int] | None] = {}
+    def _slim(
+        self,
+        slimming: Slimming,
+        made: _Folders | None,
+        changed: dict[str, tuple[bytes, int] | None],
+        notes: list[str],
+    ) -> Iterator[PackageLibrary]:
         records: list[str] = []
         links: list[str] = []
         for name in _walk(self.path, made, notes, links):
