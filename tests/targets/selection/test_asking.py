@@ -231,3 +231,13 @@ def test_bytes_of_another_kind_are_refused_by_cuda_and_unknown_elsewhere(
     (choice,) = select_image(images, parse_device(device), RuntimeSettings())
     assert (choice.outcome, choice.rule) == ("fails" if rule == "C10" else "unknown", rule)
     assert choice.reason == f"what is stored as a {image.form} for {arch} is damaged"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "outcome"), [((), "runs"), ((0,), "unknown"), ((1,), "unknown"), ((0, 1), "fails")]
+)
+def test_a_device_fails_if_all_images_that_it_may_take_are_damaged(damaged: tuple[int, ...], outcome: str) -> None:
+    images = [CandidateImage("cubin", "sm_80", actual_form="damaged" if at in damaged else "") for at in range(2)]
+    choice = cuda(*images, on="sm_86")
+    assert choice.possible == (0, 1)
+    assert choice.outcome == outcome

@@ -136,25 +136,19 @@ def _label(image: CandidateImage) -> str:
 def _hip(images: Sequence[CandidateImage], *, is_linked: bool) -> dict[int, DeadImage]:
     from fatpack.targets.selection.amd import select_hip_image
 
-    words = load_vocabulary().amd
     judged = {at for at, image in enumerate(images) if _is_processor(image)}
     if not judged:
         return {}
-    taken: dict[int, str] = {}
-    for line in words.values():
-        if line.kind == "processor":
-            for state in Device("amd", line.name).states:
-                for forces in (False, True):
-                    chosen = select_hip_image(images, state, forces_spirv=forces).image
-                    if chosen is not None:
-                        taken.setdefault(chosen, state)
+    # HIP_FORCE_SPIRV_CODEOBJECT takes SPIR-V alone, which is not judged.
+    names = [line.name for line in load_vocabulary().amd.values() if line.kind == "processor"]
+    taken = {select_hip_image(images, state).image for name in names for state in Device("amd", name).states}
     found = {}
-    for at in sorted(judged - taken.keys()):
+    for at in sorted(judged - taken):
         own = Device("amd", images[at].arch).states
         winners = filter(None, (_winner(images, state) for state in own))
-        names = ", ".join(dict.fromkeys(winners))
-        reason = "beaten" if names else "no-device"
-        found[at] = DeadImage(reason, f"its devices take {names}" if names else f"no device runs {images[at].arch}")
+        others = ", ".join(dict.fromkeys(winners))
+        reason = "beaten" if others else "no-device"
+        found[at] = DeadImage(reason, f"its devices take {others}" if others else f"no device runs {images[at].arch}")
     return found if len(found) < len(images) else {}
 
 
