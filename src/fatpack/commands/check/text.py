@@ -232,8 +232,8 @@ def _few(hints: list[str], verbose: int) -> list[str]:
     for start in () if verbose else _ALIKE:
         alike = [hint for hint in hints if hint.startswith(start)]
         if len(alike) > _SHOWN:
-            more = f"{alike[0]}, and so for {pluralize(len(alike) - 1, 'other file')}"
-            hints = [more if hint == alike[0] else hint for hint in hints if hint not in alike[1:]]
+            more, left_out = f"{alike[0]}, and so for {pluralize(len(alike) - 1, 'other file')}", set(alike[1:])
+            hints = [more if hint == alike[0] else hint for hint in hints if hint not in left_out]
     return hints
 
 
