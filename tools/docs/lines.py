@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Of a panel: its size, and what is around it in the whole picture.
 _WIDE, _HIGH = 250, 150
 _LEFT, _TOP, _NAMES, _GAP, _FOOT = 60, 60, 120, 50, 40
+#: The least distance of the names of two lines.
+_NAME = 13
 
 _STYLE = """
     svg { color-scheme: light dark; font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
@@ -93,22 +95,20 @@ def _panel(lines: list[Line], left: int, top: int, unit: Callable[[float], str])
     parts = []
     for power in range(first, last + 1):
         parts.append(_rule(x(10.0**power), x(10.0**power), top, top + _HIGH))
-        parts.append(_text(x(10.0**power), top + _HIGH + 14, f"{10**power:,}", "quiet", "middle"))
+        parts.append(_text(x(10.0**power), top + _HIGH + 16, f"{10**power:,}", "quiet", "middle"))
     for power in range(low, high + 1):
         at = y(10.0**power)
         parts.append(_rule(left, left + _WIDE, at, at))
         parts.append(_text(left - 6, at + 4, unit(10.0**power), "quiet", "end"))
-    used: list[float] = []
     for number, line in enumerate(lines):
         path = " L".join(f"{x(work):.1f},{y(value):.1f}" for work, value in line.points)
         kind = f"c{number % 4} peer" if line.is_peer else f"c{number % 4}"
         parts.append(f'  <path class="{kind}" d="M{path}"/>')
-        work, value = line.points[-1]
-        at = y(value) + 4
-        while any(abs(at - other) < 13 for other in used):
-            at += 1
-        used.append(at)
-        parts.append(_text(x(work) + 6, at, line.name))
+    least = 0.0
+    for at, line in sorted((y(line.points[-1][1]) + 4, line) for line in lines):
+        least = max(at, least)
+        parts.append(_text(left + _WIDE + 6, least, line.name))
+        least += _NAME
     return parts
 
 
