@@ -343,6 +343,11 @@ def output_budget() -> Budget:
     return _budgets[-1] if _budgets else UNCOUNTED
 
 
+def current_limits() -> tuple[tuple[str, int], ...]:
+    """Return the constants of this module with their current numbers."""
+    return tuple((name, value) for name, value in globals().items() if name.isupper() and isinstance(value, int))
+
+
 # Names of symbols, which may share bytes
 
 

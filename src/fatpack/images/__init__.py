@@ -107,14 +107,13 @@ for _row in _MAGICS:
     _BY_START.setdefault(_row[0][:4], []).append(_row)
 
 
-#: the caches in effect, innermost last (:class:`fatpack.images.cache.CacheInEffect`); None keeps nothing
-caches: list[ImageCache | None] = []
+#: the caches in effect, innermost last (:class:`fatpack.images.cache.CacheInEffect`)
+caches: list[ImageCache] = []
 
 
 def recall(what: str, question: str, view: View, read: Callable[[], T]) -> T:
     """Return what ``read`` returns for an image, which the cache in effect may have from before."""
-    cache = caches[-1] if caches else None
-    return read() if cache is None else cache.recall(what, question, view, read)
+    return caches[-1].recall(what, question, view, read) if caches else read()
 
 
 def identify_image(view: View) -> ImageInfo:

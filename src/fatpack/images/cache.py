@@ -44,10 +44,10 @@ _MOST_TEXT = 64 << 20
 
 
 class CacheInEffect:
-    """A context in which facts of images are kept in a folder; None keeps nothing."""
+    """A context in which facts of images are kept in a folder."""
 
-    def __init__(self, path: str | None) -> None:
-        self._cache = None if path is None else ImageCache(CacheFolder(path))
+    def __init__(self, path: str) -> None:
+        self._cache = ImageCache(CacheFolder(path))
 
     def __enter__(self) -> None:
         images.caches.append(self._cache)
@@ -103,8 +103,7 @@ class ImageCache:
         return answer
 
     def _key(self, stored: bytes, view: View) -> bytes:
-        numbers = [value for name, value in sorted(vars(limits).items()) if name.isupper() and isinstance(value, int)]
-        words = f"{self._fatpack} {numbers} {view.start} {view.end} ".encode()
+        words = f"{self._fatpack} {limits.current_limits()} {view.start} {view.end} ".encode()
         return sha256(words + stored).digest()
 
 

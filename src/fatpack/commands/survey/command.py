@@ -89,8 +89,8 @@ def command(
         _refuse_list(name)
     from fatpack.commands.survey.engines import make_engine
     from fatpack.commands.survey.run import PART_FILES, run_survey
-    from fatpack.commands.survey.worker import TaskOptions, current_limits
-    from fatpack.limits import current_budget
+    from fatpack.commands.survey.worker import TaskOptions
+    from fatpack.limits import current_budget, current_limits
     from fatpack.tabular.columns import RowOptions
 
     options = TaskOptions(

@@ -141,12 +141,6 @@ class TaskResult(Record):
     has_error: bool
 
 
-def current_limits() -> tuple[tuple[str, int], ...]:
-    """Return the limits of this process, as names and values of :mod:`fatpack.limits`."""
-    names = (name for name in vars(limits) if name.isupper())
-    return tuple((name, value) for name in names if isinstance(value := getattr(limits, name), int))
-
-
 def run_task(task: SurveyTask, options: TaskOptions) -> TaskResult:
     """Return the rows of one file, of a package those of all files in it.
 
