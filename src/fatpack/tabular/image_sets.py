@@ -180,6 +180,12 @@ def is_undecided(row: AnyRow) -> bool:
     return row.row == "file" and "FP2701" in row.findings
 
 
+def undecided_words(items: Iterable[object]) -> str:
+    """Return what a file has whose code waits for its link, from its findings among other items; "" for any other."""
+    is_waiting = any(getattr(item, "code", "") == "FP2701" for item in items)
+    return f"what it has is {UNDECIDED}" if is_waiting else ""
+
+
 def is_compiler_input(row: ImageRow) -> bool:
     """Return whether an image is a file that a compiler reads: no driver loads it, whatever device it is for."""
     return row.container is None and row.form in _FOR_COMPILERS

@@ -239,10 +239,10 @@ def _nothing(request: ExtractRequest, items: Sequence[FoundContainer | Finding],
         asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
         what = f"no {'containers' if request.containers else 'images'}{asked}"
         present = available_values(items, request.selector)
-        if not present and any(isinstance(item, Finding) and item.code == "FP2701" for item in items):
-            from fatpack.tabular.image_sets import UNDECIDED
+        if not present:
+            from fatpack.tabular.image_sets import undecided_words
 
-            present = f"what it has is {UNDECIDED}"
+            present = undecided_words(items)
     return truncate_words(f"{what}; {present}" if present else what)
 
 

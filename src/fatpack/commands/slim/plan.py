@@ -320,12 +320,11 @@ def _without_code(view: View, items: Sequence[FoundContainer | Finding], options
     alone = None if damaged else standalone_image(view)
     if alone is not None:
         words = f"it is {image_words(alone)} itself: slim takes images out of files, and no whole files"
-    elif any(isinstance(one, Finding) and one.code == "FP2701" for one in items):
-        from fatpack.tabular.image_sets import UNDECIDED
-
-        words = f"what it has is {UNDECIDED}"
     else:
-        words = "no device code in it can be read" if damaged else "it holds no device code"
+        from fatpack.tabular.image_sets import undecided_words
+
+        nothing = "no device code in it can be read" if damaged else "it holds no device code"
+        words = undecided_words(items) or nothing
     return SlimPlan((view,), (), (), (words,), unread=seen, damaged=damaged, is_image=alone is not None)
 
 
