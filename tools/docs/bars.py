@@ -45,23 +45,29 @@ def render(title: str, bars: list[Bar]) -> str:
     height = _HEAD + _GROUP * sum(starts) + _BAR * len(bars) + _FOOT
     scale = _Scale(bars)
     lines = [f'  <rect class="ground" width="{_WIDTH}" height="{height}"/>']
-    lines += [_text(16, 24, title, "title"), _text(16, 42, _explanation(bars), "quiet")]
+    lines += [text_line(16, 24, title, "title"), text_line(16, 42, _explanation(bars), "quiet")]
     lines += scale.marks(_HEAD, height - _FOOT)
     y = _HEAD
     for bar, is_first in zip(bars, starts, strict=True):
         if is_first:
             y += _GROUP
-            lines.append(_text(16, y - 6, bar.what))
+            lines.append(text_line(16, y - 6, bar.what))
         lines += scale.bar(bar, y)
         y += _BAR
     lines += scale.ours(_HEAD, height - _FOOT)
+    words = "; ".join(f"{bar.what}: {bar.peer} takes {ratio(bar.ratio)} as long as fatpack" for bar in bars)
+    return picture(title, f"{words}.", (_WIDTH, height), _STYLE, lines)
+
+
+def picture(title: str, words: str, size: tuple[int, int], style: str, lines: list[str]) -> str:
+    """Return a picture of lines of SVG, with a title and a description in words for screen readers."""
+    width, height = size
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="img" aria-labelledby="title desc">'
     )
-    words = "; ".join(f"{bar.what}: {bar.peer} takes {ratio(bar.ratio)} as long as fatpack" for bar in bars)
-    described = [f'  <title id="title">{escape(title)}</title>', f'  <desc id="desc">{escape(words)}.</desc>']
-    return "\n".join([head, *described, f"  <style>{_STYLE}  </style>", *lines, "</svg>", ""])
+    described = [f'  <title id="title">{escape(title)}</title>', f'  <desc id="desc">{escape(words)}</desc>']
+    return "\n".join([head, *described, f"  <style>{style}  </style>", *lines, "</svg>", ""])
 
 
 def ratio(value: float) -> str:
@@ -98,7 +104,7 @@ class _Scale:
         for value in values:
             x = f"{self._x(value):.1f}"
             lines.append(f'  <line class="mark" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>')
-            lines.append(_text(self._x(value), bottom + 16, f"{value:g}", "quiet", "middle"))
+            lines.append(text_line(self._x(value), bottom + 16, f"{value:g}", "quiet", "middle"))
         return lines
 
     def bar(self, bar: Bar, y: int) -> list[str]:
@@ -108,20 +114,21 @@ class _Scale:
         size = f'width="{max(end - start, 1):.1f}" height="{_BAR - 6}"'
         is_left = bar.ratio < 1
         return [
-            _text(_LEFT - 8, y + 10, bar.peer, "quiet", "end"),
+            text_line(_LEFT - 8, y + 10, bar.peer, "quiet", "end"),
             f'  <rect class="{kind}" x="{start:.1f}" y="{y}" {size} rx="2"/>',
             # The number is where no bar is: bars to the left leave the right side free.
-            _text(self._x(1) + 6 if is_left else end + 6, y + 10, ratio(bar.ratio)),
+            text_line(self._x(1) + 6 if is_left else end + 6, y + 10, ratio(bar.ratio)),
         ]
 
     def ours(self, top: int, bottom: int) -> list[str]:
         """Return the line for fatpack."""
         x = f"{self._x(1):.1f}"
         line = f'  <line class="ours" stroke-width="2" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
-        return [line, _text(self._x(1), bottom + 29, "fatpack", "", "middle")]
+        return [line, text_line(self._x(1), bottom + 29, "fatpack", "", "middle")]
 
 
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+def text_line(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    """Return a line of text at a place."""
     kinds = f' class="{kind}"' if kind else ""
     where = f' text-anchor="{anchor}"' if anchor != "start" else ""
     return f'  <text{kinds} x="{x:.1f}" y="{y:.1f}"{where}>{escape(text)}</text>'

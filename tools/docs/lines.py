@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
-from xml.sax.saxutils import escape
 
 from tools.bench.measure import MB
+from tools.docs.bars import picture, text_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,19 +54,16 @@ def render(title: str, panels: list[Panel]) -> str:
     """Return the picture of panels, one below the other."""
     width = 2 * (_LEFT + _WIDE + _NAMES)
     height = _TOP + len(panels) * (_HIGH + _GAP) + _FOOT
-    parts = [f'  <rect class="ground" width="{width}" height="{height}"/>', _text(16, 24, title, "title")]
-    parts.append(_text(16, 42, "Left: seconds of processor time above the start-up. Right: peak of memory.", "quiet"))
+    parts = [f'  <rect class="ground" width="{width}" height="{height}"/>', text_line(16, 24, title, "title")]
+    parts.append(
+        text_line(16, 42, "Left: seconds of processor time above the start-up. Right: peak of memory.", "quiet")
+    )
     for number, panel in enumerate(panels):
         y = _TOP + number * (_HIGH + _GAP) + 12
-        parts.append(_text(_LEFT, y - 6, panel.title))
+        parts.append(text_line(_LEFT, y - 6, panel.title))
         parts += _panel(panel.seconds, _LEFT, y, lambda value: f"{value:g} s")
         parts += _panel(panel.memory, 2 * _LEFT + _WIDE + _NAMES, y, lambda value: f"{value / MB:g} MB")
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'role="img" aria-labelledby="title desc">'
-    )
-    described = [f'  <title id="title">{escape(title)}</title>', f'  <desc id="desc">{escape(_words(panels))}</desc>']
-    return "\n".join([head, *described, f"  <style>{_STYLE}  </style>", *parts, "</svg>", ""])
+    return picture(title, _words(panels), (width, height), _STYLE, parts)
 
 
 def _words(panels: list[Panel]) -> str:
@@ -95,11 +92,11 @@ def _panel(lines: list[Line], left: int, top: int, unit: Callable[[float], str])
     parts = []
     for power in range(first, last + 1):
         parts.append(_rule(x(10.0**power), x(10.0**power), top, top + _HIGH))
-        parts.append(_text(x(10.0**power), top + _HIGH + 16, f"{10**power:,}", "quiet", "middle"))
+        parts.append(text_line(x(10.0**power), top + _HIGH + 16, f"{10**power:,}", "quiet", "middle"))
     for power in range(low, high + 1):
         at = y(10.0**power)
         parts.append(_rule(left, left + _WIDE, at, at))
-        parts.append(_text(left - 6, at + 4, unit(10.0**power), "quiet", "end"))
+        parts.append(text_line(left - 6, at + 4, unit(10.0**power), "quiet", "end"))
     for number, line in enumerate(lines):
         path = " L".join(f"{x(work):.1f},{y(value):.1f}" for work, value in line.points)
         kind = f"c{number % 4} peer" if line.is_peer else f"c{number % 4}"
@@ -107,16 +104,10 @@ def _panel(lines: list[Line], left: int, top: int, unit: Callable[[float], str])
     least = 0.0
     for at, line in sorted((y(line.points[-1][1]) + 4, line) for line in lines):
         least = max(at, least)
-        parts.append(_text(left + _WIDE + 6, least, line.name))
+        parts.append(text_line(left + _WIDE + 6, least, line.name))
         least += _NAME
     return parts
 
 
 def _rule(x1: float, x2: float, y1: float, y2: float) -> str:
     return f'  <line class="mark" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>'
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    kinds = f' class="{kind}"' if kind else ""
-    where = f' text-anchor="{anchor}"' if anchor != "start" else ""
-    return f'  <text{kinds} x="{x:.1f}" y="{y:.1f}"{where}>{escape(text)}</text>'
