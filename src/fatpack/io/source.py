@@ -125,7 +125,10 @@ class Source:
         return 0
 
     def parts(self, view: View) -> Iterator[View]:
-        """Yield a view of this source in parts, those that are parts of other sources as views of these."""
+        """Yield views that together have the bytes of a view of this source.
+
+        A source that is made of others yields views of these.
+        """
         yield view
 
     def find(self, needle: bytes, start: int, end: int) -> int:
@@ -408,7 +411,7 @@ class View(Record):
         return View(self.source, start, start + size, (*self.chain, name) if name else self.chain)
 
     def parts(self) -> Iterator[View]:
-        """Yield the same bytes in parts, those that are parts of other sources as views of these."""
+        """Yield views that together have the same bytes; see :meth:`Source.parts`."""
         return self.source.parts(self)
 
     def named(self, name: str) -> View:

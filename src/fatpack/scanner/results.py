@@ -254,7 +254,7 @@ def _stated(target: Target) -> ImageInfo:
 
 
 def _recognise_now(stored: Sequence[Image], enter: EnterCallback) -> tuple[FoundImage, ...]:
-    """Identify images, and scan those that can contain containers.
+    """Return images, each with its identification, and with the containers that were found inside it.
 
     Entries may share their bytes, so each span is read once; of images that overlap otherwise only the first is read
     (invariant 3 of the scanner). Entries of 40 bytes that all point into one container full of such entries would make
