@@ -268,7 +268,7 @@ def test_extended_headers_are_bounded() -> None:
     (finding,) = get_package("tar").members(view)
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
-    assert f"an extended header of {(64 << 20) + BLOCK} bytes" in finding.message
+    assert f"an extended header of more than {1 << 20} bytes" in finding.message
     chain = signed(tarfile.TarInfo("x").tobuf()[:156] + b"L" + tarfile.TarInfo("x").tobuf()[157:])
     (finding,) = build.listed("tar", chain * 5000 + ONE)
     assert isinstance(finding, Finding)

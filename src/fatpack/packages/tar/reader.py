@@ -156,9 +156,11 @@ class ForwardTarFile:
 
 
 def _bounded(size: int, spent: int) -> int:
-    """Return ``size`` to read for one header. Raises ReadError if the total for that header is too large."""
-    if not 0 <= size <= _EXTENDED - spent:
-        raise tarfile.ReadError(f"an extended header of {spent + size} bytes")
+    """Return ``size`` to read for one header, of which ``spent`` bytes are read. Raises ReadError if it is too large."""
+    if size < 0:
+        raise tarfile.ReadError(f"an extended header of {size} bytes")
+    if size > _EXTENDED - spent:  # Python 3.14 reads it in parts, so that its whole size is not known here
+        raise tarfile.ReadError(f"an extended header of more than {_EXTENDED} bytes")
     return size
 
 
