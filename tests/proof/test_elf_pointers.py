@@ -13,7 +13,7 @@ from fatpack.io.source import BytesSource
 from fatpack.proof import prove
 
 #: tags of the dynamic section: a table, its size in bytes
-RELR, REL = (36, 35), (17, 18)
+RELR, REL, HASH = (36, 35), (17, 18), 4
 
 #: a library with room for entries of its dynamic section, for relocations, and for words in its data
 SPARE, ROWS = 4, 4
@@ -23,12 +23,17 @@ FIRST, SECOND = LIBRARY.containers
 END = SECOND + len(WHOLE[1])
 EDITED = linked_elf.zeroed(LIBRARY, REDUCED)
 
+LOST, IN_CODE = "pointer or symbol that no record is", "table of the loader in device code"
+
 #: addresses around device code, and whether a pointer to them leads elsewhere in the edited library
 TARGETS = {FIRST - 1: False, FIRST: False, FIRST + 1: True, SECOND: True, SECOND + 9: True, END - 1: True, END: False}
 
 
-def found_in(places: Mapping[int, bytes], *tags: tuple[int, int]) -> list[int]:
-    """Return where pointers were lost, in two libraries with other bytes at some places, and more dynamic entries."""
+def found_in(places: Mapping[int, bytes], *tags: tuple[int, int], beside: str = "") -> list[int]:
+    """Return where pointers were lost, in two libraries with other bytes at some places, and more dynamic entries.
+
+    ``beside`` is what else may differ.
+    """
     pair = []
     for library in (LIBRARY.data, EDITED):
         data = library
@@ -38,8 +43,8 @@ def found_in(places: Mapping[int, bytes], *tags: tuple[int, int]) -> list[int]:
             data = patched(data, LIBRARY.places[".dynamic"][0] + 16 * number, struct.pack("<QQ", *entry))
         pair.append(data)
     differences = prove(*(BytesSource(data, name).view() for data, name in zip(pair, "ab", strict=True))).differences
-    assert {each.what for each in differences} <= {"pointer or symbol that no record is"}
-    return sorted(each.address or 0 for each in differences)
+    assert {each.what for each in differences} <= {LOST, beside}
+    return sorted(each.address or 0 for each in differences if each.what == LOST)
 
 
 def words(*values: int) -> bytes:
@@ -100,3 +105,25 @@ def test_a_dynamic_symbol_is_found_by_its_value(section: int, is_defined: bool) 
     for target, is_lost in TARGETS.items():
         symbol = struct.pack("<IBBHQQ", 1, 0x12, 0, section, target, 4)
         assert found_in({at: symbol}) == [at] * (is_lost and is_defined), hex(target)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1 << 20, 0xFFFFFFFF])
+def test_symbols_are_read_as_far_as_the_file_has_them(count: int) -> None:
+    """A hash table that states more of them than there are hides none."""
+    at = LIBRARY.places[".dynsym"][0] + 24
+    symbol = struct.pack("<IBBHQQ", 1, 0x12, 0, 9, SECOND + 9, 4)
+    found = found_in({at: symbol, TABLE: struct.pack("<II", 1, count)}, (HASH, TABLE), beside=IN_CODE)
+    assert (at in found) == (count > 1)
+
+
+@pytest.mark.parametrize("tags", [REL, (7, 8)])
+def test_relocations_are_read_as_far_as_the_file_has_them(tags: tuple[int, int]) -> None:
+    """A table that states a larger size hides none of its rows."""
+    rows = words(DATA, 8, DATA + 8, 8) if tags == REL else struct.pack("<QQq", DATA, linked_elf.RELATIVE, SECOND + 9)
+    at = LIBRARY.places[".dynamic"][0] + 16 * linked_elf.TAGS.index(7)
+    places = {DATA: words(SECOND + 9, 0), TABLE: rows}
+    if tags == REL:
+        assert DATA in found_in(places, (REL[0], TABLE), (REL[1], 1 << 40))
+    else:
+        places[LIBRARY.places[".rela.dyn"][0] + 24 * len(WHOLE)] = rows
+        assert DATA in found_in(places | {at + 24: words(1 << 40)}, beside=IN_CODE)

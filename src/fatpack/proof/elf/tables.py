@@ -67,18 +67,14 @@ def _relocated(elf: ProofElfFile, places: set[int]) -> dict[int, Addend]:
     start, size = elf.tag("DT_RELA"), elf.tag("DT_RELASZ")
     if start is None or size is None:
         return {}
-    size = min(size, memory.stored_size(start))
     sign = "<" if memory.order == "little" else ">"
     record = struct.Struct(sign + ("QQq" if memory.word == 8 else "IIi"))
     shift = 32 if memory.word == 8 else 8
     relative, absolute = _types(elf)
     found: dict[int, Addend] = {}
-    step = WINDOW // record.size * record.size
-    for at in range(start, start + size - size % record.size, step):
-        data = memory.read(at, min(step, start + size - size % record.size - at))
-        if data is None:
-            break
-        for number, (place, info, addend) in enumerate(record.iter_unpack(data)):
+    for at, data in _windows(memory, start, size):
+        rows = record.iter_unpack(data[: len(data) // record.size * record.size])
+        for number, (place, info, addend) in enumerate(rows):
             if place in places:
                 kind, symbol = info & ((1 << shift) - 1), info >> shift
                 value = _value(elf, kind, symbol, relative, absolute)
@@ -296,35 +292,38 @@ def pointers_to_device_code(elf: ProofElfFile, low: int, high: int) -> Iterator[
             yield place, value
 
 
-def _tables(elf: ProofElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]]:
-    """Yield address and bytes of a table of the dynamic section, in windows of whole records."""
+def _tables(elf: ProofElfFile, tag: str, size_tag: str) -> Iterator[bytes]:
+    """Yield the bytes of a table of the dynamic section, in windows of whole records."""
     start, size = elf.tag(tag), elf.tag(size_tag)
-    if start is None or size is None:
+    if start is not None and size is not None:
+        yield from (data for _, data in _windows(elf.memory, start, size))
+
+
+def _windows(memory: ProgramMemory, start: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield address and bytes of a table in windows of whole records, as far as the file has it."""
+    table = memory.stored(start, min(size, memory.stored_size(start)))
+    if table is None:
         return
-    size = min(size, elf.memory.stored_size(start))
     step = WINDOW // 48 * 48  # a multiple of every record's size
-    for at in range(start, start + size, step):
-        data = elf.memory.read(at, min(step, start + size - at))
-        if data is None:
-            return
-        yield at, data
+    for at in range(0, len(table), step):
+        yield start + at, table.read(at, min(step, len(table) - at))
 
 
 def _with_addends(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
-    for _, data in _tables(elf, "DT_RELA", "DT_RELASZ"):
+    for data in _tables(elf, "DT_RELA", "DT_RELASZ"):
         words = split_into_words(elf.memory, data)
-        places, addends = words[::3], words[2::3]
-        if len(addends) and min(addends) < high and max(addends) >= low:
-            yield from ((places[n], addend) for n, addend in enumerate(addends) if low <= addend < high)
+        yield from (
+            (place, addend) for place, addend in zip(words[::3], words[2::3], strict=False) if low <= addend < high
+        )
 
 
 def _in_place(elf: ProofElfFile) -> Iterator[int]:
     """Yield the places of relocations without addends (``DT_REL``, ``DT_RELR``)."""
     word = elf.memory.word
-    for _, data in _tables(elf, "DT_REL", "DT_RELSZ"):
+    for data in _tables(elf, "DT_REL", "DT_RELSZ"):
         yield from split_into_words(elf.memory, data)[::2]
     base = 0
-    for _, data in _tables(elf, "DT_RELR", "DT_RELRSZ"):
+    for data in _tables(elf, "DT_RELR", "DT_RELRSZ"):
         for entry in split_into_words(elf.memory, data):
             if not entry & 1:
                 yield entry
@@ -348,12 +347,8 @@ def _symbols(elf: ProofElfFile, low: int, high: int) -> Iterator[tuple[int, int]
     sign = "<" if elf.memory.order == "little" else ">"
     record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
     value_at, section_at = (4, 3) if wide else (1, 5)
-    count = min(count, elf.memory.stored_size(start) // record.size)
-    step = WINDOW // record.size * record.size
-    for at in range(start, start + count * record.size, step):
-        data = elf.memory.read(at, min(step, start + count * record.size - at))
-        if data is None:
-            return
-        for number, symbol in enumerate(record.iter_unpack(data)):
+    for at, data in _windows(elf.memory, start, count * record.size):
+        symbols = record.iter_unpack(data[: len(data) // record.size * record.size])
+        for number, symbol in enumerate(symbols):
             if low <= symbol[value_at] < high and symbol[section_at]:
                 yield at + number * record.size, symbol[value_at]
