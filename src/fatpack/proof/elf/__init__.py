@@ -85,9 +85,7 @@ def _code(elf: ProofElfFile) -> list[Range]:
     """Return the addresses of instructions: sections of code, or segments of it in a file without sections."""
     if not elf.sections:
         return [(each.start, each.end) for each in elf.memory.loaded_ranges if "x" in each.flags]
-    return [
-        (each.address, each.address + each.size) for each in elf.sections if each.flags & _CODE == _CODE and each.size
-    ]
+    return [(each.address, each.address + each.size) for each in elf.sections if each.flags & _CODE == _CODE]
 
 
 def _ranges(elf: ProofElfFile, names: tuple[str, ...]) -> list[Range]:

@@ -239,13 +239,12 @@ def _pax(body: bytes, archive: _Forward) -> Iterator[tuple[bytes, bytes]]:
     at = 0
     while at < len(body):
         digits = body[at : at + 20].partition(b" ")[0]
-        length = int(digits) if digits.isdigit() else 0
-        record = body[at : at + length]
-        if length <= len(digits) + 2 or not record.endswith(b"\n"):
+        record = body[at : at + int(digits)] if digits.isdigit() else b""
+        if not record.startswith(digits + b" ") or not record.endswith(b"\n"):
             raise archive.damaged("an extended header has a record of a wrong length")
         key, _, value = record[len(digits) + 1 : -1].partition(b"=")
         yield key, value
-        at += length
+        at += len(record)
 
 
 class LayerComparison:

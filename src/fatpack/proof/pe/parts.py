@@ -301,8 +301,6 @@ def _compare_symbols(
     for at in range(0, size, step):
         first = before.view.read(before.symbol_offset + at, min(step, size - at))
         second = after.view.read(after.symbol_offset + at, len(first))
-        if first == second:
-            continue
         for number, (was, now) in enumerate(zip(_SYMBOL.iter_unpack(first), _SYMBOL.iter_unpack(second), strict=True)):
             if was != now and not _follows(before, was, now, moves):
                 place = after.view.offset(after.symbol_offset + at + number * _SYMBOL.size)
