@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from tests.builders import linked_elf
-from tests.builders.linked_elf import entry, fatbin
+from tests.builders.linked_elf import PAGE, entry, fatbin
 from tests.proof.elf_forgeries import (
     FLAGS,
     LIBRARY,
@@ -18,6 +19,7 @@ from tests.proof.elf_forgeries import (
     SM90,
     ZEROED,
     patched,
+    section_at,
     with_header,
     without_record,
 )
@@ -216,3 +218,41 @@ def test_the_proof_names_the_sections_of_containers_that_the_editors_name() -> N
     """The proof has lists of its own: a section that only the editors know is called a difference."""
     assert set(elf._SECTIONS) == set(section_names.FATBINS)
     assert set(pe._SECTIONS) == {name.encode() for name in section_names.with_cut(*section_names.FATBINS)}
+
+
+@pytest.mark.parametrize("code", ["", ".note.gnu.build-id", ".rela.dyn", ".data"])
+@pytest.mark.parametrize("flags", [2, 4, 6, 7])
+def test_a_fat_binary_between_instructions_is_no_container(code: str, flags: int) -> None:
+    """One in the program's own data is; whatever sections of instructions there are elsewhere."""
+    library = linked_elf.build([fatbin(SM90)], more_relocations=20)
+    at = library.places[".data"][0] + 64 + -library.places[".data"][0] % 8
+    before = patched(library.data, at, fatbin(SM80, SM90))
+    after = patched(library.data, at, fatbin(SM90).ljust(len(fatbin(SM80, SM90)), b"\0"))
+    if code:
+        before, after = (patched(data, section_at(library, code) + 8, bytes([flags])) for data in (before, after))
+    assert verdict(after, before).is_proved == (code != ".data" or flags == 2)
+
+
+def _with_table_at_the_end(count: int, second: int, zeros: int = 0) -> bytes:
+    """Return a file whose first segment ends with the program headers; another follows, in ``count - 2`` parts."""
+    first = 64 + 56 * count
+    starts = [second, second // PAGE * PAGE + PAGE][: count - 2]
+    parts = [(start, end - start) for start, end in pairwise([*starts, second + 3 * PAGE])]
+    rows = [(1, 4, 0, 0, 0, first, first + zeros, PAGE), *((1, 4, at, at, at, size, size, PAGE) for at, size in parts)]
+    rows.append((linked_elf.STACK, 6, 0, 0, 0, 0, 0, 16))
+    ident = b"\x7fELF\2\1\1".ljust(16, b"\0")
+    head = struct.pack("<16sHHIQQQIHHHHHH", ident, 3, 62, 1, second, 64, 0, 0, 64, 56, count, 64, 0, 0)
+    head += b"".join(struct.pack("<IIQQQQQQ", *row) for row in rows)
+    return head.ljust(second, b"\0") + bytes(range(1, 256)) * 3 + b"end"
+
+
+@pytest.mark.parametrize(("second", "zeros", "is_right"), [
+    (2 * PAGE, 0, True), (3 * PAGE, 0, True), (3 * PAGE + 8, 0, True),
+    (2 * PAGE, 8, False), (2 * PAGE - 8, 0, False), (PAGE + 64, 0, False),
+])  # fmt: skip
+def test_the_table_may_grow_into_pages_that_nothing_else_has(second: int, zeros: int, is_right: bool) -> None:
+    before, after = (_with_table_at_the_end(count, second, zeros) for count in (3, 4))
+    assert verdict(before, before).is_proved
+    found = verdict(after, before)
+    assert ("loaded segment" not in [each.what for each in found.differences]) == is_right
+    assert found.is_proved == is_right, found.differences

@@ -47,10 +47,11 @@ class Symbol(NamedTuple):
 def is_right(was: Symbol, now: Symbol) -> bool:
     """Return whether an edited library is proved in which one symbol became another."""
     at = LIBRARY.places[".symtab"][0] + 3 * ROW.size
+    new_at = at - (len(LIBRARY.data) - len(SHRUNK))
     before = patched(LIBRARY.data, at, was.row())
-    after = patched(SHRUNK, at - (len(LIBRARY.data) - len(SHRUNK)), now.row())
+    after = patched(SHRUNK, new_at, now.row())
     found = prove(BytesSource(before, "a.so").view(), BytesSource(after, "b.so").view()).differences
-    assert [each.what for each in found] in ([], ["symbol"])
+    assert [(each.what, each.offset) for each in found] in ([], [("symbol", new_at)])
     return not found
 
 

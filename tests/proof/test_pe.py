@@ -130,6 +130,17 @@ def test_a_certificate_may_go_and_nothing_else_of_the_directories() -> None:
                 pass
 
 
+@pytest.mark.parametrize("count", range(10))
+def test_zeros_in_front_of_a_certificate_may_go_with_it(count: int) -> None:
+    """They are those up to the next multiple of eight: no more, and no other bytes."""
+    for last in (b"\0", b"\1"):
+        padding = (bytes(count) + last)[1:]
+        found = verdict(shrunk(), _signed(IMAGE.data + padding))
+        assert found.is_proved == (count < 8 and not any(padding)), found.differences
+        kept = verdict(shrunk() + padding, _signed(IMAGE.data + padding))
+        assert kept.is_proved, kept.differences
+
+
 def test_a_lie_in_the_headers_is_found_at_its_place() -> None:
     """The difference is at the byte, or at the number or the section header that the byte is in."""
     end = IMAGE.optional + 240 + 40 * len(IMAGE.places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -101,6 +102,17 @@ def test_no_other_row_may_change_and_none_may_lie(
     if write in (record, conda, cache):
         lie = NEW.replace(size=NEW.size + 1)
         assert compared(path, before, write([("bin/tool", OTHER), (row, lie)]), shown) == [f"layer 0: {path}: {shown}"]
+
+
+@pytest.mark.parametrize(("path", "write"), [("conda-meta/demo.json", conda), ("pkgs/demo-1/info/paths.json", cache)])
+def test_a_row_without_a_size_gets_none(path: str, write: Callable[[Rows], bytes]) -> None:
+    def sizeless(facts: FileDigests) -> bytes:
+        return re.sub(rb', "size_in_bytes": \d+', b"", write([("lib.so", facts)]))
+
+    shown = f"{path.removesuffix('conda-meta/demo.json').removesuffix('info/paths.json')}lib.so"
+    assert compared(path, sizeless(OLD), sizeless(NEW), shown) == []
+    assert compared(path, sizeless(OLD), write([("lib.so", NEW)]), shown) == [f"layer 0: {path}: {shown}"]
+    assert compared(path, write([("lib.so", OLD)]), sizeless(NEW), shown) == [f"layer 0: {path}: {shown}"]
 
 
 def test_what_is_no_row_is_compared_as_it_is() -> None:
