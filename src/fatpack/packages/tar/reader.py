@@ -156,7 +156,7 @@ class ForwardTarFile:
 
 
 def _bounded(size: int, spent: int) -> int:
-    """Return ``size`` to read for one header, of which ``spent`` bytes are read. Raises ReadError if it is too large."""
+    """Return ``size`` to read for one header, of which ``spent`` bytes are read. Raises ReadError if it is too big."""
     if size < 0:
         raise tarfile.ReadError(f"an extended header of {size} bytes")
     if size > _EXTENDED - spent:  # Python 3.14 reads it in parts, so that its whole size is not known here
