@@ -261,6 +261,13 @@ def _described(*ranges: tuple[int, int], pointer: int | None = None, gone: int) 
     return before, patched(before, start + low, bytes(high - low))
 
 
+def _more_between() -> Pair:
+    """The table of sections comes later, behind other bytes than zeros."""
+    at = LIBRARY.table
+    after = ZEROED[:at] + b"\0\0\0\0\0\0\0\1" + ZEROED[at:]
+    return LIBRARY.data, patched(after, SECTIONS_AT, struct.pack("<Q", at + 8))
+
+
 def _same(after: bytes) -> Pair:
     return LIBRARY.data, after
 
@@ -308,6 +315,7 @@ FORGERIES: dict[str, Callable[[], Pair]] = {
     "a byte of data": lambda: _same(patched(LIBRARY.data, LIBRARY.places[".data"][0], b"D")),
     "a byte after the end": lambda: _same(ZEROED + b"\0"),
     "bytes between parts": lambda: _same(patched(ZEROED, sum(LIBRARY.places[".shstrtab"]), b"\1")),
+    "more bytes between parts": _more_between,
     "the name of a section": lambda: _same(patched(LIBRARY.data, section_at(LIBRARY, ".data"), b"\2")),
     "the offset of a section": lambda: _same(patched(LIBRARY.data, section_at(LIBRARY, ".bss") + 24, b"\2")),
     "a section outside the file": _outside,

@@ -125,3 +125,29 @@ def test_only_the_image_that_a_record_describes_may_become_zeros() -> None:
     assert not without(data, 1, 2).is_proved
     partly = patched(data, image(1)[0], bytes(IMAGE - 1))
     assert not prove(BytesSource(data, "a").view(), BytesSource(partly, "b").view()).is_proved
+
+
+@pytest.mark.parametrize(("value", "is_proved"), [
+    (image(1)[0], False), (image(1)[0] + 1, True), (image(1)[1] - 1, True), (image(1)[1], True), (image(2)[0], True),
+])  # fmt: skip
+def test_words_of_a_fixed_program_count_where_they_hold_the_begin_of_an_image(value: int, is_proved: bool) -> None:
+    """Any word may be a number there; where the loader relocates words, one that leads into an image counts."""
+    start, end = image(1)
+    words = {128: struct.pack("<HB", 3, 4), 160: struct.pack("<QQ", start, end), 512: struct.pack("<Q", value)}
+    relocations, size = LIBRARY.places[".rela.dyn"]
+    fixed = patched(patched(with_words({}, words), 16, b"\2"), relocations, bytes(size))
+    assert without(fixed, 1).is_proved == is_proved
+    assert not without(fixed, 0).is_proved
+    relocated = with_words({160: start, 168: end, 512: value}, {128: words[128]})
+    assert without(relocated, 1).is_proved == (not start <= value < end)
+
+
+@pytest.mark.parametrize("more", [-IMAGE, 0, 1, 64])
+def test_a_record_ends_where_its_symbol_leads(more: int) -> None:
+    """The end of its image is in the section, wherever the addend alone would lead."""
+    start, end = image(3)
+    data = with_words({160: start, 168: end - IMAGE}, {128: struct.pack("<HB", 3, 4)})
+    symbol = LIBRARY.places[".dynsym"][0] + 24 + 8
+    relocation = LIBRARY.places[".rela.dyn"][0] + 24 * 2 + 8
+    data = patched(patched(data, symbol, struct.pack("<Q", IMAGE + more)), relocation, struct.pack("<Q", 1 << 32 | 1))
+    assert without(data, 3).is_proved == (more == 0)

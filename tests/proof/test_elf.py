@@ -148,12 +148,14 @@ def test_an_entry_that_is_compressed_anew_may_lose_an_empty_identifier() -> None
     text = b".version 8.0\n" * 40 + b"\0"
     packed = zstandard.compress(text)
 
-    def with_area(area: bytes, *, compressed: bool) -> bytes:
+    def with_area(area: bytes, *, compressed: bool, option: int | None = None) -> bytes:
         made = bytearray(entry(1, 90, packed if compressed else text, 0x8011 if compressed else 0x11))
         struct.pack_into("<I", made, 4, 64 + len(area))
         if compressed:
             struct.pack_into("<I", made, 16, len(packed))
             struct.pack_into("<Q", made, 56, len(text))
+        if option is not None:
+            made[20 + option] = 1
         return bytes(made[:64]) + area + bytes(made[64:])
 
     library = linked_elf.build([fatbin(SM80, with_area(bytes(8), compressed=False))])
@@ -162,6 +164,10 @@ def test_an_entry_that_is_compressed_anew_may_lose_an_empty_identifier() -> None
     assert found.is_proved, found.differences
     written = linked_elf.build([fatbin(SM80, with_area(b"words\0\0\0", compressed=False))])
     assert is_found(linked_elf.zeroed(written, [fatbin(with_area(b"", compressed=True))]), written.data)
+    for option in range(4):  # a field that leads there
+        led = linked_elf.build([fatbin(SM80, with_area(bytes(8), compressed=False, option=option))])
+        edited = linked_elf.zeroed(led, [fatbin(with_area(b"", compressed=True, option=option))])
+        assert is_found(edited, led.data), option
 
 
 def test_a_container_without_a_record_may_go_where_nothing_refers_to_it() -> None:

@@ -152,3 +152,20 @@ def test_only_zeros_may_come_between_parts_of_a_file(part: str) -> None:
     for new in (bytes(8), bytes(64), LIBRARY.data[at : at + 16], LIBRARY.data[at - 16 : at], b"\1" + bytes(7)):
         found = differences(LIBRARY.data, _inserted(at, new))
         assert found == ({"bytes between parts of the file"} if any(new) else set()), new
+
+
+@pytest.mark.parametrize("size", [16, (1 << 20) + 64])
+def test_bytes_between_parts_stay_but_for_zeros(size: int) -> None:
+    at = PARTS[".symtab"]
+    before = _inserted(at, b"\1" * size)
+    what = {"bytes between parts of the file"}
+    for new, found in (
+        (b"\1" * size, set()),
+        (b"\1" * (size - 1) + b"\2", what),
+        (b"\2" + b"\1" * (size - 1), what),
+        (b"\1" * size + bytes(8), set()),
+        (b"\1" * size + b"\1" + bytes(7), what),
+        (b"\1" * size + bytes(7) + b"\1", what),
+        (b"\1" * (size - 1) + bytes(9), what),
+    ):
+        assert differences(before, _inserted(at, new)) == found, new[-16:]

@@ -386,6 +386,5 @@ def _changed_words(
         # The word in place is overwritten when the program is loaded: it is unchanged, or equals the pointer's value.
         allowed = {old.in_place, None if new.value is None else new.value + before.base}
         if new.in_place not in allowed:
-            expected = format_hex(old.in_place)
-            ledger.differ("word in place of a pointer", address=place, expected=expected, found=new.in_place)
+            ledger.differ("word in place of a pointer", address=place, expected=old.in_place, found=new.in_place)
     return merge_ranges(words)

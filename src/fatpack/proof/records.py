@@ -24,12 +24,9 @@ from fatpack.proof.ledger import (
     ProvedImage,
     compare_views,
     find_range,
-    first_difference,
     merge_ranges,
-    shown_bytes,
     subtract_ranges,
 )
-from fatpack.proof.memory import WINDOW
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -85,7 +82,7 @@ class RecordPointer(Record):
     """
 
     value: int | None
-    in_place: int
+    in_place: int | None
     addend: tuple[int, int] | None = None
 
 
@@ -173,21 +170,15 @@ def _next(starts: Sequence[int], at: int) -> int:
 
 def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: DifferenceLog) -> None:
     """Compare bytes between two parts: they are unchanged, except for the number of zeros."""
-    size = gap[1] - gap[0]
-    common = min(size, max(0, old[1] - old[0]))
-    for at in range(0, size, WINDOW):
-        new_bytes = after.read(gap[0] + at, min(WINDOW, size - at))
-        # A gap of the new file may continue after the end of the old gap: nothing after that end is read.
-        available = max(0, min(len(new_bytes), common - at))
-        old_bytes = (before.read(old[0] + at, available) if available else b"").ljust(len(new_bytes), b"\0")
-        if old_bytes == new_bytes or (old[1] - old[0] != size and not any(new_bytes)):
-            continue
-        first = first_difference(old_bytes, new_bytes)
-        ledger.differ(
-            "bytes between parts of the file", offset=after.offset(gap[0] + at + first),
-            expected=shown_bytes(old_bytes[first:]), found=shown_bytes(new_bytes[first:]),
-        )  # fmt: skip
+    new, old_size = after.slice(gap[0], gap[1] - gap[0]), max(0, old[1] - old[0])
+    if len(new) != old_size and new.is_zero():
         return
+    common = min(len(new), old_size)
+    if common:
+        compare_views("bytes between parts of the file", before.slice(old[0], common), new.slice(0, common), ledger)
+    at = new.skip_zeros(common)
+    if at < len(new):
+        ledger.differ("bytes between parts of the file", offset=new.offset(at), expected="zeros", found="other bytes")
 
 
 # Dangling pointers: to the old place of a container that was moved or became shorter.

@@ -55,9 +55,9 @@ def resolve_pointers(elf: ProofElfFile, places: Collection[int]) -> dict[int, Re
         value: int | None
         if place in relocated:
             value, at = relocated[place]
-            found[place] = RecordPointer(value, in_place or 0, (at, memory.word))
+            found[place] = RecordPointer(value, in_place, (at, memory.word))
         else:
-            found[place] = RecordPointer(in_place, in_place or 0)
+            found[place] = RecordPointer(in_place, in_place)
     return found
 
 

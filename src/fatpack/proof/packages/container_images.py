@@ -187,11 +187,9 @@ def _inflated(view: View, stack: ExitStack) -> View:
         decompressor = zstandard.ZstdDecompressor(max_window_size=limits.WINDOW)
         reader = decompressor.stream_reader(ViewFile(view), read_across_frames=True)  # type: ignore[arg-type]
     file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # closed by the stack
-    size = 0
     try:
         while block := reader.read(limits.CHUNK):
-            size += len(block)
-            if not view.source.charge(view.start, size):
+            if not view.source.charge(view.start, file.tell() + len(block)):
                 raise Unsupported("the archive inflates to more than allowed", hint=limits.inflated_hint())
             file.write(block)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:

@@ -90,7 +90,7 @@ def _pointers(memory: ProgramMemory, places: Collection[int]) -> dict[int, Recor
     for place in places:
         word = memory.number(place, memory.word)
         value = None if word is None or word < memory.base else word - memory.base
-        found[place] = RecordPointer(value, word or 0)
+        found[place] = RecordPointer(value, word)
     return found
 
 
