@@ -319,7 +319,7 @@ def oldest_driver(index: Mapping[str, Any]) -> tuple[int, int] | None:
     ``__cuda >=12.4`` asks for one itself, ``cuda-version >=12.9,<13`` for any of CUDA 12 (minor version compatibility).
     Raises UnreadableSpec.
     """
-    found = [(0, 0)]
+    found = []
     for key in ("depends", "constrains"):
         for text in index.get(key) or ():
             name = re.match(r"[\w.-]*", text)[0].lower() if isinstance(text, str) else ""  # type: ignore[index]
@@ -329,7 +329,7 @@ def oldest_driver(index: Mapping[str, Any]) -> tuple[int, int] | None:
             lowest = next((each for each in cuda_versions() if versions.matches(each)), None)
             if lowest is not None and lowest > cuda_versions()[0]:
                 found.append((lowest[0], 0) if name == CUDA_VERSION else lowest)
-    return max(found) if max(found) > (0, 0) else None
+    return max(found, default=None)
 
 
 # Machines, and the builds that they may have.
