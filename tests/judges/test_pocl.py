@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
-from tests.builders.debian13 import Debian13
+from tests.builders.debian import Debian
 
 import fatpack
 
@@ -57,9 +57,9 @@ SOURCE = "__kernel void work(__global int *p) {{ size_t i = get_global_id(0); p[
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[Path], str]:
     """Return a function that runs the kernel ``work`` of a module in Debian 13 and returns what it printed."""
-    debian = Debian13(tmp_path)
+    debian = Debian(tmp_path)
     if "libpocl" not in debian("ls /usr/lib/*-linux-gnu"):
-        reference.missing("PoCL in Debian 13 (tools/reference/get_debian13.sh)")
+        reference.missing("PoCL in Debian 13 (tools/reference/get_debian.sh)")
     (tmp_path / "run.py").write_text(PROGRAM)
     return lambda module: debian(f"python3 run.py {module.relative_to(tmp_path)} work 2>&1 || true")
 

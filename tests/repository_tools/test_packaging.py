@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests import reference
 from tests.builders import conda_channel
-from tests.builders.debian13 import Debian13
+from tests.builders.debian import Debian
 
 import fatpack
 
@@ -36,14 +36,14 @@ def test_debian_has_what_the_project_needs() -> None:
 
 
 @pytest.fixture
-def debian13(tmp_path: Path) -> Iterator[Debian13]:
-    debian = Debian13(tmp_path)
+def debian13(tmp_path: Path) -> Iterator[Debian]:
+    debian = Debian(tmp_path)
     yield debian
     debian("dpkg --purge fatpack python3-fatpack 2>/dev/null")
 
 
 @pytest.mark.slow
-def test_debian_13_builds_checks_and_installs_both_packages(debian13: Debian13) -> None:
+def test_debian_13_builds_checks_and_installs_both_packages(debian13: Debian) -> None:
     work = debian13.work
     command = [sys.executable, "-m", "build", "-q", "--sdist", "--outdir", str(work), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
@@ -68,15 +68,20 @@ PARTS += ["library/test_buffers.py", "library/test_reading.py", "commands/explai
 
 
 @pytest.mark.slow
-def test_python_3_13_runs_the_tests_of_readers_and_answers(debian13: Debian13) -> None:
+@pytest.mark.parametrize("suite", ["trixie", "sid"])
+def test_newer_pythons_run_the_tests_of_readers_and_answers(tmp_path: Path, suite: str) -> None:
     """A change in a newer version of Python's library is detected: tarfile took damage for the end of an archive."""
+    debian = Debian(tmp_path, suite)
     for name in ("src", "tests", "tools", "docs"):
-        shutil.copytree(ROOT / name, debian13.work / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", debian13.work)
-    run = "PYTHONPATH=/mnt/src:/mnt PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q -p no:cacheprovider"
-    said = debian13(f"{run} -m 'not slow and not gpu' {' '.join(f'tests/{part}' for part in PARTS)}")
-    (passed,) = re.findall(r"(\d+) passed", said)
-    assert int(passed) > 4000
+        shutil.copytree(ROOT / name, debian.work / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", debian.work)
+    pythons = sorted(path.name for path in (debian.root / "usr/bin").glob("python3.*") if path.name[8:].isdigit())
+    assert pythons
+    for python in pythons:
+        run = f"PYTHONPATH=/mnt/src:/mnt PYTHONDONTWRITEBYTECODE=1 {python} -m pytest -q -p no:cacheprovider"
+        said = debian(f"{run} -m 'not slow and not gpu' {' '.join(f'tests/{part}' for part in PARTS)}")
+        (passed,) = re.findall(r"(\d+) passed", said)
+        assert int(passed) > 4000
 
 
 def test_the_recipe_of_conda_renders_with_version_and_needs_of_the_source() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests import reference
-from tests.builders.debian13 import Debian13
+from tests.builders.debian import Debian
 from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
@@ -123,14 +123,14 @@ def unpacked(tmp_path: Path, fatpack: Callable[..., Ran]) -> Path:
 
 
 @pytest.fixture
-def debian13(tmp_path: Path) -> Iterator[Debian13]:
-    debian = Debian13(tmp_path)
+def debian13(tmp_path: Path) -> Iterator[Debian]:
+    debian = Debian(tmp_path)
     yield debian
     debian("dpkg --purge demo-device-code 2>/dev/null")
 
 
 @pytest.mark.slow
-def test_apt_installs_and_dpkg_verifies_a_slimmed_package(unpacked: Path, debian13: Debian13, tmp_path: Path) -> None:
+def test_apt_installs_and_dpkg_verifies_a_slimmed_package(unpacked: Path, debian13: Debian, tmp_path: Path) -> None:
     packed_deb(unpacked, tmp_path / "demo.deb")
     debian13("apt-get install -y --no-install-recommends /mnt/demo.deb")
     assert debian13("dpkg --verify demo-device-code") == ""
@@ -140,7 +140,7 @@ def test_apt_installs_and_dpkg_verifies_a_slimmed_package(unpacked: Path, debian
 
 
 @pytest.mark.slow
-def test_dpkg_names_a_slimmed_library_whose_sum_stayed(unpacked: Path, debian13: Debian13, tmp_path: Path) -> None:
+def test_dpkg_names_a_slimmed_library_whose_sum_stayed(unpacked: Path, debian13: Debian, tmp_path: Path) -> None:
     packed_deb(unpacked, tmp_path / "demo.deb", with_sums=False)
     debian13("apt-get install -y --no-install-recommends /mnt/demo.deb")
     assert "libtwo.so" in debian13("dpkg --verify demo-device-code || true")

@@ -3,7 +3,7 @@
 #
 # SDIST is what `python -m build --sdist` made. Debian 13 has all that is needed but lief, and Debian 12 has zstandard,
 # lz4, pyelftools and hatchling too old. Who builds is the maintainer: DEBFULLNAME and DEBEMAIL, as for debchange.
-# Needs root-less dpkg-buildpackage with what control names; tools/reference/get_debian13.sh makes a Debian 13 that has
+# Needs root-less dpkg-buildpackage with what control names; tools/reference/get_debian.sh makes a Debian 13 that has
 # it. SOURCE_DATE_EPOCH is the time of the build.
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }

@@ -1,4 +1,4 @@
-"""A Debian 13 in a folder, in which packages are built, checked and installed: ``tools/reference/get_debian13.sh``."""
+"""A Debian in a folder, in which packages are built and installed and tests run: ``tools/reference/get_debian.sh``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tests import reference
 ROOT = Path(__file__).parents[2]
 
 
-class Debian13:
-    """A Debian 13 in a folder, of which commands see a work folder."""
+class Debian:
+    """A Debian in a folder, of which commands see a work folder."""
 
-    def __init__(self, work: Path) -> None:
-        """Enter the folder; skip or fail the running test where it is missing, or the user is not root."""
-        self._root = Path(os.environ.get("FATPACK_REFERENCE_DEBIAN13") or ROOT / ".reference/debian13/root")
-        if not (self._root / "usr/bin/lintian").exists() or os.geteuid():
-            reference.missing("Debian 13 (tools/reference/get_debian13.sh), entered as root,")
+    def __init__(self, work: Path, suite: str = "trixie") -> None:
+        """Enter the folder of a suite; skip or fail the running test where it is missing, or the user is not root."""
+        given = os.environ.get(f"FATPACK_REFERENCE_{suite.upper()}")
+        self.root = Path(given or ROOT / ".reference" / suite / "root")
+        if not (self.root / "usr/bin/python3").exists() or os.geteuid():
+            reference.missing(f"Debian's {suite} (tools/reference/get_debian.sh), entered as root,")
         self.work = work
 
     def __call__(self, command: str) -> str:
@@ -29,7 +30,7 @@ class Debian13:
             f"cd /mnt; export DEBFULLNAME=Somebody DEBEMAIL=somebody@debian.org SOURCE_DATE_EPOCH=1700000000; {command}"
         )
         done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "sh", "-ec", mounts, "sh", self._root, self.work, script],
+            ["unshare", "--mount", "--pid", "--fork", "sh", "-ec", mounts, "sh", self.root, self.work, script],
             capture_output=True,
             text=True,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"},
