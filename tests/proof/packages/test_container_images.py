@@ -95,6 +95,7 @@ def test_what_slimming_makes_is_proved(tmp_path: Path) -> None:
     assert verdict.described == ("var/lib/dpkg/info/two.md5sums",)
     assert [item.path for item in verdict.libraries] == ["layer 1: usr/lib/libtwo.so"]
     assert [layer.number for layer in verdict.layers] == [0, 1]
+    assert verdict.same_count == 3
 
 
 def other_content(forged: Slimmed) -> None:

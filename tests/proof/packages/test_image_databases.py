@@ -115,6 +115,14 @@ def test_a_row_without_a_size_gets_none(path: str, write: Callable[[Rows], bytes
     assert compared(path, write([("lib.so", OLD)]), sizeless(NEW), shown) == [f"layer 0: {path}: {shown}"]
 
 
+def test_a_sum_of_another_form_is_no_row() -> None:
+    path = "var/lib/dpkg/info/x.md5sums"
+    for space in (" *", " \t", "\t ", "--", " a"):
+        before, after = (f"{facts.md5.hex()}{space}usr/lib.so\n".encode() for facts in (OLD, NEW))
+        assert compared(path, before, before, "usr/lib.so") == []
+        assert compared(path, before, after, "usr/lib.so"), space
+
+
 def test_what_is_no_row_is_compared_as_it_is() -> None:
     for path, before, after in (
         ("x-1.dist-info/RECORD", b"a,md5=1,2\n", b"a,md5=1,3\n"),

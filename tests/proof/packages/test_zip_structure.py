@@ -127,10 +127,10 @@ def test_deflated_bytes_beyond_the_size_of_a_file_are_found() -> None:
                 archive.writestr(zipfile.ZipInfo(name), data + (more if name.startswith("demo/") else b""), 8)
     whole = new.getvalue()
     for at in (whole.index(b"PK\3\4") + 14, whole.index(b"PK\1\2") + 16):
-        data = bytearray(whole)
-        struct.pack_into("<I", data, at, zlib.crc32(b"value = 1\n"))
-        struct.pack_into("<I", data, at + 8, 10)
-        whole = bytes(data)
+        patched = bytearray(whole)
+        struct.pack_into("<I", patched, at, zlib.crc32(b"value = 1\n"))
+        struct.pack_into("<I", patched, at + 8, 10)
+        whole = bytes(patched)
     verdict = proof_of(old.getvalue(), whole)
     assert [item.what for item in verdict.differences] == ["demo/__init__.py: bytes after its compressed data"]
 
@@ -173,9 +173,11 @@ def test_zip64_may_repeat_what_an_entry_says(fields: list[int], is_right: bool, 
     data = build.wheel(FILES)
     (first, *_) = zipfile.ZipFile(io.BytesIO(data)).infolist()
     values = {0: first.file_size, 1: first.compress_size, 2: first.header_offset, 9: 12345}
-    body = struct.pack(f"<{len(fields)}Q", *(values[field] for field in fields)) + more
-    changed = with_directory(data, local=False, extra=struct.pack("<2H", 1, len(body)) + body)
-    assert proof_of(data, changed).is_proved == (is_right and not any(more))
+    body = struct.pack(f"<{len(fields)}Q", *(values[number] for number in fields)) + more
+    field = struct.pack("<2H", 1, len(body)) + body
+    for extra in (field, field * 2):
+        changed = with_directory(data, local=False, extra=extra)
+        assert proof_of(data, changed).is_proved == (is_right and not any(more))
 
 
 @pytest.mark.parametrize("zip64", [False, True])
