@@ -84,6 +84,49 @@ def test_leaving_early_starts_nothing_more_and_waits_for_what_runs() -> None:
     assert threading.active_count() <= before + 1  # the timer
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_after_a_signal_nothing_waits_for_tasks_that_may_be_left(count: int) -> None:
+    begun, gate = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def slow() -> int:
+        begun.set()
+        gate.wait(20)
+        done.append(0)
+        return 0
+
+    def interrupted() -> None:
+        with ThreadTasks([slow] * count, threads=1, may_be_left=True):
+            begun.wait(20)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert done == []  # it would have waited for the gate
+    gate.set()
+
+
+def test_after_an_error_tasks_that_may_be_left_are_waited_for() -> None:
+    begun, gate = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def slow() -> int:
+        begun.set()
+        gate.wait(20)
+        done.append(0)
+        return 0
+
+    def failing() -> None:
+        with ThreadTasks([slow], may_be_left=True):
+            begun.wait(20)
+            threading.Timer(0.05, gate.set).start()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        failing()
+    assert done == [0]
+
+
 def test_no_threads_are_imported_for_a_single_task() -> None:
     program = (
         "import sys\nfrom fatpack.concurrency.threads import ThreadTasks\n"

@@ -3,7 +3,8 @@
 ::
 
     signal ──► KeyboardInterrupt in the main thread ──► remove unfinished files ──► exit code 128 + number
-           └─► ``raise_if_interrupted()`` raises it in threads that copy, at their next piece
+           ├─► ``raise_if_interrupted()`` raises it in threads that copy, at their next piece
+           └─► threads that compress are left as they are (``ThreadTasks(may_be_left=True)``)
     second signal ──► remove unfinished files, and end the process at once
 
 Python prints and drops what is raised in a destructor or in a callback of a weak reference (the lock of a module that

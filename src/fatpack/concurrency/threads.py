@@ -75,17 +75,26 @@ class ThreadTasks(Generic[T]):
 
     ``ahead``: number of results that may be pending (default: all). Leaving the ``with`` block waits for running tasks
     and starts no others. With a single thread or task, the work is done when its result is requested.
+
+    ``may_be_left``: the tasks write no file and may take seconds within one call of a compressor, so after a signal
+    nothing waits for those that run. A single one has a thread, too: the main thread hears no signal in such a call.
     """
 
     def __init__(
-        self, tasks: Sequence[Callable[[], T]], *, ahead: int | None = None, threads: int | None = None
+        self,
+        tasks: Sequence[Callable[[], T]],
+        *,
+        ahead: int | None = None,
+        threads: int | None = None,
+        may_be_left: bool = False,
     ) -> None:
         self._tasks = tasks
         self._results: dict[int, tuple[T | None, BaseException | None]] = {}
         self._next = self._returned = 0
         self._ahead = len(tasks) if ahead is None else ahead
         count = min(thread_count() if threads is None else threads, len(tasks))
-        self._is_inline = count < 2
+        self._may_be_left = may_be_left
+        self._is_inline = count < (1 if may_be_left else 2)
         if self._is_inline:
             return
         from threading import Condition, Thread
@@ -137,12 +146,14 @@ class ThreadTasks(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         if self._is_inline:
             return
         with self._changed:
             self._next = len(self._tasks)
             self._changed.notify_all()
+        if self._may_be_left and kind is not None and issubclass(kind, KeyboardInterrupt):
+            return
         for thread in self._threads:
             thread.join()
 

@@ -54,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
                 raise
             remove_unfinished()
+            if argv is None:
+                _end(signals.exit_code)  # a thread may still be compressing: the interpreter stays as it is
             return signals.exit_code
     if argv is None:
         gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
@@ -83,8 +85,9 @@ def _others_loaded() -> bool:
 def _end(code: int) -> NoReturn:
     """End the process as it is: taking the interpreter down costs a sixth of starting a bare one.
 
-    A command leaves nothing for that: its files are closed, and its threads and programs have ended. What others have
-    registered for the end (a tool that measures coverage) is done. Of libraries of others that cannot be said.
+    A command leaves nothing for that: its files are closed, and its threads and programs have ended, except threads
+    that compress after a signal. What others have registered for the end (a tool that measures coverage) is done. Of
+    libraries of others that cannot be said.
     """
     import atexit
 

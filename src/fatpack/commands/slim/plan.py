@@ -86,7 +86,7 @@ def recompress_images(rows: Sequence[SlimImage], options: SlimOptions) -> dict[i
     changes: dict[int, tuple[Image, ...]] = {}
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]
     tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, options.level) for row in entries]
-    with ThreadTasks(tasks, ahead=2 * thread_count()) as done:
+    with ThreadTasks(tasks, ahead=2 * thread_count(), may_be_left=True) as done:
         for number, (row, image) in enumerate(zip(entries, done, strict=True), 1):
             if not options.lossless or _stored_size(image) < _stored_size(row.image.as_stored):
                 changes[id(row.image)] = (image,)
