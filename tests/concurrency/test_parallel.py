@@ -96,7 +96,7 @@ def test_after_a_signal_nothing_waits_for_tasks_that_may_be_left(count: int) -> 
         return 0
 
     def interrupted() -> None:
-        with ThreadTasks([slow] * count, threads=1, may_be_left=True):
+        with ThreadTasks([slow] * count, threads=2, may_be_left=True):
             begun.wait(20)
             raise KeyboardInterrupt
 
@@ -117,7 +117,7 @@ def test_after_an_error_tasks_that_may_be_left_are_waited_for() -> None:
         return 0
 
     def failing() -> None:
-        with ThreadTasks([slow], may_be_left=True):
+        with ThreadTasks([slow], threads=2, may_be_left=True):
             begun.wait(20)
             threading.Timer(0.05, gate.set).start()
             raise KeyError

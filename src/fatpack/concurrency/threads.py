@@ -77,7 +77,8 @@ class ThreadTasks(Generic[T]):
     and starts no others. With a single thread or task, the work is done when its result is requested.
 
     ``may_be_left``: the tasks write no file and may take seconds within one call of a compressor, so after a signal
-    nothing waits for those that run. A single one has a thread, too: the main thread hears no signal in such a call.
+    nothing waits for those that run. A single task has a thread, too (except with ``--jobs 1``): the main thread
+    hears no signal in such a call.
     """
 
     def __init__(
@@ -92,16 +93,16 @@ class ThreadTasks(Generic[T]):
         self._results: dict[int, tuple[T | None, BaseException | None]] = {}
         self._next = self._returned = 0
         self._ahead = len(tasks) if ahead is None else ahead
-        count = min(thread_count() if threads is None else threads, len(tasks))
+        most = thread_count() if threads is None else threads
         self._may_be_left = may_be_left
-        self._is_inline = count < (1 if may_be_left else 2)
+        self._is_inline = most < 2 or len(tasks) < (1 if may_be_left else 2)
         if self._is_inline:
             return
         from threading import Condition, Thread
 
         self._changed = Condition()
         self._threads: list[Thread] = []
-        for _ in range(count):
+        for _ in range(min(most, len(tasks))):
             thread = Thread(target=self._work, daemon=True)
             try:
                 thread.start()
