@@ -72,10 +72,9 @@ def select_cuda_image(
     ``driver`` is the driver's CUDA version, (13, 0); without it versions of PTX and zstd are not checked.
     ``forces_ptx`` and ``disables_ptx`` are the two variables of the environment.
     """
-    cubins, texts = _fitting(images, device, driver)
-    doubtful = [] if forces_ptx else _doubtful(images, device, driver)
+    cubins, texts, doubtful = _fitting(images, device, driver)
     if forces_ptx:
-        cubins = []
+        cubins, doubtful = [], []
     answer = _of_cubins(cubins, texts, device) or _of_texts(texts)
     if answer is None or answer.image is None:
         rule = "C13" if forces_ptx and not texts else "C12" if _holds_linker_code(images) else "C2"
@@ -141,9 +140,9 @@ def possible_images(
     They include the result of :func:`select_cuda_image`. A cubin for the device's own number, ``a`` before plain, is
     certainly preferred, except to one for its family.
     """
-    cubins, texts = _fitting(images, device, driver)
-    doubtful = _doubtful(images, device, driver)
-    cubins, doubtful = ([], []) if forces_ptx else (cubins, doubtful)
+    cubins, texts, doubtful = _fitting(images, device, driver)
+    if forces_ptx:
+        cubins, doubtful = [], []
     if cubins:
         own = [fit for fit in cubins if fit[1].number == device.number and fit[1].suffix != "f"]
         exact = [fit for fit in own if fit[1].suffix == "a"] or own
@@ -159,29 +158,28 @@ def possible_images(
 
 def _fitting(
     images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None
-) -> tuple[list[_Fit], list[_Fit]]:
-    """Return the cubins and the PTX texts that fit, in stored order."""
-    found: dict[str, list[_Fit]] = {"cubin": [], "ptx": []}
+) -> tuple[list[_Fit], list[_Fit], list[int]]:
+    """Return the cubins and the PTX texts that fit, and the positions of doubtful cubins, in stored order.
+
+    Reports say of a doubtful cubin that it does not fit, without certainty.
+    """
+    cubins: list[_Fit] = []
+    texts: list[_Fit] = []
+    doubtful: list[int] = []
+    rulings: dict[tuple[str, str], tuple[NvidiaArch, LoadRule] | None] = {}  # containers repeat few architectures
     for number, image in enumerate(images):
-        arch = parse_nvidia(image.arch)
-        if arch is None or image.form not in found:
+        key = image.form, image.arch
+        if key not in rulings:
+            arch = parse_nvidia(image.arch) if image.form in ("cubin", "ptx") else None
+            rulings[key] = (arch, can_load(arch, device, image.form, driver)) if arch else None
+        ruled = rulings[key]
+        if ruled is None:
             continue
-        ruling = can_load(arch, device, image.form, driver)
-        if ruling.answer:
-            found[image.form].append((number, arch, ruling))
-    return found["cubin"], found["ptx"]
-
-
-def _doubtful(images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None) -> list[int]:
-    """Return the positions of the cubins that do not fit according to reports, without certainty."""
-    found = []
-    for number, image in enumerate(images):
-        arch = parse_nvidia(image.arch) if image.form == "cubin" else None
-        if arch:
-            ruling = can_load(arch, device, image.form, driver)
-            if not ruling.answer and not ruling.is_certain:
-                found.append(number)
-    return found
+        if ruled[1].answer:
+            (cubins if image.form == "cubin" else texts).append((number, *ruled))
+        elif image.form == "cubin" and not ruled[1].is_certain:
+            doubtful.append(number)
+    return cubins, texts, doubtful
 
 
 def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch) -> SelectionResult | None:

@@ -95,7 +95,10 @@ def _cuda(images: Sequence[CandidateImage], *, is_linked: bool) -> dict[int, Dea
     live = set().union(*taken.values()) | _for_later(images, archs)
     if not live:
         return {}  # what remained would be nothing
-    found = {number: _reason(images[number], archs[number], images, taken) for number in numbers if number not in live}
+    dead = [number for number in numbers if number not in live]
+    first = {(images[number].form, images[number].arch): number for number in reversed(dead)}
+    reasons = {key: _reason(images[at], archs[at], images, taken) for key, at in first.items()}
+    found = {number: reasons[images[number].form, images[number].arch] for number in dead}
     if is_linked:
         for number, image in enumerate(images):
             if image.form in ("ltoir", "relocatable-ptx"):
