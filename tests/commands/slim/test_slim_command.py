@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -167,6 +168,28 @@ def test_a_refusal_names_kernels_and_writes_nothing(fatbin: Path, capsys: pytest
     assert main(["slim", str(fatbin), "--drop", "*", "-o", str(out)]) == 1
     assert not out.exists()
     assert "kernels: k80" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["metallib/render.metallib", "offload_binary/llvm-22-one.bin"])
+def test_a_refusal_offers_to_empty_only_what_can_be_written_empty(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["slim", str(FIXTURES / name), "--drop", "*", "-o", str(tmp_path / "out")]
+    assert main(line) == 1
+    assert "--allow-empty" not in capsys.readouterr().err
+    assert main([*line, "--allow-empty"]) in (2, 4)
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_what_a_refusal_advises_is_enough_for_every_container(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four containers with one image each: one architecture would keep code in one of them."""
+    line = ["slim", str(FIXTURES / "offload_binary/llvm-22-four.bin"), "-o", str(tmp_path / "out")]
+    assert main([*line, "--drop", "*"]) == 1
+    advised = re.search(r"--keep (\S+) keeps code in 4 containers", capsys.readouterr().err)
+    assert advised is not None
+    assert main([*line, "--keep", advised[1]]) == 0
 
 
 def test_a_damaged_file_stays_as_it_is_and_its_damage_is_reported(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import formats
 from fatpack.binary.section_names import DEVICE_LINK_SECTIONS
 from fatpack.commands.slim import SlimRefused, keep_for_device
 from fatpack.commands.slim.keep_for_device import (
@@ -17,7 +18,7 @@ from fatpack.commands.slim.keep_for_device import (
     is_host,
     matches_pattern,
 )
-from fatpack.errors import FormatError, Unsupported, cli_or_api, pluralize
+from fatpack.errors import FormatError, Unsupported, UsageError, cli_or_api, pluralize
 from fatpack.scanner import FoundContainer
 from fatpack.targets.compatibility import HIP_SPIRV
 from fatpack.targets.nvidia import parse_nvidia
@@ -504,20 +505,45 @@ def refuse_losses(selection: ImageSelection, options: SlimOptions, view: View) -
 def _what_to_type(selection: ImageSelection) -> str:
     """Return the options with which a refused file is slimmed after all, each with what becomes of its containers."""
     wrong = selection.refused
-    archs = [arch for one in wrong for image in one.found.images if (arch := parse_nvidia(image.target.arch))]
-    plain = [arch for arch in archs if not arch.suffix] or archs
-    kept = f"sm_{newest.number}{newest.suffix}" if (newest := max(plain, key=_number, default=None)) else ""
-    if not kept:
-        names = [name for one in wrong for name in one.archs if name]
-        kept = names[-1] if names else ""
+    kept = ",".join(filter(None, dict.fromkeys(_arch_to_keep(one.found) for one in wrong)))
     keep = cli_or_api(f"--keep {kept}", f"keep={kept!r}")
     empty = cli_or_api("--allow-empty", "allow_empty=True")
     them = pluralize(len(wrong), "container")
+    if not all(_can_be_emptied(one.found) for one in wrong):
+        return f"{keep} keeps code in {them}"
     if selection.lost or not all(one.device for one in wrong):
         return f"{keep} keeps code in {them}; {empty} empties {them}, and their kernels fail then"
     devices = ", ".join(dict.fromkeys(name for one in wrong for name in one.device.split(", ")))
     fails = f"whose kernels fail on {devices} as it is"
     return f"{empty} empties {them}, {fails}; {keep} leaves code for {kept} there; both slim the rest of the file"
+
+
+def _arch_to_keep(found: FoundContainer) -> str:
+    """Return the architecture of a container that serves most devices to come: its newest, or the last that is named.
+
+    Machine code without a suffix comes first; "" if there is no name.
+    """
+    archs = [arch for image in found.images if (arch := parse_nvidia(image.target.arch))]
+    newest = max([arch for arch in archs if not arch.suffix] or archs, key=_number, default=None)
+    if newest is not None:
+        return f"sm_{newest.number}{newest.suffix}"
+    names = [label for image in found.images if not is_host(image) and (label := arch_label(image))]
+    return names[-1] if names else ""
+
+
+def _can_be_emptied(found: FoundContainer) -> bool:
+    """Return whether the format is written without images.
+
+    A Metal library that was read is not, nor is an offload binary of version 1.
+    """
+    if found.container.is_fat_object:
+        return True  # its sections are removed
+    try:
+        for _ in formats.get_format(found.container.format).write(found.container.replace(images=())):
+            pass
+    except (Unsupported, UsageError):
+        return False
+    return True
 
 
 def _number(arch: NvidiaArch) -> int:
