@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.bench import inputs
+from tools.bench.cuda import on_more_cores
 from tools.bench.measure import Figure, command, fatpack, measure, memory, milliseconds
 from tools.bench.packages import INFLATE
 
@@ -22,6 +23,9 @@ ROUNDS = 3
 #: libraries of the wheel that is made, fat binaries of each, images of each of those, bytes of an image
 LIBRARIES, COUNT, IMAGES, SIZE = 2, 100, 6, 100_000
 
+#: wheels of a folder that is surveyed, and fat binaries of each
+WHEELS, BINARIES = 40, 100
+
 #: Architectures for which every library of both wheels has images.
 REQUIRED = "sm_80,sm_90"
 
@@ -31,6 +35,7 @@ def run(scratch: Path) -> Iterator[Figure]:
     wheel = made(scratch, LIBRARIES, COUNT, SIZE)
     yield from _figures(f"a wheel with {LIBRARIES * COUNT * IMAGES} images", wheel, scratch / "report.html")
     wheel.unlink()
+    yield from _survey(scratch)
     given = os.environ.get("FATPACK_BENCH_WHEEL")
     if given:
         yield from _figures(os.path.basename(given).partition("-py3")[0], Path(given), scratch / "report.html")
@@ -66,3 +71,21 @@ def _figures(what: str, wheel: Path, page: Path) -> Iterator[Figure]:
         ratio = ours.processor / peer.processor
         yield Figure(f"{name} {what}: processor time", ratio, "x inflating all with zipfile", None, milliseconds(ours))
         yield memory(f"{name} {what}: peak", ours, None)
+
+
+def _survey(scratch: Path) -> Iterator[Figure]:
+    """Yield the figures of a survey of a folder of wheels, on one core and on all."""
+    folder = scratch / "wheels"
+    folder.mkdir()
+    wheel = made(scratch, 1, BINARIES, SIZE)
+    data = wheel.read_bytes()
+    wheel.unlink()
+    for number in range(WHEELS):
+        (folder / f"x{number}-1.0-py3-none-any.whl").write_bytes(data)
+    cores = len(os.sched_getaffinity(0))
+    samples = measure({str(jobs): fatpack("inspect", folder, "--jobs", str(jobs)) for jobs in {1, cores}}, ROUNDS)
+    ours, what = samples[str(cores)], f"inspect a folder of {WHEELS} wheels"
+    yield Figure(what, ours.seconds, "s", None, milliseconds(ours))
+    if cores > 1:
+        yield on_more_cores(what, samples["1"].seconds, ours.seconds, cores, 12)
+    yield memory(f"{what}: peak of a process", ours, None)

@@ -75,17 +75,17 @@ def _extracting(scratch: Path, library: Path) -> Iterator[Figure]:
     yield Figure(what, ours.seconds, "s", None, milliseconds(ours))
     yield Figure(f"{what}: cores used", ours.processor / ours.seconds, "cores", None)
     if "one core" in samples:
-        yield _on_more_cores(what, samples["one core"].seconds, ours.seconds, cores)
+        yield on_more_cores(what, samples["one core"].seconds, ours.seconds, cores, 6)
     yield memory(f"{what}: peak", ours, 300)
     yield against(f"{what}: faster than", ours, samples.get("cuda"), "cuobjdump -xelf all -xptx all", at_least=1)
 
 
-def _on_more_cores(what: str, one: float, all: float, cores: int) -> Figure:
+def on_more_cores(what: str, one: float, all: float, cores: int, least: float) -> Figure:
     """Return what 16 cores would make of it by Amdahl's law, from the times on one and on the cores that are here."""
     serial = max((cores * all - one) / (cores - 1), 0)
     modelled = serial + (one - serial) / MODELLED
     facts = f"one core {one:.2f} s, {cores} cores {all:.2f} s: serial {serial:.2f} s"
-    return Figure(f"{what}: {MODELLED} cores, modelled", one / modelled, "x one core", 6, facts, is_floor=True)
+    return Figure(f"{what}: {MODELLED} cores, modelled", one / modelled, "x one core", least, facts, is_floor=True)
 
 
 def _packing(scratch: Path, parts: Sequence[tuple[Path, str]]) -> Iterator[Figure]:

@@ -22,9 +22,11 @@ ROUNDS = 8
 COUNT, SIZE = 1000, 1 << 20
 SECTIONS = 70_000
 CONTAINERS = 96_000
+#: fat binaries of a library of small cubins that are stored plain, and cubins of each
+PLAIN, PLAIN_IMAGES = 100, 56
 
 #: Milliseconds of processor time above the start-up in which a library is listed.
-LIBRARY, MANY_IMAGES, SMALLEST = 150, 100, 1500
+LIBRARY, MANY_IMAGES, SMALLEST, PLAIN_LIBRARY = 150, 100, 1500, 150
 
 
 def run(scratch: Path) -> Iterator[Figure]:
@@ -54,10 +56,15 @@ def run(scratch: Path) -> Iterator[Figure]:
 
 
 def _containers(scratch: Path) -> Iterator[Figure]:
-    """Yield the figures of a file that is nothing but small containers, and of a library from the environment."""
+    """Yield the figures of very many small containers and cubins, and of a library from the environment."""
     smallest = scratch / "smallest.fatbin"
     smallest.write_bytes(_smallest() * CONTAINERS)
-    commands = {"small": fatpack("inspect", inputs.SMALL_OBJECT), "smallest": fatpack("inspect", smallest)}
+    plain = inputs.registered_library(scratch, PLAIN, PLAIN_IMAGES, 1 << 12)
+    commands = {
+        "small": fatpack("inspect", inputs.SMALL_OBJECT),
+        "smallest": fatpack("inspect", smallest),
+        "plain": fatpack("inspect", plain),
+    }
     library = os.environ.get("FATPACK_BENCH_LIBRARY")
     if library:
         commands["library"] = fatpack("inspect", library)
@@ -65,11 +72,15 @@ def _containers(scratch: Path) -> Iterator[Figure]:
     what = f"inspect {CONTAINERS:,} small containers"
     yield processor(f"{what}: processor time", samples["smallest"], samples["small"], SMALLEST)
     yield memory(f"{what}: peak", samples["smallest"], 100)
+    what = f"inspect {PLAIN * PLAIN_IMAGES:,} small cubins stored plain"
+    yield processor(f"{what}: processor time", samples["plain"], samples["small"], PLAIN_LIBRARY)
+    yield memory(f"{what}: peak", samples["plain"], 100)
     if library:
         what = f"inspect {os.path.basename(library)}"
         yield processor(f"{what}: processor time", samples["library"], samples["small"], LIBRARY)
         yield memory(f"{what}: peak", samples["library"], 100)
     smallest.unlink()
+    plain.unlink()
 
 
 def _smallest() -> bytes:

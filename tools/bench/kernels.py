@@ -1,9 +1,9 @@
 """Listing the kernels of a CUDA library with their resources, also as JSON, against decompression alone and cuobjdump.
 
-``FATPACK_BENCH_CUDA_LIBRARY`` names a real library, as libtorch_cuda.so; the targets in seconds are for that of
-PyTorch 2 on two cores: 1 GB, 2,787 cubins, 150,593 kernels. Without it one is made, whose cubins have one kernel each.
-Then ``report`` and ``doctor``, which read all of a file: of each in ``FATPACK_BENCH_FILES`` (paths with ":" between
-them), or of that library. They are measured in multiples of ``--kernels``.
+``FATPACK_BENCH_CUDA_LIBRARY`` names a real library, as libtorch_cuda.so; the targets in seconds are for that of PyTorch
+2 on two cores: 1 GB, 2,787 cubins, 150,593 kernels. Without it one is made, whose cubins have one kernel each. Then
+``report``, ``doctor`` and ``check --registered``, which read all of a file: of each in ``FATPACK_BENCH_FILES`` (paths
+with ":" between them), or of that library. They are measured in multiples of ``--kernels``.
 """
 
 from __future__ import annotations
@@ -75,16 +75,19 @@ def _whole(path: Path, name: str, page: Path) -> Iterator[Figure]:
             "report": fatpack("report", "-q", "--force", path, "-o", page),
             "report, one job": fatpack("report", "-q", "--force", "--jobs", "1", path, "-o", page),
             "doctor": fatpack("doctor", path),
+            # A library that is made registers nothing, which is a finding.
+            "check --registered": fatpack("check", "--no-config", "--registered", path, codes=(0, 1)),
         },
         ROUNDS,
     )
     listing = samples["kernels"]
-    for what in ("report", "report, one job", "doctor"):
+    for what in ("report", "report, one job", "doctor", "check --registered"):
         ours = samples[what]
         facts = f"{milliseconds(ours)}, --kernels {milliseconds(listing)}"
         limit = 1.6 if what == "report" else None
         yield Figure(f"{name}: {what}", ours.seconds / listing.seconds, "x inspect --kernels", limit, facts)
-        yield memory(f"{name}: {what}: peak of a process", ours, 200 if what == "report" else None)
+        is_bounded = what in ("report", "check --registered")
+        yield memory(f"{name}: {what}: peak of a process", ours, 200 if is_bounded else None)
 
 
 def _reading(what: str, ours: Sample, inflating: Sample, *, is_real: bool) -> Iterator[Figure]:

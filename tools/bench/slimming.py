@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.bench import inputs
-from tools.bench.measure import MB, Figure, command, fatpack, measure, memory, milliseconds
+from tools.bench import cuda_inputs, inputs
+from tools.bench.measure import MB, Figure, command, fatpack, measure, memory, milliseconds, peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,11 @@ ROUNDS = 3
 COUNT, IMAGES, SIZE = 100, 6, 1 << 20
 
 DEVICE = "sm_90"
+
+CORES = str(len(os.sched_getaffinity(0)))
+
+#: cubins of a library that is compressed anew with zstd, bytes of a table in each, and the level
+RECOMPRESSED, TABLE, LEVEL = 24, 480_000, "19"
 
 
 def run(scratch: Path) -> Iterator[Figure]:
@@ -54,3 +59,20 @@ def run(scratch: Path) -> Iterator[Figure]:
     proof = samples["verify"]
     yield Figure(f"prove {what}", proof.seconds / slim.seconds, "x slim", None, milliseconds(proof))
     yield memory(f"prove {what}: peak", proof, None)
+    if peer("ptxas"):
+        yield from _recompressing(scratch)
+
+
+def _recompressing(scratch: Path) -> Iterator[Figure]:
+    """Yield the figures of compressing images on all cores, against one."""
+    folder = scratch / "recompressed"
+    folder.mkdir()
+    cubins = cuda_inputs.cubins(folder, RECOMPRESSED, TABLE)
+    library, made = cuda_inputs.library(folder, cubins, RECOMPRESSED, 1, "speed"), folder / "made.so"
+    words = ("slim", library, "--recompress", "zstd", "--level", LEVEL, "-q", "-o", made)
+    samples = measure({jobs: fatpack(*words, "--jobs", jobs, outputs=[made]) for jobs in ("1", CORES)}, ROUNDS)
+    what = f"slim --recompress zstd --level {LEVEL} of {RECOMPRESSED} cubins"
+    one, all = samples["1"], samples[CORES]
+    facts = f"{milliseconds(all)}, one core {milliseconds(one)}"
+    yield Figure(f"{what}: {CORES} cores", one.seconds / all.seconds, "x one core", None, facts)
+    yield memory(f"{what}: peak", all, None)
