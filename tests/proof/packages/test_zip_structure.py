@@ -13,6 +13,7 @@ from tests.builders import wheels as build
 from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 
+from fatpack import magic_numbers
 from fatpack.errors import FatpackError
 from fatpack.proof.packages import wheels
 from fatpack.proof.packages.verdict import PackageProofResult
@@ -188,6 +189,11 @@ def test_no_byte_of_a_wheel_can_lie(method: int | None, zip64: bool) -> None:
     after = archive_of_texts(zipfile.ZIP_DEFLATED if method is None else method, into(), zip64=zip64)
     other = zipfile.ZIP_STORED if method == zipfile.ZIP_DEFLATED else zipfile.ZIP_DEFLATED
     before = archive_of_texts(other, into(), zip64=zip64)
+    assert unnoticed(before, after) == []
+
+
+def unnoticed(before: bytes, after: bytes) -> list[int]:
+    """Return the places where the proof of an archive notices no changed byte."""
     assert proof_of(before, after).is_proved
     missed = []
     for at in range(len(after)):
@@ -196,4 +202,13 @@ def test_no_byte_of_a_wheel_can_lie(method: int | None, zip64: bool) -> None:
                 missed.append(at)
         except FatpackError:
             pass
-    assert not missed
+    return missed
+
+
+def test_no_byte_of_the_records_of_a_large_archive_can_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive of more than 65,535 files has a record and a locator of Zip64 before its end."""
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 0)
+    after = archive_of_texts(zipfile.ZIP_DEFLATED, io.BytesIO())
+    before = archive_of_texts(zipfile.ZIP_STORED, io.BytesIO())
+    assert after.count(magic_numbers.ZIP64_END) == after.count(magic_numbers.ZIP64_LOCATOR) == 1
+    assert unnoticed(before, after) == []
