@@ -108,7 +108,8 @@ def test_a_wheel_and_the_folder_of_its_result_are_told_apart_by_the_file_to_give
 ) -> None:
     wheel, out = tmp_path / "x-1-py3-none-any.whl", tmp_path / "slim"
     out.mkdir()
-    for path in (wheel, out / "x-1-1sm90-py3-none-any.whl", out / "y-1-py3-none-any.whl"):
+    others = ("a-1-py3-none-any.whl", "x-1.txt", "y-1-py3-none-any.whl")
+    for path in (wheel, out / "x-1-1sm90-py3-none-any.whl", *(out / name for name in others)):
         path.write_bytes(b"PK")
     assert verify(wheel, out) == 4
     assert capsys.readouterr().err.rstrip().endswith(f"give the file in it: {out / 'x-1-1sm90-py3-none-any.whl'}")

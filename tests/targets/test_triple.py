@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fatpack.targets.llvm_triple import parse_llvm_triple
 from fatpack.targets.triple import (
     Triple,
     as_llvm22,
@@ -154,3 +155,19 @@ def test_taking_out_the_instruction_set_leaves_the_rest() -> None:
     assert without_sub_architecture("amdgpu9.0a-amd-amdhsa") == "amdgpu-amd-amdhsa"
     assert without_sub_architecture("amdgpu9.0a") == "amdgpu"
     assert without_sub_architecture("amdgcn-amd-amdhsa") == "amdgcn-amd-amdhsa"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "answer"),
+    [
+        ("x86_64-w64-windows-gnu", "x86_64-pc-windows-gnu", True),
+        ("x86_64-w64-windows-msvc", "x86_64-pc-windows-msvc", False),
+        ("x86_64-pc-linux-gnu", "x86_64-suse-linux-gnu", False),
+        ("x86_64-pc-windows-gnu", "x86_64-pc-windows-msvc", False),
+        ("x86_64-w64-windows-gnu", "aarch64-w64-windows-gnu", False),
+        ("arm64-apple-ios", "arm64-apple-ios-simulator", True),
+    ],
+)
+def test_llvm_ignores_the_vendor_of_mingw_alone(first: str, second: str, answer: bool) -> None:
+    one, other = parse_llvm_triple(first), parse_llvm_triple(second)
+    assert (one.is_compatible(other), other.is_compatible(one)) == (answer, answer)

@@ -85,3 +85,23 @@ def test_a_layer_that_is_there_twice_stays_one(order: tuple[int, int]) -> None:
     changed = [LAYERS[1], *(ends[number] for number in order)]
     found = proof_of(layout([LAYERS[1], LAYERS[0], LAYERS[0]]), layout(changed)).differences
     assert [each.what for each in found if each.what.endswith(": new name")]
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 512, 513, (1 << 20) + 5])
+def test_a_table_of_contents_may_be_left_out(size: int) -> None:
+    """The table of a layer for lazy pulling is wrong after any change, and whatever its size is, its end is found."""
+    table, rest = build.file("stargz.index.json", b"x" * size), build.file("data", b"content")
+    packed = build.layer(table, rest)
+    old, new = view_of(packed, "old"), view_of(packed[512 + size + -size % 512 :], "new")
+    ledger = DifferenceLog()
+    compared = LayerComparison("layer 0", old, new, ledger, []).compare()
+    assert (ledger.count, compared.paths, compared.same_count) == (0, {"data"}, 1)
+
+
+@pytest.mark.parametrize("content", [b"text", LIBRARY])
+def test_files_that_stay_are_counted(content: bytes) -> None:
+    files = [build.file(name, content) for name in ("one", "lib/two.so", "three.so")]
+    views = [view_of(build.layer(*files), name) for name in ("old", "new")]
+    ledger = DifferenceLog()
+    compared = LayerComparison("layer 0", views[0], views[1], ledger, []).compare()
+    assert (ledger.count, compared.same_count, compared.changed) == (0, 3, ())
