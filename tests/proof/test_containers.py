@@ -100,6 +100,15 @@ def test_what_lies_between_images_must_be_zero() -> None:
     assert read(bytes(data)) is None
 
 
+@pytest.mark.parametrize("size", [1, 64, 3 << 20])
+@pytest.mark.parametrize("place", [0, -1])
+def test_what_follows_the_last_image_of_a_compressed_bundle_must_be_zero(size: int, place: int) -> None:
+    more = bytearray(size)
+    assert read(compressed(bundle(IMAGES) + bytes(more))) is not None
+    more[place] = 1
+    assert read(compressed(bundle(IMAGES) + bytes(more))) is None
+
+
 def test_images_that_overlap_are_no_bundle() -> None:
     data = bytearray(bundle({"a": b"x" * 64, "b": b"y" * 64}))
     first, _ = struct.unpack_from("<QQ", data, 32)

@@ -117,6 +117,19 @@ def test_a_file_that_went_was_device_code_alone(what: str, make: Callable[..., P
     assert verify(before, after) == (0 if is_taken else 1)
 
 
+@pytest.mark.parametrize("more", [-1, 5])
+def test_an_image_that_is_not_as_long_as_stated_is_told_with_both_sizes(
+    more: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = hsaco("gfx1100")
+    size = len(image) + more
+    directory = struct.pack("<5I", 0, 0, 0, size, 2) + b"k\0"
+    head = b"AKS2" + struct.pack("<3I", len(directory) + size, 1, len(directory))
+    before = wheel(tmp_path / "before", {**OTHERS, "a/k.aks2": head + lzma.compress(directory + image)})
+    assert verify(before, wheel(tmp_path / "after", OTHERS)) == 1
+    assert f"{len(image)} bytes of images where its header says {size}" in capsys.readouterr().out
+
+
 #: files of a library of Tensile for two targets; the code and the tables that went
 _TWO = {f"lib/{TABLE}.co": hsaco("gfx1100"), f"lib/{TABLE}-xnack-.co": hsaco("gfx1100"), f"lib/{TABLE}.dat": b"\x80"}
 
