@@ -505,7 +505,7 @@ def refuse_losses(selection: ImageSelection, options: SlimOptions, view: View) -
 def _what_to_type(selection: ImageSelection) -> str:
     """Return the options with which a refused file is slimmed after all, each with what becomes of its containers."""
     wrong = selection.refused
-    kept = ",".join(filter(None, dict.fromkeys(_arch_to_keep(one.found) for one in wrong)))
+    kept = ",".join(filter(None, dict.fromkeys(_arch_to_keep(one) for one in wrong)))
     keep = cli_or_api(f"--keep {kept}", f"keep={kept!r}")
     empty = cli_or_api("--allow-empty", "allow_empty=True")
     them = pluralize(len(wrong), "container")
@@ -518,17 +518,16 @@ def _what_to_type(selection: ImageSelection) -> str:
     return f"{empty} empties {them}, {fails}; {keep} leaves code for {kept} there; both slim the rest of the file"
 
 
-def _arch_to_keep(found: FoundContainer) -> str:
+def _arch_to_keep(container: UnsupportedContainer) -> str:
     """Return the architecture of a container that serves most devices to come: its newest, or the last that is named.
 
     Machine code without a suffix comes first; "" if there is no name.
     """
-    archs = [arch for image in found.images if (arch := parse_nvidia(image.target.arch))]
+    archs = [arch for image in container.found.images if (arch := parse_nvidia(image.target.arch))]
     newest = max([arch for arch in archs if not arch.suffix] or archs, key=_number, default=None)
     if newest is not None:
         return f"sm_{newest.number}{newest.suffix}"
-    names = [label for image in found.images if not is_host(image) and (label := arch_label(image))]
-    return names[-1] if names else ""
+    return next(filter(None, reversed(container.archs)), "")
 
 
 def _can_be_emptied(found: FoundContainer) -> bool:

@@ -72,9 +72,7 @@ def select_cuda_image(
     ``driver`` is the driver's CUDA version, (13, 0); without it versions of PTX and zstd are not checked.
     ``forces_ptx`` and ``disables_ptx`` are the two variables of the environment.
     """
-    cubins, texts, doubtful = _fitting(images, device, driver)
-    if forces_ptx:
-        cubins, doubtful = [], []
+    cubins, texts, doubtful = _fitting(images, device, driver, forces_ptx=forces_ptx)
     answer = _of_cubins(cubins, texts, device) or _of_texts(texts)
     if answer is None or answer.image is None:
         rule = "C13" if forces_ptx and not texts else "C12" if _holds_linker_code(images) else "C2"
@@ -140,9 +138,7 @@ def possible_images(
     They include the result of :func:`select_cuda_image`. A cubin for the device's own number, ``a`` before plain, is
     certainly preferred, except to one for its family.
     """
-    cubins, texts, doubtful = _fitting(images, device, driver)
-    if forces_ptx:
-        cubins, doubtful = [], []
+    cubins, texts, doubtful = _fitting(images, device, driver, forces_ptx=forces_ptx)
     if cubins:
         own = [fit for fit in cubins if fit[1].number == device.number and fit[1].suffix != "f"]
         exact = [fit for fit in own if fit[1].suffix == "a"] or own
@@ -157,12 +153,13 @@ def possible_images(
 
 
 def _fitting(
-    images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None
+    images: Sequence[CandidateImage], device: NvidiaArch, driver: tuple[int, int] | None, *, forces_ptx: bool
 ) -> tuple[list[_Fit], list[_Fit], list[int]]:
     """Return the cubins and the PTX texts that fit, and the positions of doubtful cubins, in stored order.
 
-    Reports say of a doubtful cubin that it does not fit, without certainty.
+    Reports say of a doubtful cubin that it does not fit, without certainty. ``forces_ptx`` hides all cubins.
     """
+    forms = ("ptx",) if forces_ptx else ("cubin", "ptx")
     cubins: list[_Fit] = []
     texts: list[_Fit] = []
     doubtful: list[int] = []
@@ -170,7 +167,7 @@ def _fitting(
     for number, image in enumerate(images):
         key = image.form, image.arch
         if key not in rulings:
-            arch = parse_nvidia(image.arch) if image.form in ("cubin", "ptx") else None
+            arch = parse_nvidia(image.arch) if image.form in forms else None
             rulings[key] = (arch, can_load(arch, device, image.form, driver)) if arch else None
         ruled = rulings[key]
         if ruled is None:
