@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.bench import inputs
-from tools.bench.cuda import on_more_cores
-from tools.bench.measure import Figure, command, fatpack, measure, memory, milliseconds
+from tools.bench.measure import CORES, Figure, command, fatpack, measure, memory, milliseconds, on_more_cores
 from tools.bench.packages import INFLATE
 
 if TYPE_CHECKING:
@@ -82,10 +81,9 @@ def _survey(scratch: Path) -> Iterator[Figure]:
     wheel.unlink()
     for number in range(WHEELS):
         (folder / f"x{number}-1.0-py3-none-any.whl").write_bytes(data)
-    cores = len(os.sched_getaffinity(0))
-    samples = measure({str(jobs): fatpack("inspect", folder, "--jobs", str(jobs)) for jobs in {1, cores}}, ROUNDS)
-    ours, what = samples[str(cores)], f"inspect a folder of {WHEELS} wheels"
+    samples = measure({str(jobs): fatpack("inspect", folder, "--jobs", str(jobs)) for jobs in {1, CORES}}, ROUNDS)
+    ours, what = samples[str(CORES)], f"inspect a folder of {WHEELS} wheels"
     yield Figure(what, ours.seconds, "s", None, milliseconds(ours))
-    if cores > 1:
-        yield on_more_cores(what, samples["1"].seconds, ours.seconds, cores, 12)
+    if CORES > 1:
+        yield on_more_cores(what, samples["1"].seconds, ours.seconds, 12)
     yield memory(f"{what}: peak of a process", ours, None)

@@ -7,7 +7,18 @@ import shutil
 from typing import TYPE_CHECKING
 
 from tools.bench import cuda_inputs
-from tools.bench.measure import Figure, against, command, fatpack, measure, memory, milliseconds, peer
+from tools.bench.measure import (
+    CORES,
+    Figure,
+    against,
+    command,
+    fatpack,
+    measure,
+    memory,
+    milliseconds,
+    on_more_cores,
+    peer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,9 +28,6 @@ ROUNDS, BULK_ROUNDS = 5, 2
 
 #: different cubins, bytes of the table in each, entries of a fat binary, and fat binaries in the library
 CUBINS, TABLE, ENTRIES, COUNT = 24, 480_000, 59, 100
-
-#: Cores of the machine that is modelled
-MODELLED = 16
 
 #: cubins that are packed, and bytes of the table in each
 PACKED, PACKED_TABLE = 200, 496_000
@@ -59,9 +67,8 @@ def _extracting(scratch: Path, library: Path) -> Iterator[Figure]:
     folders = [out, theirs]  # both go before every run: each takes 2.9 GB
     ours_alone = fatpack("extract", "-q", "--force", library, "-d", out, outputs=folders, is_bulk=True)
     commands = {"fatpack": ours_alone}
-    cores = len(os.sched_getaffinity(0))
     taskset = peer("taskset")
-    if taskset and cores > 1:
+    if taskset and CORES > 1:
         one = str(min(os.sched_getaffinity(0)))
         commands["one core"] = command(taskset, "-c", one, *ours_alone.words, outputs=folders, is_bulk=True)
     if cuobjdump:
@@ -75,17 +82,9 @@ def _extracting(scratch: Path, library: Path) -> Iterator[Figure]:
     yield Figure(what, ours.seconds, "s", None, milliseconds(ours))
     yield Figure(f"{what}: cores used", ours.processor / ours.seconds, "cores", None)
     if "one core" in samples:
-        yield on_more_cores(what, samples["one core"].seconds, ours.seconds, cores, 6)
+        yield on_more_cores(what, samples["one core"].seconds, ours.seconds, 6)
     yield memory(f"{what}: peak", ours, 300)
     yield against(f"{what}: faster than", ours, samples.get("cuda"), "cuobjdump -xelf all -xptx all", at_least=1)
-
-
-def on_more_cores(what: str, one: float, all: float, cores: int, least: float) -> Figure:
-    """Return what 16 cores would make of it by Amdahl's law, from the times on one and on the cores that are here."""
-    serial = max((cores * all - one) / (cores - 1), 0)
-    modelled = serial + (one - serial) / MODELLED
-    facts = f"one core {one:.2f} s, {cores} cores {all:.2f} s: serial {serial:.2f} s"
-    return Figure(f"{what}: {MODELLED} cores, modelled", one / modelled, "x one core", least, facts, is_floor=True)
 
 
 def _packing(scratch: Path, parts: Sequence[tuple[Path, str]]) -> Iterator[Figure]:

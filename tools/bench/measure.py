@@ -25,6 +25,9 @@ FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("LLVM_BIN", ""), os.environ.ge
 
 MB = 10**6
 
+#: Cores that commands may use here, and those of the machine that is modelled
+CORES, MODELLED = len(os.sched_getaffinity(0)), 16
+
 #: Headings of a table of figures.
 HEADS = ("what", "measured", "target", "verdict", "made of")
 
@@ -195,3 +198,11 @@ def against(what: str, ours: Sample, peers: Sample | None, name: str, at_least: 
         return Figure(what, float("nan"), "x", None, f"{name} is not installed")
     facts = f"{name} {milliseconds(peers)}, {peers.peak / MB:.0f} MB"
     return Figure(what, peers.seconds / ours.seconds, "x", at_least, facts, is_floor=True, peer=name)
+
+
+def on_more_cores(what: str, one: float, all: float, least: float) -> Figure:
+    """Return what 16 cores would make of it by Amdahl's law, from the times on one and on the cores that are here."""
+    serial = max((CORES * all - one) / (CORES - 1), 0)
+    modelled = serial + (one - serial) / MODELLED
+    facts = f"one core {one:.2f} s, {CORES} cores {all:.2f} s: serial {serial:.2f} s"
+    return Figure(f"{what}: {MODELLED} cores, modelled", one / modelled, "x one core", least, facts, is_floor=True)

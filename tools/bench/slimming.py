@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.bench import cuda_inputs, inputs
-from tools.bench.measure import MB, Figure, command, fatpack, measure, memory, milliseconds, peer
+from tools.bench.measure import CORES, MB, Figure, command, fatpack, measure, memory, milliseconds, peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,6 @@ ROUNDS = 3
 COUNT, IMAGES, SIZE = 100, 6, 1 << 20
 
 DEVICE = "sm_90"
-
-CORES = str(len(os.sched_getaffinity(0)))
 
 #: cubins of a library that is compressed anew with zstd, bytes of a table in each, and the level
 RECOMPRESSED, TABLE, LEVEL = 24, 480_000, "19"
@@ -70,9 +68,9 @@ def _recompressing(scratch: Path) -> Iterator[Figure]:
     cubins = cuda_inputs.cubins(folder, RECOMPRESSED, TABLE)
     library, made = cuda_inputs.library(folder, cubins, RECOMPRESSED, 1, "speed"), folder / "made.so"
     words = ("slim", library, "--recompress", "zstd", "--level", LEVEL, "-q", "-o", made)
-    samples = measure({jobs: fatpack(*words, "--jobs", jobs, outputs=[made]) for jobs in ("1", CORES)}, ROUNDS)
+    samples = measure({jobs: fatpack(*words, "--jobs", jobs, outputs=[made]) for jobs in ("1", str(CORES))}, ROUNDS)
     what = f"slim --recompress zstd --level {LEVEL} of {RECOMPRESSED} cubins"
-    one, all = samples["1"], samples[CORES]
+    one, all = samples["1"], samples[str(CORES)]
     facts = f"{milliseconds(all)}, one core {milliseconds(one)}"
     yield Figure(f"{what}: {CORES} cores", one.seconds / all.seconds, "x one core", None, facts)
     yield memory(f"{what}: peak", all, None)
