@@ -22,6 +22,10 @@ ROUNDS = 2
 SIZE, LESS = 100 * MB, 50 * MB
 MOST = 3.0
 
+#: aliases that the bodies use, each of which has to be defined
+_ALIASES = "!s8i = !cir.int<s, 8>\n!u8i = !cir.int<u, 8>\n!s32i = !cir.int<s, 32>\n!t = !cir.array<!s8i x 4>\n"
+_LOCATIONS = "".join(f'#loc{number} = loc("a.cu":{number}:1)\n' for number in range(30))
+
 _HEAD = (
     "module attributes {cir.offload.container} {\n"
     '  module @host attributes {cir.offload.bundle_id = "host-x86_64-unknown-linux-gnu", '
@@ -109,7 +113,7 @@ def make(path: Path, name: str, size: int) -> None:
                 file.write(line.replace("%d", str(number)))
             file.write(_HEAD % "" + _TAIL)
         elif name in BODIES:
-            file.write(_HEAD % "")
+            file.write(_ALIASES + _LOCATIONS + _HEAD % "")
             body = BODIES[name]
             block = body * max(1, MB // len(body))
             for _ in range(-(-size // len(block))):

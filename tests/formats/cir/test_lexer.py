@@ -3,6 +3,10 @@ window."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
+from types import SimpleNamespace
+
 import pytest
 from tests.builders.cir import Builder
 
@@ -198,6 +202,7 @@ def test_aliases_are_distinguished_from_what_looks_like_them(code: bytes, found:
     assert [
         name for what, _, _, name, _ in identifiers.find_uses(view, 0, len(view)) if what == identifiers.ALIAS
     ] == found
+    assert _needs(code + b"\n", sorted(set(found))) == (sorted(set(found)), {}, [])
 
 
 @pytest.mark.parametrize(
@@ -224,6 +229,52 @@ def test_a_record_is_named_by_its_first_string(code: bytes, kind: bytes, name: b
 def test_a_record_without_a_name_is_not_named_by_a_string_in_it() -> None:
     view = view_of(b'!cir.struct<{!cir.struct<"Inner" {}>, "no name"}>')
     assert [item[3] for item in identifiers.find_uses(view, 0, len(view))] == [b'"Inner"']
+
+
+#: Names of aliases, all of them defined, in every order with what may hide them, divide them or look like them.
+NAMES = (b"#a", b"#b", b"!a", b"#1", b"#2", b"!3", b"#cir", b"#loc1")
+WORDS = [*NAMES, b'"#a"', b'"\\22 #b"', b'"', b"// #a", b"%x#1", b"%x.y", b"-#2", b"#cir.x<", b"#cir<", b"!d.t<[", b"<"]
+WORDS += [
+    b">",
+    b"]>",
+    b"/",
+    b"//",
+    b'!cir.struct<"N" {',
+    b"!cir.record<",
+    b'union "M"',
+    b"dense_resource<key>",
+    b"x",
+    b".",
+]
+BETWEEN = (b"", b" ", b" ", b"\n", b"\r\n")
+
+
+def _needs(code: bytes, names: Sequence[bytes] = NAMES) -> tuple[object, ...]:
+    """Return what a module uses that is the text ``code``: aliases of ``names``, records by position, resources."""
+    definitions = b"".join(name + b" = 1\n" for name in names)
+    outline = SimpleNamespace(text=view_of(definitions + code), definitions=[(0, len(definitions))])
+    start, end = len(definitions), len(definitions) + len(code)
+    found = find_needs(AliasTable(outline), [(start, end)])  # type: ignore[arg-type]
+    records = {name: at - start for name, at in found.records.items()}
+    return sorted(names[number] for number in found.aliases), records, sorted(found.resources)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lines_that_are_read_at_once_use_what_they_use_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    for count in range(1, 60):
+        pieces = [random.choice(WORDS) + random.choice(BETWEEN) for _ in range(count)]
+        code = b"".join(pieces)
+        found = []
+        for reads_lines in (True, False):
+            with monkeypatch.context() as patch:
+                if not reads_lines:
+                    patch.setattr(identifiers._NeedsCollector, "_add_names", lambda *_: False)
+                try:
+                    found.append(repr(_needs(code)))
+                except FormatError as error:
+                    found.append(error.describe())
+        assert found[0] == found[1], code
 
 
 def _outline(data: bytes) -> tuple[object, ...]:

@@ -22,7 +22,7 @@ from array import array
 from fatpack import limits
 from fatpack.formats.cir.text.definitions import read_definitions
 from fatpack.formats.cir.text.header import expect, find_item_end
-from fatpack.formats.cir.text.lexer import BARE_ID, MARGIN, Comments, Lexer
+from fatpack.formats.cir.text.lexer import BARE_ID, MARGIN, STRING, Comments, Lexer
 from fatpack.formats.cir.text.strings import escape_string, line_and_column, syntax_error, unescape
 from fatpack.formats.cir.vocabulary import LazyExpression
 from fatpack.io.source import BytesSource
@@ -175,6 +175,16 @@ _RESOURCE_GROUP = 6
 _RESULT = LazyExpression(rb"%[\w$.-]+\Z")
 _KINDS = (b"struct", b"union", b"class")
 
+#: The same without groups, for lines in which each ``//`` begins a comment: names of aliases; strings, comments and
+#: results, in which there are none; and what needs the other expression. Every alternative begins with another byte
+#: than most of a text has, which makes the search fast.
+_NAMES = LazyExpression(
+    STRING + rb'|"|//[^\r\n]*+|%[\w$.-]++#[0-9]++'
+    rb"|#(?:[0-9]++|[A-Za-z$_-][A-Za-z0-9$_-]*+)(?![\w$.<-])|!(?:[0-9]++|[A-Za-z$_-][A-Za-z0-9$_-]*+)(?![\w$.<-])"
+    rb"|!cir\.(?:struct|union|class|record)<|dense_resource<"
+)
+_WITHOUT_NAME = (b'"'[0], b"/"[0], b"%"[0])
+
 #: Letters for the kinds of uses: an alias, a record with its body, a reference to a record, a resource.
 ALIAS, RECORD_BODY, RECORD_NAME, RESOURCE = "alias", "record body", "record name", "resource"
 
@@ -182,9 +192,12 @@ ALIAS, RECORD_BODY, RECORD_NAME, RESOURCE = "alias", "record body", "record name
 def find_uses(view: View, start: int, end: int) -> Iterator[IdentifierUse]:
     """Yield every use of an alias, a named record or a resource between two positions, in order."""
     text = Lexer(view.slice(0, end))
-    comments = Comments(text, start)
-    at = start
-    while at < end:
+    yield from _find_uses(text, Comments(text, start), start)
+
+
+def _find_uses(text: Lexer, comments: Comments, at: int) -> Iterator[IdentifierUse]:
+    """Yield every use from a position to the end of a text, in order."""
+    while at < text.size:
         index = text.seek(at, 2 * MARGIN)
         window, base = text.window, text.base
         limit = len(window) if text.is_last else len(window) - MARGIN
@@ -314,7 +327,7 @@ def find_needs(table: AliasTable, spans: Iterable[tuple[int, int]]) -> ModuleNee
     """
     found = _NeedsCollector(table)
     for start, end in spans:
-        found.add(find_uses(table.view, start, end), start, 0, len(table))
+        found.add_text(start, end)
     for number in range(len(table) - 1, -1, -1):
         if found.wanted[number]:
             start, end = table.value(number)
@@ -335,6 +348,42 @@ class _NeedsCollector:
         self.resources: set[bytes] = set()
         self._defined: set[tuple[bytes, bytes]] = set()
         self._table = table
+
+    def add_text(self, start: int, end: int) -> None:
+        """Record the uses in a module, which may refer to all definitions.
+
+        Most lines use aliases alone, whose names count once for all of their uses: such lines are read at once.
+        """
+        text = Lexer(self._table.view.slice(0, end))
+        comments = Comments(text, start)
+        at = start
+        while at < end:
+            index = text.seek(at, 2 * MARGIN)
+            window, base = text.window, text.base
+            limit = len(window) if text.is_last else len(window) - MARGIN
+            limit, is_certain = comments.certain(window, index, limit, base)
+            stop = limit if base + limit >= end else window.rfind(b"\n", index, limit) + 1
+            if stop <= index:
+                stop = limit
+            elif is_certain and self._add_names(set(_NAMES.findall(window, index, stop))):
+                at = base + stop
+                continue
+            at = end
+            for use in _find_uses(text, comments, base + index):
+                self.add([use], start, 0, len(self._table))
+                if use[2] >= base + stop:
+                    at = use[2]
+                    break
+
+    def _add_names(self, names: set[bytes]) -> bool:
+        """Record uses of aliases by their names; return False, and record nothing, unless all of them are defined."""
+        numbers = self._table.numbers
+        used = [numbers.get(name, -1) for name in names if name == b'"' or name[0] not in _WITHOUT_NAME]
+        if -1 in used:
+            return False
+        for number in used:
+            self.wanted[number] = 1
+        return True
 
     def add(self, found: Iterable[IdentifierUse], start: int, base: int, before: int) -> None:
         """Record uses, which may refer to definitions before number ``before``; positions count from ``base``."""
