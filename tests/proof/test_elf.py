@@ -138,6 +138,7 @@ def test_an_image_that_is_compressed_otherwise_is_the_same_image() -> None:
     found = verdict(linked_elf.zeroed(library, [fatbin(bytes(squeezed))]), library.data)
     assert found.is_proved, found.differences
     assert [(image.title, image.recompressed) for image in found.kept] == [("ptx sm_90", True)]
+    assert [image.recompressed for image in verdict(library.data, library.data).kept] == [False, False]
     damaged = bytes(squeezed).replace(packed, packed[:-1] + bytes([packed[-1] ^ 1]))
     assert is_found(linked_elf.zeroed(library, [fatbin(damaged)]), library.data)
 

@@ -10,7 +10,7 @@ from tests.builders import linked_pe
 from tests.proof.elf_forgeries import patched
 from tests.proof.pe_forgeries import CUT, IMAGE, REDUCED, WHOLE, shrunk
 
-from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.errors import FatpackError, FormatError, Truncated, Unsupported
 from fatpack.io.source import BytesSource, View
 from fatpack.proof import prove
 from fatpack.proof.ledger import ProofResult
@@ -139,6 +139,14 @@ def test_zeros_in_front_of_a_certificate_may_go_with_it(count: int) -> None:
         assert found.is_proved == (count < 8 and not any(padding)), found.differences
         kept = verdict(shrunk() + padding, _signed(IMAGE.data + padding))
         assert kept.is_proved, kept.differences
+
+
+def test_more_sections_than_bytes_are_told_with_what_they_need() -> None:
+    count, table = 5000, IMAGE.optional + 240
+    with pytest.raises(Truncated) as caught:
+        verdict(_patched(IMAGE.optional - 18, struct.pack("<H", count)))
+    assert (caught.value.offset, caught.value.field) == (table, "NumberOfSections")
+    assert str(table + count * 40) in caught.value.describe()
 
 
 def test_a_lie_in_the_headers_is_found_at_its_place() -> None:

@@ -123,6 +123,11 @@ def test_a_sum_of_another_form_is_no_row() -> None:
         assert compared(path, before, after, "usr/lib.so"), space
 
 
+@pytest.mark.parametrize("line", [b"lib.so,sha256=x,5,more", b"lib.so,sha256=x", b"lib.so"])
+def test_a_line_with_other_columns_names_no_library(line: bytes) -> None:
+    assert compared("x-1.dist-info/RECORD", line, line, "lib.so") == []
+
+
 def test_what_is_no_row_is_compared_as_it_is() -> None:
     for path, before, after in (
         ("x-1.dist-info/RECORD", b"a,md5=1,2\n", b"a,md5=1,3\n"),

@@ -105,3 +105,22 @@ def test_files_that_stay_are_counted(content: bytes) -> None:
     ledger = DifferenceLog()
     compared = LayerComparison("layer 0", views[0], views[1], ledger, []).compare()
     assert (ledger.count, compared.same_count, compared.changed) == (0, 3, ())
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 70_000])
+def test_a_size_may_be_written_as_a_binary_number(size: int) -> None:
+    """GNU tar writes sizes from 8 GiB on so, and then the first bit of the field is set."""
+
+    def packed(last: bytes) -> bytes:
+        info, data = build.file("data", b"a" * max(size - 1, 0) + last[:size])
+        head = bytearray(info.tobuf())
+        head[124:136] = (1 << 95 | size).to_bytes(12, "big")
+        head[148:156] = b" " * 8
+        head[148:156] = b"%06o\0 " % sum(head)
+        return bytes(head) + data + bytes(-size % 512 + 1024)
+
+    for last in (b"b", b"c"):
+        ledger = DifferenceLog()
+        old, new = view_of(packed(b"b"), "before"), view_of(packed(last), "after")
+        LayerComparison("layer 0", old, new, ledger, []).compare()
+        assert bool(ledger.count) == (size > 0 and last == b"c")

@@ -48,13 +48,12 @@ def with_total(change: int) -> bytes:
     return ARCHIVE[:4] + struct.pack("<I", total + change) + ARCHIVE[8:]
 
 
-def with_entry(offset: int, size: int) -> bytes:
-    """Return an archive whose only entry has another offset and size."""
-    directory = struct.pack("<5I", 0, 0, offset, size, 2) + b"k\0"
+def with_entry(offset: int, size: int | None = None, *, count: int = 1, more: bytes = b"") -> bytes:
+    """Return an archive whose only entry has another offset and size, and ``more`` behind it."""
     image = hsaco("gfx1100")
-    return (
-        b"AKS2" + struct.pack("<3I", len(directory) + len(image), 1, len(directory)) + lzma.compress(directory + image)
-    )
+    directory = struct.pack("<5I", 0, 0, offset, len(image) if size is None else size, 2) + b"k\0" + more
+    head = struct.pack("<3I", len(directory) + len(image), count, len(directory))
+    return b"AKS2" + head + lzma.compress(directory + image)
 
 
 #: files that went, and whether the proof takes that
@@ -75,6 +74,9 @@ FILES: dict[str, tuple[str, bytes, bool]] = {
     "archive with too small a total": ("a/k.aks2", with_total(-1), False),
     "archive with too large a total": ("a/k.aks2", with_total(1), False),
     "archive with bytes behind its images": ("a/k.aks2", with_entry(0, 64), False),
+    "archive of one entry": ("a/k.aks2", with_entry(0), True),
+    "archive with a cut entry": ("a/k.aks2", with_entry(0, count=2, more=bytes(10)), False),
+    "archive with an entry too few": ("a/k.aks2", with_entry(0, count=2), False),
     "archive with an image outside": ("a/k.aks2", with_entry(0, 1 << 30), False),
     "archive with a wrong count": ("a/k.aks2", stores.aks2([(b"k", hsaco("gfx1100"))], count=2), False),
     "zip with a module": ("a/amd-gfx1100.zip", zip_of({"k.aks2": ARCHIVE, "m.py": b"x"}), False),

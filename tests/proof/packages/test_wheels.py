@@ -314,9 +314,24 @@ def test_a_description_is_read_whole_or_refused(monkeypatch: pytest.MonkeyPatch)
         proof_of(data, data)
 
 
+def test_a_description_that_is_too_large_is_named_with_its_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = split(tmp_path)
+    with zipfile.ZipFile(io.BytesIO(after)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    most = max(len(data) for name, data in files.items() if name.startswith(INFO))
+    monkeypatch.setattr(wheels, "_TEXT", most)
+    with pytest.raises(LimitExceeded, match=VARIANT) as caught:
+        proof_of_variant(before, repacked_variant(files, GOOD + b" " * most))
+    assert caught.value.chain == (f"{NAME}-sm90.whl",)
+
+
 def test_what_is_no_wheel_is_refused() -> None:
-    with pytest.raises(BadValue):
-        proof_of(build.wheel(FILES), build.packed({"a": b""}))
+    for names, found in ((["a"], "none"), (["b.dist-info/a", "a.dist-info/a"], "a.dist-info, b.dist-info")):
+        with pytest.raises(BadValue) as caught:
+            proof_of(build.wheel(FILES), build.packed(dict.fromkeys(names, b"")))
+        assert caught.value.found == found
     with pytest.raises(BadValue):
         proof_of(build.wheel(FILES), b"PK")
 

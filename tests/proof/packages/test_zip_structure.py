@@ -212,3 +212,50 @@ def test_no_byte_of_the_records_of_a_large_archive_can_lie(monkeypatch: pytest.M
     before = archive_of_texts(zipfile.ZIP_STORED, io.BytesIO())
     assert after.count(magic_numbers.ZIP64_END) == after.count(magic_numbers.ZIP64_LOCATOR) == 1
     assert unnoticed(before, after) == []
+
+
+@pytest.mark.parametrize("needed", range(9, 47))
+def test_the_version_needed_is_one_that_a_form_needs(needed: int) -> None:
+    data = archive_of_texts(zipfile.ZIP_DEFLATED, io.BytesIO())
+    for at in (data.index(magic_numbers.ZIP) + 4, data.index(b"PK\1\2") + 6):
+        assert data[at] == 20
+        assert proof_of(data, data[:at] + bytes([needed]) + data[at + 1 :]).is_proved == (needed in (10, 20, 45))
+
+
+def test_records_of_a_large_archive_count_from_its_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = b"#!/bin/sh\n" + archive_of_texts(zipfile.ZIP_STORED, io.BytesIO())
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 0)
+    after = b"#!/bin/sh\n" + archive_of_texts(zipfile.ZIP_DEFLATED, io.BytesIO())
+    assert proof_of(before, after).differences == ()
+
+
+def test_bytes_before_an_archive_are_found_at_its_begin() -> None:
+    data = build.wheel(FILES)
+    (found,) = (item for item in proof_of(data, before_it(data)).differences if item.what.startswith("bytes before"))
+    assert found.offset == 0
+
+
+def archive_with_names(version: str, names: Callable[[bytes], bytes]) -> bytes:
+    """Return a wheel whose files have their names in UTF-8 as well, as Info-ZIP writes them: ``names`` of theirs."""
+    contents = {f"demo-{version}.dist-info/METADATA": f"Name: demo\nVersion: {version}\n".encode(), "demo.py": b"1\n"}
+    contents[f"demo-{version}.dist-info/WHEEL"] = build.WHEEL
+    lines = [f"{name},{build.digest(data)},{len(data)}\n" for name, data in contents.items()]
+    contents[f"demo-{version}.dist-info/RECORD"] = "".join([*lines, f"demo-{version}.dist-info/RECORD,,\n"]).encode()
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w") as archive:
+        for name, data in contents.items():
+            info = zipfile.ZipInfo(name, (2024, 2, 3, 4, 5, 6))
+            body = struct.pack("<BI", 1, zlib.crc32(name.encode())) + names(name.encode())
+            info.extra = struct.pack("<2H", 0x7075, len(body)) + body
+            archive.writestr(info, data)
+    return into.getvalue()
+
+
+def test_names_in_utf8_follow_the_names_of_files() -> None:
+    before = archive_with_names("1", lambda name: name)
+    assert proof_of(before, archive_with_names("1+sm90", lambda name: name)).differences == ()
+    other = archive_with_names("1+sm90", lambda name: name.replace(b"demo.py", b"evil.py"))
+    assert {item.what for item in proof_of(before, other).differences} == {
+        "demo.py: local header",
+        "demo.py: entry of the directory",
+    }

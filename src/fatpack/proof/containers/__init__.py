@@ -27,10 +27,8 @@ def read_container(memory: ProgramMemory, address: int, end: int) -> ProofContai
 
     Raises LimitExceeded for a compressed one that exceeds the limits on decompression.
     """
-    head = memory.read(address, min(_LONGEST, end - address))
-    if head is None:
-        # An empty fat binary has 16 bytes, and the loaded range may end after it.
-        head = memory.read(address, min(len(magic_numbers.FATBIN), end - address)) or b""
+    # An empty fat binary has 16 bytes, and the loaded range may end after it.
+    head = memory.read(address, _LONGEST) or memory.read(address, len(magic_numbers.FATBIN)) or b""
     if head.startswith(magic_numbers.FATBIN):
         from fatpack.proof.containers.fatbin import read_fatbin
 

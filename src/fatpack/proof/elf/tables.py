@@ -8,6 +8,7 @@ number of symbols. Versions needed and defined are lists (LSB, "Symbol Versionin
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 
 from fatpack.proof.memory import WINDOW
@@ -208,7 +209,7 @@ def _gnu_hash(memory: ProgramMemory, address: int) -> tuple[int, int] | None:
     if last < first:
         return chains, first
     at = chains + 4 * (last - first)
-    while (chain := _some(memory, address + at)) is not None and len(chain):
+    while chain := _words(memory, address + at, min(_STEP, memory.stored_size(address + at) // 4)):
         for word in chain:
             at += 4
             if word & 1:
@@ -217,25 +218,12 @@ def _gnu_hash(memory: ProgramMemory, address: int) -> tuple[int, int] | None:
 
 
 def _words(memory: ProgramMemory, address: int, count: int) -> array[int] | None:
-    loaded = memory.loaded_range(address)
-    if loaded is None or address + 4 * count > loaded.filled:
+    """Return numbers of four bytes each, None unless all of them are in the file."""
+    stored = memory.stored(address, 4 * count)
+    if stored is None:
         return None
-    return _as_words(memory, memory.read(address, 4 * count))
-
-
-def _some(memory: ProgramMemory, address: int) -> array[int] | None:
-    loaded = memory.loaded_range(address)
-    if loaded is None:
-        return None
-    remaining = max(0, loaded.filled - address) // 4
-    return _as_words(memory, memory.read(address, 4 * min(_STEP, remaining)))
-
-
-def _as_words(memory: ProgramMemory, data: bytes | None) -> array[int] | None:
-    if data is None:
-        return None
-    words = array("I", data)
-    if (array("I", b"\1\0\0\0")[0] == 1) != (memory.order == "little"):
+    words = array("I", stored.tobytes())
+    if sys.byteorder != memory.order:
         words.byteswap()
     return words
 
@@ -270,7 +258,7 @@ def loader_tables(elf: ProofElfFile) -> Iterator[tuple[str, Range]]:
         elif tag in _UNSIZED:
             size = table_size(elf, tag, value)
         elif tag in _ADDRESSES:
-            size = 1
+            size = None
         else:
             continue
         yield tag, (value, value + max(size or 0, 1))

@@ -8,6 +8,7 @@ How we know: OCI image-spec 1.1; moby, image/tarexport/load.go; BuildKit, attest
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import posixpath
@@ -533,13 +534,7 @@ class _ImageComparison:
 
     def _databases(self) -> None:
         """Compare the package databases of all layers with the libraries that changed."""
-        changed: dict[tuple[str, bytes], FileDigests] = {}
-        for layer in self._compared.values():
-            for library in layer.changed if layer is not None else ():
-                name = library.path.rpartition("/")[2]
-                for algorithm in image_databases.HASHES:
-                    changed[name, getattr(library.before, algorithm)] = library.after
-        self._add_links(changed)
+        changed = self._changed_libraries()
         for names, layer in self._compared.items():
             for database in layer.databases if layer is not None else ():
                 shown = self._shown(names, database.path)
@@ -549,15 +544,18 @@ class _ImageComparison:
                     "package database", database.path, database.before, database.after, changed, shown, self.ledger
                 )
 
-    def _add_links(self, changed: dict[tuple[str, bytes], FileDigests]) -> None:
-        """Let rows name a library by its other names: hard links and symbolic ones."""
+    def _changed_libraries(self) -> dict[tuple[str, bytes], FileDigests]:
+        """Return what libraries became, by their name or that of a link to them, hard or symbolic, and a digest."""
+        changed: dict[tuple[str, bytes], FileDigests] = {}
         for layer in self._compared.values():
-            for library in layer.changed if layer is not None else ():
-                for path in layer.paths if layer is not None else ():
-                    name = path.rpartition("/")[2]
-                    if name.partition(".")[0] == library.path.rpartition("/")[2].partition(".")[0]:
-                        for algorithm in image_databases.HASHES:
-                            changed.setdefault((name, getattr(library.before, algorithm)), library.after)
+            if layer is None:
+                continue
+            for library, path in itertools.product(layer.changed, layer.paths):
+                name = path.rpartition("/")[2]
+                if name.partition(".")[0] == library.path.rpartition("/")[2].partition(".")[0]:
+                    for algorithm in image_databases.HASHES:
+                        changed.setdefault((name, getattr(library.before, algorithm)), library.after)
+        return changed
 
     def _shown(self, names: tuple[str, str], database: str) -> Mapping[str, FileDigests]:
         """Return libraries by the paths at which an image shows them, if it shows this database of a layer, too."""

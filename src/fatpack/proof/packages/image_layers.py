@@ -85,14 +85,16 @@ class _Forward:
         head = view.head(0, 4)
         self.size = 0
         self.hash = hashlib.sha256(usedforsecurity=False)
+        #: what the decompressor raises for damaged data
+        self._errors: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error)
         if head.startswith(magic_numbers.GZIP):
             self._file = gzip.GzipFile(fileobj=ViewFile(view), mode="rb")
-        elif head.startswith(magic_numbers.ZSTD) or head[1:4] == magic_numbers.SKIPPABLE:
+        elif head.startswith(magic_numbers.ZSTD) or head[1:] == magic_numbers.SKIPPABLE:
             import zstandard
 
             decompressor = zstandard.ZstdDecompressor(max_window_size=limits.WINDOW)
             reader = decompressor.stream_reader(ViewFile(view), read_across_frames=True)  # type: ignore[arg-type]
-            self._file = reader
+            self._file, self._errors = reader, (OSError, zstandard.ZstdError)
         else:
             self._file = ViewFile(view)
 
@@ -103,11 +105,7 @@ class _Forward:
             while left and (part := self._file.read(min(left, limits.CHUNK))):
                 parts.append(part)
                 left -= len(part)
-        except (OSError, EOFError, zlib.error, ValueError) as error:
-            raise self.damaged(str(error)) from error
-        except Exception as error:
-            if type(error).__name__ != "ZstdError":
-                raise
+        except self._errors as error:
             raise self.damaged(str(error)) from error
         data = b"".join(parts)
         self.size += len(data)
