@@ -5,6 +5,7 @@ With ``--jobs 1`` there is one process and one thread. A signal ends all of them
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from tests.builders.fatbin import ptx
 from tests.builders.releases import NAME
 from tests.laws.rooms import FIXTURES
 
+from fatpack import BundleOptions, ImageFile, pack
 from fatpack.exit_codes import USAGE
 
 #: Runs command lines in an interpreter without threads of its own, each in an empty folder. All work is worth sharing
@@ -65,15 +67,18 @@ LINES = {
     "inspect {many}": False,
     "inspect --kernels -v {many}": True,
     "inspect --kernels --json {trees}": True,
+    "inspect --kernels --json {bundles}": True,
     "inspect --verify --json {bundle}": False,
     "inspect --by arch {trees}": True,
     "inspect --rows csv --digests {trees}": True,
     "inspect --rows jsonl --rows-of kernels {many}": True,
+    "inspect --rows csv --digests {bundles}": True,
     "report --markdown {many}": True,
     "report -o report.html {wheel}": True,
     "report -o - {trees}": True,
     "doctor --json {many}": True,
     "doctor {trees}": True,
+    "doctor --json {bundles}": True,
     "check --require sm_80 {trees}": True,
     "check --json --registered --require sm_100,gfx942 {trees}": True,
     "explain --device sm_90 {wheel}": True,
@@ -96,6 +101,8 @@ LINES = {
     "normalize {packed} -o new": True,
     "map {packed} --form cubin -d . -- cp {{in}} {{out}}": True,
 }
+
+COMPRESSED = ("fatpack-v1-zlib", "fatpack-v3-zlib", "llvm-22-v2-zstd", "llvm-22-v3-zstd")
 
 #: A command whose workers say that they are there, and then take longer than any test.
 STUCK = """
@@ -126,14 +133,16 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "many": "many.fatbin",
         "fewer": "fewer.fatbin",
         "packed": "packed.so",
+        "bundles": "bundles.hipfb",
         "ptx": "k.ptx",
         "whole": "whole.fatbin",
     }
     bundle = FIXTURES / "clang_bundle" / "fatpack-v1-zstd.bundle"
     made |= {"bundle": bundle.name, "newer": f"newer/{NAME}.whl", "trees": "trees", "wheel": f"{NAME}.whl"}
     (folder / "newer").mkdir()
-    (folder / made["many"]).write_bytes(b"".join([*parts, bytes(damaged), *parts]))
     (folder / made["whole"]).write_bytes(offered.cuda("75 80 90 p90 zstd"))
+    (folder / made["bundles"]).write_bytes(_bundles(folder / made["whole"]))
+    (folder / made["many"]).write_bytes(b"".join([*parts, bytes(damaged), *parts]))
     (folder / made["fewer"]).write_bytes(b"".join(parts[1:]))
     (folder / made["packed"]).write_bytes(releases.library("75 80 90 zstd", "75 80 p90 lz4", "75 80 p90"))
     (folder / made["ptx"]).write_bytes(ptx(".visible .entry k() { ret; }\n" + "// more\n" * 5000, "8.0", "sm_80"))
@@ -150,6 +159,19 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shutil.copy(folder / made["wheel"], folder / "trees")
     pair = " ".join(f"--image=file={folder / made['ptx']},check=no,arch=compute_{arch}" for arch in (80, 90))
     return {**{name: str(folder / path) for name, path in made.items()}, "conda": str(conda), "pair": pair}
+
+
+def _bundles(fat: Path) -> bytes:
+    """Return compressed bundles one after the other: one is damaged, one has a fat binary among its images."""
+    into = io.BytesIO()
+    item = ImageFile(fat, triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="hip")
+    with pytest.warns(UserWarning, match="the image is a fat binary"):
+        pack([item], into, options=BundleOptions(compression="zstd"))
+    found = [(FIXTURES / "clang_bundle" / f"{name}.bundle").read_bytes() for name in COMPRESSED]
+    damaged = bytearray(found[0])
+    damaged[-40:-30] = b"\xff" * 10
+    parts = [*found, bytes(damaged), into.getvalue(), *found]
+    return b"".join(part + bytes(-len(part) % 4096) for part in parts)
 
 
 def answers(lines: list[list[str]], jobs: int, folder: Path) -> list[Any]:

@@ -36,7 +36,15 @@ from fatpack.scanner.context import (
     detect_host,
     start_scan,
 )
-from fatpack.scanner.results import FoundContainer, FoundImage, LazyImages, bytes_to_inflate, end_in, inflate_image
+from fatpack.scanner.results import (
+    FoundContainer,
+    FoundImage,
+    LazyImages,
+    bytes_to_inflate,
+    end_in,
+    has_containers,
+    inflate_image,
+)
 from fatpack.scanner.scan_host import scan_limited, starts_as_container
 
 TYPE_CHECKING = False
@@ -55,6 +63,7 @@ __all__ = [
     "bytes_to_inflate",
     "detect_host",
     "end_in",
+    "has_containers",
     "inflate_image",
     "scan",
 ]

@@ -209,6 +209,11 @@ class LazyImages:
     def __getitem__(self, index: int) -> FoundImage:
         return self._recognised()[index]
 
+    @property
+    def size(self) -> int:
+        """The bytes of all images, decompressed."""
+        return sum([image.size for image in self._stored])
+
     def _recognised(self) -> tuple[FoundImage, ...]:
         if self._found is None:
             self._found = _recognise_now(self._stored, self._enter)
@@ -216,12 +221,22 @@ class LazyImages:
 
 
 def bytes_to_inflate(found: FoundContainer | Finding) -> int:
-    """Return the bytes of images that another process can read for a container; 0 if only this process can."""
-    if isinstance(found, Finding) or isinstance(found.images, LazyImages):
+    """Return the bytes of images that another process can read for a container; 0 if only this process can.
+
+    Of a container that is compressed as a whole only the process that has read it knows: see :func:`has_containers`.
+    """
+    if isinstance(found, Finding):
         return 0
-    if any(image.containers for image in found.images):
+    if isinstance(found.images, LazyImages):
+        return min(found.images.size, limits.INFLATED)
+    if has_containers(found):
         return 0
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
+
+
+def has_containers(found: FoundContainer) -> bool:
+    """Return whether containers are in images of a container: what is told of those is not told by another process."""
+    return any(image.containers for image in found.images)
 
 
 def end_in(view: View, found: FoundContainer) -> int:

@@ -18,7 +18,16 @@ from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Target, arch_name
 from fatpack.record import Record
-from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, end_in, inflate_image, scan
+from fatpack.scanner import (
+    FoundImage,
+    LazyImages,
+    bytes_to_inflate,
+    detect_host,
+    end_in,
+    has_containers,
+    inflate_image,
+    scan,
+)
 from fatpack.scanner.results import checked_against_container
 from fatpack.scanner.unread_kinds import unread_kind
 from fatpack.tabular.columns import (
@@ -313,7 +322,7 @@ class _RowReader:
         self._contents = ImageReader(self._options, room, self._note)
         self._told, self._exit_code, self._count = [], 0, 0
         made = list(self._container(found, number, ""))
-        if self._contents.room < 0 or len(self._told) > _MOST_NOTED:
+        if self._contents.room < 0 or len(self._told) > _MOST_NOTED or has_containers(found):
             return None
         drawn, room = budget.drawn - before, room - self._contents.room
         return _ReadContainer(made, self._told, self._exit_code, self._count, drawn, room)

@@ -19,7 +19,15 @@ from fatpack.io.source import View
 from fatpack.model import Finding, arch_name
 from fatpack.printable import format_size
 from fatpack.record import Record
-from fatpack.scanner import bytes_to_inflate, detect_host, end_in, inflate_image, registration_verdict, scan
+from fatpack.scanner import (
+    bytes_to_inflate,
+    detect_host,
+    end_in,
+    has_containers,
+    inflate_image,
+    registration_verdict,
+    scan,
+)
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
 from fatpack.tabular.cir_launches import cir_launches, launch_problems
 from fatpack.tabular.hollow import KernelCode, find_hollow
@@ -427,7 +435,7 @@ class _Examination:
         before = self._view.source.budget.drawn
         self._container(found)
         self.notes.drawn = self._view.source.budget.drawn - before
-        return self.notes if self._room >= 0 else None
+        return self.notes if self._room >= 0 and not has_containers(found) else None
 
     def _container(self, found: FoundContainer) -> None:
         notes, container = self.notes, found.container

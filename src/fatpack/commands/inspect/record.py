@@ -23,7 +23,16 @@ from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io.source import Span
 from fatpack.model import Finding, arch_name, is_not_inflated
 from fatpack.record import Record, gc_paused
-from fatpack.scanner import FoundImage, LazyImages, bytes_to_inflate, detect_host, end_in, inflate_image, scan
+from fatpack.scanner import (
+    FoundImage,
+    LazyImages,
+    bytes_to_inflate,
+    detect_host,
+    end_in,
+    has_containers,
+    inflate_image,
+    scan,
+)
 from fatpack.scanner.results import NAMED_BY_CONTAINERS, kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
 
@@ -435,7 +444,8 @@ class FileInspection:
         self.findings = FindingList()
         self._known_kernels.forget()
         kept = self._kept(found)
-        if any(item.code == "FP1005" for item in self.findings.kept) or self.findings.unlisted:
+        is_cut = any(item.code == "FP1005" for item in self.findings.kept) or self.findings.unlisted
+        if is_cut or has_containers(found):
             return None
         return kept, self.findings.kept, budget.drawn - before
 
