@@ -158,9 +158,13 @@ class ShownFile(Record):
 class TreeListing:
     """The folders, patterns and packages of one command, and counts of the files in them."""
 
-    def __init__(self, showing: Callable[[InputFile], ShownFile], rules: Filter) -> None:
+    def __init__(
+        self, showing: Callable[[InputFile], ShownFile], rules: Filter, *, shares_inside: bool = False
+    ) -> None:
         self._showing = showing
         self._rules = rules
+        #: whether ``showing`` distributes the containers of a file to processes
+        self._shares_inside = shares_inside
         self.summaries: list[TreeSummary] = []
         self.code = FINE
 
@@ -178,7 +182,8 @@ class TreeListing:
         batches = walk_input(path, view, rules, counts, summary.unmatched)
         is_local = view is None or view.source.fileno() is not None
         try:
-            for item in map_files(batches, self._showing, rules, counts, is_local=is_local):
+            shares = self._shares_inside
+            for item in map_files(batches, self._showing, rules, counts, is_local=is_local, shares_inside=shares):
                 meter(item.images is not None)
                 if item.is_file:
                     summary.add(item.images, item.size, is_read=not item.error)

@@ -194,6 +194,7 @@ class Release:
             opener=self._opener,
             chosen=is_wanted,
             raises=True,
+            shares_inside=True,
         )
         if unmatched and not self._raises:
             raise UsageError(f"no file matches {self.name}")

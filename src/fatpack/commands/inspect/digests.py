@@ -126,7 +126,8 @@ def read_digests(
     found: list[FileDigest] = []
     for path in paths:
         try:
-            for item in map_paths([path], reader, rules, counts, unmatched, budget=budget, opener=opener):
+            made = map_paths([path], reader, rules, counts, unmatched, budget=budget, opener=opener, shares_inside=True)
+            for item in made:
                 if item is not None:
                     found.append(item)
         except UsageError:

@@ -289,7 +289,9 @@ class ArgumentFiles:
         from fatpack.inputs.files import Filter
 
         if self._trees is None:
-            self._trees = TreeListing(self._reader, Filter(self._exclude, self._reader.options.deep))
+            options = self._reader.options
+            shares = options.kernels or options.code_sizes
+            self._trees = TreeListing(self._reader, Filter(self._exclude, options.deep), shares_inside=shares)
         yield from self._trees.shown(path, view)
         self.images += self._trees.summaries[-1].images
         self.code = worst_exit_code((self.code, self._trees.code))
