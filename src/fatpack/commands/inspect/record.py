@@ -213,6 +213,11 @@ class InspectOptions(Record):
     arch: tuple[str, ...] = ()
     position: tuple[int, int] | None = None
 
+    @property
+    def reads_kernels(self) -> bool:
+        """True if all images are read for facts about their kernels, large files by several processes."""
+        return self.kernels or self.code_sizes
+
 
 #: LIMIT: architectures of left-out images that are named.
 _MOST_ARCHS = 12
@@ -313,7 +318,7 @@ class FileInspection:
         self._top: list[Any] | ListingRows = []
         self._scanned = FindingList()
         self.findings = FindingList()
-        self._wants_facts = options.kernels or options.code_sizes
+        self._wants_facts = options.reads_kernels
         self._known_kernels = KernelRecords(has_facts=options.kernels, has_sizes=options.code_sizes)
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE

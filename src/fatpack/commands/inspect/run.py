@@ -290,8 +290,8 @@ class ArgumentFiles:
 
         if self._trees is None:
             options = self._reader.options
-            shares = options.kernels or options.code_sizes
-            self._trees = TreeListing(self._reader, Filter(self._exclude, options.deep), shares_inside=shares)
+            rules = Filter(self._exclude, options.deep)
+            self._trees = TreeListing(self._reader, rules, shares_inside=options.reads_kernels)
         yield from self._trees.shown(path, view)
         self.images += self._trees.summaries[-1].images
         self.code = worst_exit_code((self.code, self._trees.code))

@@ -23,7 +23,7 @@ from fatpack.io.ranges import ViewFile
 from fatpack.proof.ledger import DifferenceLog, ProvedFile, compare_views, file_digest
 from fatpack.proof.packages import image_databases
 from fatpack.proof.packages.image_layers import ComparedLayer, LayerComparison
-from fatpack.proof.packages.verdict import PackageProofResult, ProvedLayer, proved_same_bytes
+from fatpack.proof.packages.verdict import PackageProofResult, ProvedLayer, proved_file, proved_same_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class ImageContents:
     def summary(self, view: View | str) -> ProvedFile:
         """Return name, size and digest: of a folder the digest of its index, which names everything else."""
         if not isinstance(view, str):
-            return ProvedFile(view.chain[-1] if view.chain else view.source.name, len(view), file_digest(view))
+            return proved_file(view)
         index = self.files.get(_INDEX)
         digest = "" if index is None else file_digest(index)
         return ProvedFile(view, sum(map(len, self.files.values())), digest)

@@ -368,12 +368,13 @@ class _NeedsCollector:
             elif is_certain and self._add_names(set(_NAMES.findall(window, index, stop))):
                 at = base + stop
                 continue
-            at = end
-            for use in _find_uses(text, comments, base + index):
+            for use in _find_uses(text, comments, at):
                 self.add([use], start, 0, len(self._table))
                 if use[2] >= base + stop:
                     at = use[2]
                     break
+            else:
+                at = end
 
     def _add_names(self, names: set[bytes]) -> bool:
         """Record uses of aliases by their names; return False, and record nothing, unless all of them are defined."""
