@@ -13,7 +13,7 @@ from fatpack.errors import FormatError
 from fatpack.io.source import BytesSource
 from fatpack.main import main
 from fatpack.model import Finding
-from fatpack.registration.analysis import analyze, calls
+from fatpack.registration.analysis import analyze, calls, references
 from fatpack.registration.analysis.counts import RegistrationCounts
 from fatpack.registration.analysis.registers import STACK, RegisterState
 from fatpack.scanner.context import detect_host
@@ -135,7 +135,7 @@ def test_what_limits_leave_out_is_reported(monkeypatch: pytest.MonkeyPatch, caps
     assert "5 more kernels: the registration was not read" in cut
     assert "not followed: 9 functions that launch or register" in cut
     monkeypatch.setattr(calls, "_MOST", 0)
-    monkeypatch.setattr(calls, "_PART", 64)
+    monkeypatch.setattr(references, "PART", 64)
     assert main(["inspect", "--runtime", path]) == 0
     assert "not followed: " in capsys.readouterr().out
 

@@ -11,6 +11,8 @@ followed, up to a limit.
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from fatpack.concurrency.processes import map_in_processes
 from fatpack.record import Record
 from fatpack.registration.analysis import model, references
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from fatpack.binary.memory import MemoryFunction, MemorySection
     from fatpack.registration.analysis.aarch64 import Aarch64Follower
+    from fatpack.registration.analysis.references import CodePart
     from fatpack.registration.analysis.registers import FollowedCall, LinkedProgram, RegisterState
     from fatpack.registration.analysis.x86 import X86Follower
 
@@ -32,9 +35,6 @@ FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 20
 #: LIMIT: calls that are read; the parts of the code after them count as functions that were not followed. The largest
 #: library known to us has 134,000.
 _MOST = 1 << 20
-
-#: bytes of code in one task of a worker
-_PART = 1 << 22
 
 #: the arguments that matter, for calls that register a container, and a named kernel
 _BINARY, _NAMED = (0,), (1, 3)
@@ -80,33 +80,28 @@ class ProgramCalls:
     def sites(self) -> CallSites:
         """Return the calls. Without capstone, functions of x86-64 are not followed."""
         program = self._program
-        parts = [
-            (section, low, min(low + _PART, len(section.data)))
-            for section in references.code_sections(program)
-            for low in range(0, len(section.data), _PART)
-        ]
-        for section in references.code_sections(program):
-            program.content(section)  # read once, for all workers; so are the regular expressions
+        parts = list(references.code_parts(program))
+        for section in references.code_sections(program):  # made once, for all workers: the regular expressions
             for wanted in {each for each in self._wanted.values() if each}:
                 self._run(section, wanted)
         found: list[CallSite] = []
         whole: set[int] = set()
         left = 0
-        for part, made in map_in_processes(
-            parts, lambda part: self._part(*part), lambda part: part[2] - part[1], least=_PART
-        ):
-            if len(found) > _MOST:
-                left += 1
-                continue
-            sites, starts = self._part(*part) if made is None else made.value
-            found += sites
-            whole.update(starts)
+        with closing(map_in_processes(parts, self._part, references.part_size, least=references.PART)) as shared:
+            for part, made in shared:
+                if len(found) > _MOST:
+                    left += 1
+                    continue
+                sites, starts = self._part(part) if made is None else made.value
+                found += sites
+                whole.update(starts)
         if not any(program.imports[target] in model.REGISTER_BINARY for _, target, _ in found):
             whole.update(program.start_of(at) for at in references.find_offsets(program, program.slots))
         return self._completed(found, whole, left)
 
-    def _part(self, section: MemorySection, low: int, high: int) -> tuple[list[CallSite], list[int]]:
+    def _part(self, part: CodePart) -> tuple[list[CallSite], list[int]]:
         """Return the calls in a part of a section, and the functions that call through a register."""
+        section, low, high = part
         program, base = self._program, section.address
         found: list[CallSite] = []
         starts: list[int] = []

@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left
 from itertools import chain, islice
 
-from fatpack.binary.elf.layout import ALLOC, ANDROID_RELA, DYNSYM, RELA, SYMTAB
+from fatpack.binary.elf.layout import ALLOC, ANDROID_RELA, DYNSYM, RELA, SHARED, SYMTAB
 from fatpack.binary.elf.relocations import (
     MAX_RELOCATIONS,
     relocation_blocks,
@@ -278,7 +278,8 @@ class ElfCodeProgram(LinkedProgram):
     def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
         machine = MACHINES.get(elf.header.machine, "")
-        super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
+        sections, is_movable = loaded_sections(elf), elf.header.type == SHARED
+        super().__init__(elf.view, machine, elf.layouts.word, sections, is_windows=False, is_movable=is_movable)
         self._found: list[MemorySymbol] | None = None
         self._titles: _Titles | None = None
         #: slots of symbols that this program defines, and those of them that PLT stubs use

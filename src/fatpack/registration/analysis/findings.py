@@ -463,8 +463,7 @@ def unregistered_variables(evidence: RegistrationEvidence, variables: Set[str]) 
     is_loop = registers_entries(evidence)
     is_read = is_loop or not (evidence.unread or any(not each.name for each in calls))
     entries = [entry for entry in evidence.entries if entry.kind in MODELS]
-    has_kernel_calls = bool(entries) if is_loop else any(each.is_kernel for each in calls)
-    if evidence.unfollowed or not is_read or not has_kernel_calls:
+    if evidence.unfollowed or not is_read or not (entries if is_loop else calls):
         return frozenset()
     return variables - {each.name for each in calls} - {entry.name for entry in entries}
 

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import re
 import struct
+from contextlib import closing
+
+from fatpack.concurrency.processes import map_in_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from typing import TypeAlias
 
     from fatpack.binary.memory import MemorySection
     from fatpack.registration.analysis.registers import LinkedProgram
 
-#: bytes of code that are searched at once
-STEP = 1 << 19
+    #: a section of code, and where in it a part starts and ends
+    CodePart: TypeAlias = tuple[MemorySection, int, int]
+
+#: bytes of code that are searched at once, and in one task of a worker
+STEP, PART = 1 << 19, 1 << 22
 
 #: bytes of code below which every candidate is checked: making a regular expression would take longer
 _SHORT = 1 << 14
@@ -44,6 +51,19 @@ def code_sections(program: LinkedProgram) -> Iterator[MemorySection]:
     for section in program.sections:
         if section.is_code and len(section.data) and not section.name.startswith((".plt", ".iplt")):
             yield section
+
+
+def code_parts(program: LinkedProgram) -> Iterator[CodePart]:
+    """Yield the parts of the sections of code that workers search, each section read once for all of them."""
+    for section in code_sections(program):
+        size = len(program.content(section))
+        for low in range(0, size, PART):
+            yield section, low, min(low + PART, size)
+
+
+def part_size(part: CodePart) -> int:
+    """Return the bytes of a part of the code."""
+    return part[2] - part[1]
 
 
 def find_calls(
@@ -107,10 +127,20 @@ def find_offsets(program: LinkedProgram, slots: Collection[int]) -> Iterator[int
 
 def find_code_references(program: LinkedProgram, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield the addresses in code that call, jump to, or take one of ``targets``, with the target."""
-    for section in code_sections(program):
-        size = len(section.data)
-        for low in range(0, size, STEP):
-            yield from find_code_references_in(program, section, low, min(low + STEP, size), targets)
+    parts = list(code_parts(program))
+
+    def work(part: CodePart) -> list[tuple[int, int]]:
+        section, start, end = part
+        steps = range(start, end, STEP)
+        return [
+            each
+            for low in steps
+            for each in find_code_references_in(program, section, low, min(low + STEP, end), targets)
+        ]
+
+    with closing(map_in_processes(parts, work, part_size, least=PART)) as found:
+        for part, made in found:
+            yield from work(part) if made is None else made.value
 
 
 def address_taken(program: LinkedProgram, targets: Collection[int]) -> Iterator[tuple[int, int]]:
@@ -124,7 +154,7 @@ def address_taken(program: LinkedProgram, targets: Collection[int]) -> Iterator[
                 yield from _a64_addresses(base, code, low, high, wanted)
             else:
                 yield from _x86(base, code, low, high, wanted, _TAKES, 2)
-                yield from _x86_fixed(base, code, low, high, wanted)
+                yield from _x86_fixed(program, base, code, low, high, wanted)
 
 
 def find_code_references_in(
@@ -138,11 +168,15 @@ def find_code_references_in(
         return
     yield from _x86(base, code, low, high, wanted, _DIRECT, 1)
     yield from _x86(base, code, low, high, wanted, _TAKES, 2)
-    yield from _x86_fixed(base, code, low, high, wanted)
+    yield from _x86_fixed(program, base, code, low, high, wanted)
 
 
-def _x86_fixed(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> list[tuple[int, int]]:
-    """Return the places at which programs at fixed addresses move one of some addresses into a register."""
+def _x86_fixed(
+    program: LinkedProgram, base: int, code: bytes, low: int, high: int, wanted: frozenset[int]
+) -> list[tuple[int, int]]:
+    """Return the places at which a program at a fixed address moves one of some addresses into a register."""
+    if program.is_movable:
+        return []
     uppers = {target >> 16 & 0xFFFF for target in wanted if target >> 32 == 0}
     if not uppers:
         return []

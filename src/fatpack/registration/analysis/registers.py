@@ -31,13 +31,22 @@ class LinkedProgram(HostMemory):
 
     ``imports`` are the names of runtime functions by address: of pointer slots, of the stubs that jump through one, and
     of functions that the program defines itself. ``slots`` are the addresses of the pointers among these, and
-    ``jumped`` are the slots that only stubs use. ``dynamic`` are the names that other files define.
+    ``jumped`` are the slots that only stubs use. ``dynamic`` are the names that other files define. With ``is_movable``
+    it may be loaded at any address, so no instruction holds an address as such.
     """
 
     def __init__(
-        self, view: View, machine: str, word: int, sections: Sequence[MemorySection], *, is_windows: bool
+        self,
+        view: View,
+        machine: str,
+        word: int,
+        sections: Sequence[MemorySection],
+        *,
+        is_windows: bool,
+        is_movable: bool = False,
     ) -> None:
         super().__init__(view, machine, word, sections, (), is_windows=is_windows)
+        self.is_movable = is_movable
         self.imports: dict[int, str] = {}
         self.slots: set[int] = set()
         self.jumped: set[int] = set()
