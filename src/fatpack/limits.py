@@ -179,10 +179,23 @@ class Budget:
     one.
     """
 
-    __slots__ = ("_inflated", "_inputs", "_lock", "_read", "_waited", "_written", "inflated", "output", "seconds")
+    __slots__ = (
+        "_inflated",
+        "_inputs",
+        "_lock",
+        "_read",
+        "_waited",
+        "_written",
+        "has_refused",
+        "inflated",
+        "output",
+        "seconds",
+    )
 
     def __init__(self, inflated: int | None = None, output: int | None = None, seconds: int | None = None) -> None:
         self.inflated = inflated
+        #: whether bytes were not inflated because of the limit
+        self.has_refused = False
         self.seconds = seconds
         self._waited = 0.0
         self.output = output
@@ -219,7 +232,9 @@ class Budget:
 
     def is_inflatable(self, size: int) -> bool:
         """Return whether ``size`` more bytes may be inflated."""
-        return self._inflated + size <= self.inflatable
+        is_allowed = self._inflated + size <= self.inflatable
+        self.has_refused = self.has_refused or not is_allowed
+        return is_allowed
 
     def inflate(self, size: int) -> bool:
         """Charge ``size`` inflated bytes; return whether the limit allows them. If not, nothing is charged."""

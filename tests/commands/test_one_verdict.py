@@ -303,6 +303,11 @@ __global__ void first(int *p) {
 void launch(int *p) { first<<<1, 1>>>(p); }
 """
 
+VARIABLE_ALONE = """
+__device__ int used_by_the_host[100000] = {1};
+extern "C" int get(int *p) { return cudaMemcpyFromSymbol(p, used_by_the_host, 4); }
+"""
+
 HOST_ONLY = """
 template <class T> __global__ void many(T *p) { *p = 7; }
 __global__ void first(int *p) { *p = 7; }
@@ -331,6 +336,17 @@ def test_variables_of_nvcc(tmp_path: Path, options: tuple[str, ...]) -> None:
         broken = tmp_path / "broken.o"
         reference.run("objcopy", "--redefine-sym", "__cudaRegisterVar=__cudaRegisterNothing", whole, broken)
         assert agreed(broken) == ("findings", {"FP3059"})
+
+
+@pytest.mark.reference
+def test_variables_without_any_kernel(tmp_path: Path) -> None:
+    reference.package("capstone")
+    library = by_nvcc(tmp_path, VARIABLE_ALONE, "-shared", "-Xcompiler=-fPIC", "-cudart=none")
+    assert agreed(library) == ("agrees", set())
+    names = b"\0used_by_the_host\0", b"\0lost_by_the_host\0"
+    library.write_bytes(library.read_bytes().replace(*names, 1))
+    reference.run("strip", library, cwd=tmp_path)
+    assert agreed(library)[0] == "not judged"
 
 
 @pytest.mark.reference

@@ -209,10 +209,10 @@ def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     program = LIBRARY.replace(
         "from fatpack.main import main",
         "from fatpack.commands.inspect import record\n"
-        "def slow(self, found):\n"
+        "def slow(self, found, number):\n"
         "    os.write(1, b'+')\n"
         "    import time\n    time.sleep(60)\n"
-        "record.FileInspection._made = slow\n"
+        "record.FileInspection._elsewhere = slow\n"
         "from fatpack.main import main",
     )
     process = subprocess.Popen(
@@ -228,3 +228,25 @@ def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     # The pipe ends when all its writers are gone: no worker is left.
     process.communicate(timeout=30)
     assert process.returncode == 128 + number
+
+
+def test_items_stay_in_order_if_making_them_starts_a_thread() -> None:
+    program = """
+import threading
+def items():
+    yield from range(1, 4)
+    threading.Thread(target=time.sleep, args=(0.5,)).start()
+    yield from range(5, 8)
+print(json.dumps([item for item, _ in map_in_processes(items(), lambda item: item, cost, least=0)]))
+"""
+    assert answer(program) == [1, 2, 3, 5, 6, 7]
+
+
+def test_items_are_shared_once_there_are_enough() -> None:
+    program = """
+def shared(count, size):
+    found = map_in_processes(range(count), lambda item: item, lambda _: size, least=1000)
+    return sum(made is not None for _, made in found)
+print(json.dumps([shared(10, 100), shared(11, 100), shared(2500, 1), shared(2500, 2)]))
+"""
+    assert answer(program) == [0, 11, 1000, 2500]

@@ -10,7 +10,7 @@ import pytest
 from tests.builders import wheels
 from tests.laws.rooms import FIXTURES
 
-from fatpack.commands.doctor.check_file import known_bugs
+from fatpack.commands.doctor.model import known_bugs
 from fatpack.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "verify-a-file.md").read_text(encoding="utf-8")

@@ -26,9 +26,12 @@ from fatpack import BundleOptions, ImageFile, pack
 from fatpack.exit_codes import USAGE
 
 #: Runs command lines in an interpreter without threads of its own, each in an empty folder. All work is worth sharing
-#: out. Prints exit code, stdout, stderr and the written files of each, and the numbers of its forks and threads.
+#: out, and small streams count as inflated too. Prints exit code, stdout, stderr and the written files of each, and the
+#: numbers of its forks and threads.
 PROGRAM = """
 import contextlib, hashlib, io, json, os, pathlib, shutil, sys, threading
+from fatpack import limits
+limits.INFLATED_AT_ONCE = 1 << 10
 from fatpack.concurrency import processes
 processes.MIN_BYTES_FOR_WORKERS = 0
 from fatpack.io import atomic_write
@@ -68,6 +71,8 @@ LINES = {
     "inspect --kernels -v {many}": True,
     "inspect --kernels --json {trees}": True,
     "inspect --kernels --json {bundles}": True,
+    "inspect --kernels --json {hosted}": True,
+    "inspect --rows csv --digests {hosted}": True,
     "inspect --verify --json {bundle}": False,
     "inspect --by arch {trees}": True,
     "inspect --rows csv --digests {trees}": True,
@@ -79,6 +84,8 @@ LINES = {
     "doctor --json {many}": True,
     "doctor {trees}": True,
     "doctor --json {bundles}": True,
+    "doctor --json {hosted}": True,
+    "doctor --json {hosts}": True,
     "check --require sm_80 {trees}": True,
     "check --json --registered --require sm_100,gfx942 {trees}": True,
     "explain --device sm_90 {wheel}": True,
@@ -103,6 +110,17 @@ LINES = {
 }
 
 COMPRESSED = ("fatpack-v1-zlib", "fatpack-v3-zlib", "llvm-22-v2-zstd", "llvm-22-v3-zstd")
+
+#: lines that read images, up to some number of bytes: what is left out depends on the number of processes as little
+LIMITED = (
+    "inspect --kernels --json {input}",
+    "inspect --rows csv --digests {input}",
+    "inspect --runtime --json {input}",
+    "report --markdown {input}",
+    "doctor --json {input}",
+    "check --json --registered {input}",
+    "diff --json {input} {fewer}",
+)
 
 #: A command whose workers say that they are there, and then take longer than any test.
 STUCK = """
@@ -134,6 +152,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "fewer": "fewer.fatbin",
         "packed": "packed.so",
         "bundles": "bundles.hipfb",
+        "hosted": "hosted.hipfb",
         "ptx": "k.ptx",
         "whole": "whole.fatbin",
     }
@@ -142,6 +161,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "newer").mkdir()
     (folder / made["whole"]).write_bytes(offered.cuda("75 80 90 p90 zstd"))
     (folder / made["bundles"]).write_bytes(_bundles(folder / made["whole"]))
+    (folder / made["hosted"]).write_bytes(_with_host(FIXTURES / "elf" / "clang-22-hip.o") * 5)
     (folder / made["many"]).write_bytes(b"".join([*parts, bytes(damaged), *parts]))
     (folder / made["fewer"]).write_bytes(b"".join(parts[1:]))
     (folder / made["packed"]).write_bytes(releases.library("75 80 90 zstd", "75 80 p90 lz4", "75 80 p90"))
@@ -158,7 +178,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shutil.copy(folder / made["many"], folder / "trees")
     shutil.copy(folder / made["wheel"], folder / "trees")
     pair = " ".join(f"--image=file={folder / made['ptx']},check=no,arch=compute_{arch}" for arch in (80, 90))
-    return {**{name: str(folder / path) for name, path in made.items()}, "conda": str(conda), "pair": pair}
+    paths = {name: str(folder / path) for name, path in made.items()}
+    return {**paths, "conda": str(conda), "pair": pair, "hosts": str(FIXTURES / "cuda_fatbin" / "hosts")}
 
 
 def _bundles(fat: Path) -> bytes:
@@ -174,6 +195,15 @@ def _bundles(fat: Path) -> bytes:
     return b"".join(part + bytes(-len(part) % 4096) for part in parts)
 
 
+def _with_host(path: Path) -> bytes:
+    """Return a compressed bundle with an object for the host, parts of which are not searched."""
+    into = io.BytesIO()
+    host = ImageFile(path, triple="x86_64-unknown-linux-gnu", offload="host")
+    device = ImageFile(offered.code_object("gfx90a"), triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="hip")
+    pack([host, device], into, options=BundleOptions(compression="zstd"))
+    return into.getvalue() + bytes(-len(into.getvalue()) % 4096)
+
+
 def answers(lines: list[list[str]], jobs: int, folder: Path) -> list[Any]:
     """Return what lines say and write with a number of jobs, and how many forks and threads each took."""
     done = subprocess.run(
@@ -187,6 +217,20 @@ def answers(lines: list[list[str]], jobs: int, folder: Path) -> list[Any]:
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout)
     return found
+
+
+@pytest.mark.parametrize("most", [1000, 30_000, 100_000, 300_000])
+def test_limits_on_inflated_bytes_leave_out_the_same(most: int, inputs: dict[str, str], tmp_path: Path) -> None:
+    names = ("many", "bundles", "hosted", "hosts", "packed")
+    lines = [
+        [*line.format(**{**inputs, "input": inputs[name]}).split(), "--max-inflated", str(most)]
+        for line in LIMITED
+        for name in names
+    ]
+    alone, shared = answers(lines, 1, tmp_path), answers(lines, 3, tmp_path)
+    for line, (one, _), (three, _) in zip(lines, alone, shared, strict=True):
+        assert three == one, line
+        assert one[0] != USAGE, line
 
 
 @pytest.mark.parametrize("verb", sorted({line.partition(" ")[0] for line in LINES}))

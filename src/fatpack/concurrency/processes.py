@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 #: With fewer bytes to read no workers are forked: forking takes as long as reading a few megabytes.
 MIN_BYTES_FOR_WORKERS = 32 << 20
 
-#: Items that are distributed at a time: their numbers fit into the smallest pipe.
-_TOGETHER = 1000
+#: Items that are distributed at a time (their numbers fit into the smallest pipe), and the bytes of them at least.
+_TOGETHER, _LEAST_TOGETHER = 1000, 4 << 20
 
 #: LIMIT: workers; each uses the memory of the largest image that it reads, and one process collects all results.
 _MOST = 8
@@ -69,23 +69,22 @@ def map_in_processes(
 ) -> Generator[tuple[T, WorkerResult | None], None, None]:
     """Yield every item in order, with the result of ``work`` in another process; None if the caller has to do the work.
 
-    ``cost``: number of bytes that the work reads. Items of cost 0 are left to the caller. So is everything if the total
-    is at most ``least`` (default :data:`MIN_BYTES_FOR_WORKERS`), with one core, if other threads run, and on systems on
-    which forking is not safe. Results must be picklable. Closing the iterator ends the workers.
+    ``cost``: number of bytes that the work reads. Items of cost 0 are left to the caller. So are all items until the
+    total is more than ``least`` (default :data:`MIN_BYTES_FOR_WORKERS`), and all with one core, if other threads run,
+    and on systems on which forking is not safe. Up to a thousand items are taken ahead, with one process too: what
+    making them takes of a budget comes before the work in any case. Results must be picklable. Closing the iterator
+    ends the workers.
     """
     least = MIN_BYTES_FOR_WORKERS if least is None else least
     held: list[T] = []
     total = 0
     for item in items:
         total += cost(item)
-        if total <= least or not _can_fork():
-            yield item, None
-            continue
         held.append(item)
         if len(held) >= _TOGETHER:
-            yield from _forked(held, work, cost, least)
+            yield from _forked(held, work, cost, min(least, _LEAST_TOGETHER), is_enough=total > least)
             held = []
-    yield from _forked(held, work, cost, least)
+    yield from _forked(held, work, cost, min(least, _LEAST_TOGETHER), is_enough=total > least)
 
 
 def is_worker() -> bool:
@@ -101,10 +100,10 @@ def _can_fork() -> bool:
 
 
 def _forked(
-    items: Sequence[T], work: Callable[[T], object], cost: Callable[[T], int], least: int
+    items: Sequence[T], work: Callable[[T], object], cost: Callable[[T], int], least: int, *, is_enough: bool
 ) -> Iterator[tuple[T, WorkerResult | None]]:
-    numbers = [number for number, item in enumerate(items) if cost(item)]
-    if len(numbers) < 2 or sum(map(cost, items)) < least:
+    numbers = [number for number, item in enumerate(items) if cost(item)] if is_enough else []
+    if len(numbers) < 2 or sum(map(cost, items)) < least or not _can_fork():
         yield from ((item, None) for item in items)
         return
     wanted = frozenset(numbers)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 
 from fatpack.concurrency.processes import MIN_BYTES_FOR_WORKERS, map_in_processes
 from fatpack.concurrency.progress import ReadProgress
@@ -76,7 +77,7 @@ def map_files(
 
     Results must be picklable, and ``make`` must not keep state. Files that are not local are read in this process,
     because it has the connections to servers. If ``make`` ``shares_inside``, that is, distributes the containers of a
-    file to processes, this process also reads a file with more bytes than the share of one core: all would wait for it.
+    file to processes, this process reads a file with more bytes than the share of one core: all would wait for it.
     ``budget`` is that of the nodes' sources, by default the command's.
     """
     budget = current_budget() if budget is None else budget
@@ -93,25 +94,34 @@ def map_files(
 
     for batch in batches:
         own = _more_than_a_share(batch, cost) if shares_inside else None
-        shared = map_in_processes(batch, work, lambda node, own=own: 0 if node is own else cost(node))  # type: ignore[misc]
         # Of files that are read forwards nobody knows what follows, and more of the others may follow many.
         is_all = len(batch) < TOGETHER and all(node.is_lasting for node in batch)
-        try:
-            with ReadProgress(sum(node.size for node in batch) if is_all else None) as progress:
-                for node, there in shared:
-                    progress.begin(node.size)
-                    done: _MappedBatch | None = None if there is None else there.value
-                    if done is not None and budget.inflate(done.drawn):
-                        counts.add(done.counts)
-                        if node.package_findings is not None:
-                            node.package_findings.take(done.package_findings)
-                        yield from done.made
-                    else:
-                        for leaf in node.leaves(rules, counts):
-                            yield make(leaf)
-                    progress.advance(node.size)
-        finally:
-            shared.close()
+        with ReadProgress(sum(node.size for node in batch) if is_all else None) as progress:
+            for part in _parted(batch, own):
+                with closing(map_in_processes(part, work, cost)) as shared:
+                    for node, there in shared:
+                        progress.begin(node.size)
+                        done: _MappedBatch | None = None if there is None else there.value
+                        if done is not None and budget.inflate(done.drawn):
+                            counts.add(done.counts)
+                            if node.package_findings is not None:
+                                node.package_findings.take(done.package_findings)
+                            yield from done.made
+                        else:
+                            for leaf in node.leaves(rules, counts):
+                                yield make(leaf)
+                        progress.advance(node.size)
+
+
+def _parted(batch: list[PendingFile], own: PendingFile | None) -> list[list[PendingFile]]:
+    """Return the nodes before the one that this process reads, that one, and those after it; all, if there is none.
+
+    So there are never more processes than cores: those of the other files have ended when its containers are shared.
+    """
+    if own is None:
+        return [batch]
+    at = next(number for number, node in enumerate(batch) if node is own)
+    return [batch[:at], [own], batch[at + 1 :]]
 
 
 def _more_than_a_share(batch: Sequence[PendingFile], cost: Callable[[PendingFile], int]) -> PendingFile | None:

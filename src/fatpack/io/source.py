@@ -18,7 +18,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Protocol, Self, TypeAlias, overload
 
@@ -239,13 +239,24 @@ class Source:
                 self._drawn[start] = size
         return True
 
+    def charge_all(self, charges: Mapping[int, int]) -> bool:
+        """Charge the bytes that another process has inflated, by the starts of their streams: all, or nothing."""
+        if not self.budget.is_inflatable(sum(max(0, size - self.charged(start)) for start, size in charges.items())):
+            return False
+        return all(self.charge(start, size) for start, size in charges.items())
+
+    def take_charges(self) -> Mapping[int, int]:
+        """Return the inflated bytes that were charged, by the starts of their streams, and forget them."""
+        charges, self._drawn = self._drawn or {}, None
+        return charges
+
     def charged(self, start: int) -> int:
         """Return the number of inflated bytes that were charged for the compressed data at ``start``."""
         return (self._drawn or {}).get(start, 0)
 
     def can_charge(self, start: int, size: int) -> bool:
         """Return whether :meth:`charge` would return true."""
-        return self.budget.is_inflatable(size - self.charged(start))
+        return size <= limits.INFLATED_AT_ONCE or self.budget.is_inflatable(size - self.charged(start))
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state that another process needs to read the same bytes, without anything that was inflated."""

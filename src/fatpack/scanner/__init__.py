@@ -42,7 +42,7 @@ from fatpack.scanner.results import (
     LazyImages,
     bytes_to_inflate,
     end_in,
-    has_containers,
+    has_files,
     inflate_image,
 )
 from fatpack.scanner.scan_host import scan_limited, starts_as_container
@@ -63,7 +63,7 @@ __all__ = [
     "bytes_to_inflate",
     "detect_host",
     "end_in",
-    "has_containers",
+    "has_files",
     "inflate_image",
     "scan",
 ]

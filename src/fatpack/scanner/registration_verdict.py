@@ -22,16 +22,17 @@ from fatpack.record import Record
 from fatpack.registration.analysis import analyze
 from fatpack.registration.analysis.findings import name_list, unregistered_variables
 from fatpack.scanner import FoundContainer, detect_host, scan
-from fatpack.scanner.results import (
+from fatpack.scanner.image_names import (
     defined_variables,
     kernel_names_by_arch,
     kernel_names_in_images,
     read_kernel_names,
+    too_large,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
     from fatpack.registration.analysis.findings import KernelsByArch
@@ -202,14 +203,14 @@ def _part(
     findings: list[Finding] = []
     # Of objects the scan compares what takes little inflating.
     if evidence.is_linked or (kernels is not None and found and kernel_names_by_arch(found) is None):
-        made = analyze.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES))
+        made = analyze.findings_from_evidence(evidence, kernels, lambda: defined_variables(found, IMAGES) or set())
         findings = [item for item in made if item.code not in reported]
     is_own = bool(found) or analyze.has_own_kernels(evidence)
     why_not = analyze.not_judged_reason(evidence, way) if is_own else ""
     if is_own and not why_not and evidence.kernels and not any(each.symbol for each in evidence.wrappers):
         why_not = unknown
     if is_own and not why_not and not evidence.memory.has_variables and not findings:
-        why_not = _unknown_variables(unregistered_variables(evidence, defined_variables(found, IMAGES)))
+        why_not = _unknown_variables(evidence, defined_variables(found, IMAGES))
     is_judged = is_own and not why_not
     models = {each.model for each in evidence.binaries} | {each.model for each in evidence.descriptors}
     unchecked = UNCHECKED if is_judged and "sycl" in models else ""
@@ -218,12 +219,14 @@ def _part(
     )
 
 
-def _unknown_variables(lost: Collection[str]) -> str:
+def _unknown_variables(evidence: RegistrationEvidence, variables: set[str] | None) -> str:
     """Return the reason in words that variables of images were not judged; "" if all are registered.
 
-    Those of functions are for the device alone.
+    ``variables`` are those of the images, None if they were not read. Those of functions are for the device alone.
     """
-    lost = [name for name in lost if not name.startswith(_OF_FUNCTIONS)]
+    if variables is None:
+        return too_large(IMAGES, "variables")
+    lost = [name for name in unregistered_variables(evidence, variables) if not name.startswith(_OF_FUNCTIONS)]
     if not lost:
         return ""
     text = f"{pluralize(len(lost), 'variable')} of the images not registered"

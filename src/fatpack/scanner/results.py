@@ -6,10 +6,9 @@ Images can contain containers and hosts; ``enter``, a callback from :mod:`fatpac
 from __future__ import annotations
 
 from fatpack import images, limits
-from fatpack.errors import FormatError, LimitExceeded, Unsupported, format_hex, pluralize
+from fatpack.errors import FormatError, Unsupported, format_hex, pluralize
 from fatpack.findings import code_for_error, finding
 from fatpack.model import Finding, arch_name, is_not_inflated
-from fatpack.printable import format_size
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -189,11 +188,13 @@ def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...
 class LazyImages:
     """The images of a container that is compressed as a whole: they are identified on first access."""
 
-    __slots__ = ("_enter", "_found", "_stored")
+    __slots__ = ("_found", "_scans", "_stored", "has_scanned")
 
     def __init__(self, stored: Sequence[Image], enter: EnterCallback) -> None:
         self._stored = stored
-        self._enter = enter
+        self._scans = enter
+        #: whether a container or a host file in an image was scanned
+        self.has_scanned = False
         self._found: tuple[FoundImage, ...] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -219,24 +220,33 @@ class LazyImages:
             self._found = _recognise_now(self._stored, self._enter)
         return self._found
 
+    def _enter(self, view: View, form: str) -> tuple[FoundContainer | Finding, ...]:
+        self.has_scanned = True
+        return self._scans(view, form)
+
 
 def bytes_to_inflate(found: FoundContainer | Finding) -> int:
     """Return the bytes of images that another process can read for a container; 0 if only this process can.
 
-    Of a container that is compressed as a whole only the process that has read it knows: see :func:`has_containers`.
+    Of a container that is compressed as a whole only the process that has read it knows: see :func:`has_files`.
     """
     if isinstance(found, Finding):
         return 0
     if isinstance(found.images, LazyImages):
         return min(found.images.size, limits.INFLATED)
-    if has_containers(found):
+    if has_files(found):
         return 0
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
-def has_containers(found: FoundContainer) -> bool:
-    """Return whether containers are in images of a container: what is told of those is not told by another process."""
-    return any(image.containers for image in found.images)
+def has_files(found: FoundContainer) -> bool:
+    """Return whether containers, or files that were scanned for them, are in images of a container.
+
+    Only the process that scanned them knows what their scan has noted.
+    """
+    if any(image.containers for image in found.images):
+        return True
+    return isinstance(found.images, LazyImages) and found.images.has_scanned
 
 
 def end_in(view: View, found: FoundContainer) -> int:
@@ -390,157 +400,3 @@ def finding_from_error(error: FormatError | Unsupported | HostError, span: Span)
     if isinstance(error, FormatError):
         return finding(code_for_error("FP1001", error), span, error.describe(), error.hint, field=error.field)
     return finding("FP1008" if isinstance(error, Unsupported) else "FP1001", span, error.problem, error.hint)
-
-
-# Names of kernels and variables in images, for comparison with registrations.
-
-#: forms with names of kernels that a runtime loads
-_NAMING = ("cubin", "ptx", "code-object")
-
-#: form → st_info of its variables: STT_OBJECT with STB_GLOBAL, in cubins with STB_LOCAL too, which nvcc gives to all
-_VARIABLES = {"cubin": (0x11, 0x01), "code-object": (0x11,)}
-
-#: suffixes of symbols that are not variables in the source: kernel descriptors, and initial values
-_NO_VARIABLES = (b".kd", b".managed")
-
-#: prefixes of names reserved for compilers: __hip_cuid_… is in host and device code, and never registered
-#: (CGCUDANV.cpp); $str is a literal of nvcc
-_RESERVED = ("__", "$")
-
-#: definition of a variable in PTX, at the start of a line: state space, alignment, type, name
-_DECLARED = rb"(?m)^(?:\.visible )?\.(?:global|const)(?: \.\w+(?:\(\.\w+\))?| \d+)* (\w+)[\[;= ]"
-
-#: LIMIT: bytes of PTX that are searched for variables, which precede the functions
-_TEXT = 1 << 20
-
-#: the form that runs on its architecture and all later ones
-_PORTABLE = "ptx"
-
-
-def kernel_names_by_arch(
-    containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
-) -> dict[str, set[str]] | None:
-    """Map each architecture to the names of the kernels in its images; PTX, which is for any architecture, to "".
-
-    None if there is no image, or the names of one cannot be read.
-    """
-    return read_kernel_names(containers, most)[0]
-
-
-class _NamesUnknown(Exception):
-    """The kernels of an image are unknown; the text is the reason."""
-
-
-def read_kernel_names(
-    containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE
-) -> tuple[dict[str, set[str]] | None, str]:
-    """Return the result of :func:`kernel_names_by_arch`, and the reason that it is None; "" without an image.
-
-    A container without kernels beside others with
-    kernels is ignored: nvcc's device link adds one if there was nothing to link, possibly for another architecture. At
-    most ``most`` bytes are decompressed.
-    """
-    try:
-        return _all_names(containers, most), ""
-    except _NamesUnknown as error:
-        return None, str(error)
-
-
-def _all_names(containers: Iterable[FoundContainer], most: int) -> dict[str, set[str]] | None:
-    """Return architecture → names, None without an image. Raises _NamesUnknown."""
-    parts: list[dict[str, set[str]]] = []
-    left = most
-    too_large = f"its images inflate to more than {format_size(most)}, and the names of their kernels were not read"
-    for found in containers:
-        names: dict[str, set[str]] = {}
-        if isinstance(found.images, LazyImages) and sum(image.size for image in found.container.images) > left:
-            raise _NamesUnknown(too_large)
-        for image in found.images:
-            if image.target.offload == "host" or not image.size:
-                continue
-            left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
-            if left < 0:
-                raise _NamesUnknown(too_large)
-            _add(names, _names(image, most))
-        parts.append(names)
-    every: dict[str, set[str]] = {}
-    for names in [part for part in parts if any(part.values())] or parts:
-        _add(every, names)
-    return every or None
-
-
-def kernel_names_in_images(views: Iterable[View]) -> dict[str, set[str]] | None:
-    """Return the same for images outside containers; None if the names of one cannot be read."""
-    every: dict[str, set[str]] = {}
-    try:
-        for view in views:
-            recognised = images.identify_image(view)
-            if recognised.form not in _NAMING:
-                return None
-            arch = "" if recognised.form == _PORTABLE else recognised.arch
-            _add(every, {arch: set(images.kernels(view, recognised.form))})
-    except (FormatError, Unsupported):
-        return None
-    return every or None
-
-
-def defined_variables(containers: Iterable[FoundContainer], most: int = limits.INFLATED_AT_ONCE) -> set[str]:
-    """Return the names of the global variables that images define, if the images have them.
-
-    At most ``most`` bytes are decompressed.
-    """
-    found: set[str] = set()
-    left = most
-    for container in containers:
-        for image in container.images:
-            if image.target.offload == "host" or not image.size:
-                continue
-            left -= image.size if image.compression or image.info is images.NOT_INFLATED else 0
-            if left < 0:
-                break
-            inside = list(image.containers)
-            found |= defined_variables(inside, left) if inside else _variables(image)
-    return {name for name in found if not name.startswith(_RESERVED)}
-
-
-def _variables(image: FoundImage) -> set[str]:
-    from fatpack.binary.elf.layout import DYNSYM, SYMTAB
-    from fatpack.binary.elf.symbols import ElfSymbolTable
-
-    try:
-        form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
-        if form == _PORTABLE:
-            import re
-
-            text = image.data.head(0, _TEXT)
-            return {name.decode("utf-8", "backslashreplace") for name in re.findall(_DECLARED, text)}
-        if form not in _VARIABLES:
-            return set()
-        symbols = ElfSymbolTable(image.data, (SYMTAB, DYNSYM))
-        names = {symbols.name(at) for at, info, _, section in symbols if section and info in _VARIABLES[form]}
-        return {name.decode("utf-8", "backslashreplace") for name in names if not name.endswith(_NO_VARIABLES)}
-    except (FormatError, LimitExceeded, Unsupported):
-        return set()
-
-
-def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:
-    for arch, some in more.items():
-        names.setdefault(arch, set()).update(some)
-
-
-def _names(image: FoundImage, most: int) -> dict[str, set[str]]:
-    inside = list(image.containers)
-    if inside:
-        names = _all_names(inside, most)
-        if names is None:
-            raise _NamesUnknown("a container inside an image has no image that tells the names of its kernels")
-        return names
-    try:
-        form = image.form if image.info is not images.NOT_INFLATED else images.identify_image(image.data).form
-        if form not in _NAMING:
-            what = f"an image of form {form}" if form else "an image of unknown form"
-            raise _NamesUnknown(f"{what} does not tell the names of its kernels")
-        arch = "" if form == _PORTABLE else image.target.arch
-        return {arch: set(images.kernels(image.data, form))}
-    except (FormatError, Unsupported) as error:
-        raise _NamesUnknown("an image that cannot be read does not tell the names of its kernels") from error

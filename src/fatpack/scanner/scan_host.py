@@ -489,11 +489,11 @@ class _FileScan:
             return
         is_wrong = self._is_wrong
         from fatpack.registration.analysis import analyze
-        from fatpack.scanner.results import defined_variables, kernel_names_by_arch
+        from fatpack.scanner.image_names import defined_variables, kernel_names_by_arch
 
         is_wrapped = any(found.section in _REGISTERED for found in self._found)
         context, tables = self._context, self._tables
-        names, variables = lambda: kernel_names_by_arch(self._found), lambda: defined_variables(self._found)
+        names, variables = lambda: kernel_names_by_arch(self._found), lambda: defined_variables(self._found) or set()
         for item in analyze.registration_findings(
             context.view, context.host, names, variables, is_wrapped=is_wrapped, elf=tables.elf if tables else None
         ):

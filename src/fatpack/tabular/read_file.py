@@ -7,8 +7,9 @@ metadata. Digests, kernels and ``inflate`` read the images.
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from fatpack import images, limits
-from fatpack.concurrency.processes import map_in_processes
 from fatpack.concurrency.progress import ReadProgress
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.exit_codes import error_message, exit_code, exit_code_for_findings, worst_exit_code
@@ -21,14 +22,13 @@ from fatpack.record import Record
 from fatpack.scanner import (
     FoundImage,
     LazyImages,
-    bytes_to_inflate,
     detect_host,
     end_in,
-    has_containers,
     inflate_image,
     scan,
 )
 from fatpack.scanner.results import checked_against_container
+from fatpack.scanner.share import ImageRoom, share_containers
 from fatpack.scanner.unread_kinds import unread_kind
 from fatpack.tabular.columns import (
     KERNEL_COLUMNS,
@@ -86,38 +86,29 @@ class _KernelRows(Record):
 
 
 class _ReadContainer(Record):
-    """The rows of a container that another process read, and what reading took: inflated bytes, room for images."""
+    """The rows of a container that another process read, with what it noted."""
 
     made: list[_Made]
     noted: list[Finding | FindingSummary]
     exit_code: int
     count: int
-    drawn: int
-    room: int
 
 
 class ImageReader:
     """Reads the images of one file: decompression, digests, kernels. ``note`` receives the findings."""
 
-    def __init__(self, options: RowOptions, room: int, note: Callable[[Finding], None]) -> None:
+    def __init__(self, options: RowOptions, room: ImageRoom, note: Callable[[Finding], None]) -> None:
         self._options = options
         self._note = note
-        #: bytes of images that are still read: entries may share their bytes, and small streams may have large content
         self._room = room
         self._read_of: dict[tuple[Source, int, int, str], ImageBytes] = {}
-
-    @property
-    def room(self) -> int:
-        """The bytes of images that are still read; negative after the first image that is not read."""
-        return self._room
-
-    def take_room(self, size: int) -> None:
-        """Take the room of images that another process has read."""
-        self._room -= size
+        #: the sources of the images for whose bytes room was taken before they were inflated
+        self._inflated: set[Source] = set()
 
     def forget(self) -> None:
         """Forget the images of the last container: only images of one container share bytes."""
         self._read_of.clear()
+        self._inflated.clear()
 
     def inflate(self, found: FoundImage, around: FoundContainer) -> FoundImage:
         """Return an image, decompressed and identified if the options ask for it and the limits allow it."""
@@ -126,8 +117,9 @@ class ImageReader:
             return _compared(found, around) if self._options.compares_heads else found
         if found.info is not NOT_INFLATED or not found.size:
             return found
-        if found.data.source.is_refused or not self._has_room(found):
+        if found.data.source.is_refused or not self._take_room(found.size, found.span):
             return found
+        self._inflated.add(found.data.source)
         try:
             return inflate_image(found, around.container.images)
         except Unsupported:  # its container has the finding
@@ -135,15 +127,6 @@ class ImageReader:
         except FormatError as error:
             self._note(finding(code_for("FP1104", error), found.span, error.describe(), error.hint))
             return found
-
-    def _has_room(self, found: FoundImage) -> bool:
-        """Return whether an image is read; the first one that is not read, with all after it, is a finding."""
-        if self._room < 0:
-            return False
-        self._room -= found.size
-        if self._room < 0:
-            self._note(_too_much(found.span))
-        return self._room >= 0
 
     def read(self, view: View, form: str, record: object, findings: list[Finding], arch: str) -> ImageBytes:
         """Return the columns that need the bytes of an image, and its kernels with digests; shared bytes once.
@@ -160,7 +143,7 @@ class ImageReader:
         codes: dict[str, str] = {}
         try:
             is_digested = options.digests or options.identity
-            has_room = is_digested and self._has_room_for(view)
+            has_room = is_digested and (view.source in self._inflated or self._take_room(len(view), view.span()))
             is_hashed = options.digest_sizes is None or len(view) in options.digest_sizes
             if has_room and options.digests and is_hashed and self._options.of != "kernels":
                 columns["sha256"] = images.content_digest(view)
@@ -192,12 +175,12 @@ class ImageReader:
         self._read_of[place] = columns, (kernels, codes)
         return columns, (kernels, codes)
 
-    def _has_room_for(self, view: View) -> bool:
-        if self._room >= 0:
-            self._room -= len(view)
-            if self._room < 0:
-                self._note(_too_much(view.span()))
-        return self._room >= 0
+    def _take_room(self, size: int, span: Span) -> bool:
+        """Take the room for an image; if there is none for the first time, that is a finding."""
+        if self._room.left < 0 or self._room.take(size):
+            return self._room.left >= 0
+        self._note(_too_much(span))
+        return False
 
 
 def _compared(found: FoundImage, around: FoundContainer) -> FoundImage:
@@ -260,7 +243,8 @@ class _RowReader:
         #: in another process: what was noted of a container, in order
         self._told: list[Finding | FindingSummary] | None = None
         self._exit_code = 0
-        self._contents = ImageReader(options, view.source.budget.inflatable, self._note)
+        self._room = ImageRoom(view.source.budget.inflatable)
+        self._contents = ImageReader(options, self._room, self._note)
         self._dead: DeadFinder | None = None
 
     def rows(self) -> Iterator[AnyRow]:
@@ -280,24 +264,20 @@ class _RowReader:
             found = scan(self._view, deep=self._options.deep, is_thorough=self._options.thorough)
             members: set[tuple[int, ...]] = set()
             number = 0
-            cost = self._cost if self._options.reads_images else _no_cost
-            made_ahead = map_in_processes(_numbered(found), self._elsewhere, cost)
-            try:
-                with ReadProgress(len(self._view)) as progress:
-                    for (_, item), there in made_ahead:
-                        if isinstance(item, Finding):
-                            self._note(item)
-                            continue
-                        read: _ReadContainer | None = None if there is None else there.value
-                        if read is not None and self._take(item, read):
-                            yield from read.made
-                        else:
-                            yield from self._container(item, number, "")
-                        members.add(item.member_numbers)
-                        number += 1
-                        progress.reach(end_in(self._view, item))
-            finally:
-                made_ahead.close()
+            shared = share_containers(found, self._elsewhere, self._room, is_read=self._options.reads_images)
+            with closing(shared), ReadProgress(len(self._view)) as progress:
+                for item, read in shared:
+                    if isinstance(item, Finding):
+                        self._note(item)
+                        continue
+                    if read is None:
+                        yield from self._container(item, number, "")
+                    else:
+                        self._take(item, read)
+                        yield from read.made
+                    members.add(item.member_numbers)
+                    number += 1
+                    progress.reach(end_in(self._view, item))
             if not number:
                 yield from self._alone()
             if self._file["host"] == "archive":
@@ -309,29 +289,16 @@ class _RowReader:
         except (FatpackError, OSError) as error:
             yield self.last(error)
 
-    def _cost(self, item: tuple[int, FoundContainer | Finding]) -> int:
-        return bytes_to_inflate(item[1])
-
-    def _elsewhere(self, item: tuple[int, FoundContainer | Finding]) -> _ReadContainer | None:
+    def _elsewhere(self, found: FoundContainer, number: int) -> _ReadContainer | None:
         """Return what is read of a container in another process; None if this process has to read it."""
-        number, found = item
-        if isinstance(found, Finding):
-            return None
-        budget = self._view.source.budget
-        before, room = budget.drawn, self._view.source.budget.inflatable
-        self._contents = ImageReader(self._options, room, self._note)
         self._told, self._exit_code, self._count = [], 0, 0
         made = list(self._container(found, number, ""))
-        if self._contents.room < 0 or len(self._told) > _MOST_NOTED or has_containers(found):
+        if len(self._told) > _MOST_NOTED:
             return None
-        drawn, room = budget.drawn - before, room - self._contents.room
-        return _ReadContainer(made, self._told, self._exit_code, self._count, drawn, room)
+        return _ReadContainer(made, self._told, self._exit_code, self._count)
 
-    def _take(self, found: FoundContainer, read: _ReadContainer) -> bool:
-        """Take into account what another process has read of a container; False if the limits do not allow it."""
-        if read.room > self._contents.room or not self._view.source.budget.inflate(read.drawn):
-            return False
-        self._contents.take_room(read.room)
+    def _take(self, found: FoundContainer, read: _ReadContainer) -> None:
+        """Take into account what another process has read of a container."""
         self._contents.forget()
         self._has_cuda |= found.container.format == "cuda-fatbin"
         for item in read.noted:
@@ -341,7 +308,6 @@ class _RowReader:
                 self._noted.update(item)
         self._exit_code = worst_exit_code((self._exit_code, read.exit_code))
         self._count += read.count
-        return True
 
     def last(self, error: FatpackError | OSError | None = None) -> AnyRow:
         """Return the row of the file itself."""
@@ -523,19 +489,6 @@ class _RowReader:
 
     def _is_wanted(self, position: str) -> bool:
         return self._options.positions is None or position in self._options.positions
-
-
-def _numbered(found: Iterable[FoundContainer | Finding]) -> Iterator[tuple[int, FoundContainer | Finding]]:
-    """Yield what was found with the number of each container; a finding has that of the next."""
-    number = 0
-    for item in found:
-        yield number, item
-        number += not isinstance(item, Finding)
-
-
-def _no_cost(_item: object) -> int:
-    """Return that this process reads all containers: nothing of their images is read."""
-    return 0
 
 
 def _around(positions: frozenset[str]) -> frozenset[str]:

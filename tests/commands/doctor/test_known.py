@@ -18,8 +18,8 @@ from tests.registration.analysis.test_verdicts import evidence
 
 import fatpack
 from fatpack import binary
-from fatpack.commands.doctor import check_file
-from fatpack.commands.doctor.check_file import measure_extent, overflow_findings
+from fatpack.commands.doctor.model import KnownBugRow, known_bugs
+from fatpack.commands.doctor.whole_file import measure_extent, overflow_findings
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle import byte_labels
 from fatpack.formats.clang_bundle.compressed import new_digest
@@ -118,7 +118,7 @@ def names(found: fatpack.DoctorResult) -> list[str]:
 
 
 def test_every_known_bug_has_a_file() -> None:
-    assert {bug.name for bug in check_file.known_bugs()} == {*FILES, *FOLDERS, *ELSEWHERE}
+    assert {bug.name for bug in known_bugs()} == {*FILES, *FOLDERS, *ELSEWHERE}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -133,8 +133,8 @@ def test_a_bug_is_named_with_its_thread(name: str, tmp_path: Path) -> None:
     assert set(bug.evidence) <= {item.code for item in found.findings} | set(_row(name).facts)
 
 
-def _row(name: str) -> check_file.KnownBugRow:
-    return next(bug for bug in check_file.known_bugs() if bug.name == name)
+def _row(name: str) -> KnownBugRow:
+    return next(bug for bug in known_bugs() if bug.name == name)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -186,7 +186,7 @@ def test_what_the_table_names_exists() -> None:
     from fatpack.findings import CODES
 
     text = byte_labels.symptoms.__doc__ or ""
-    for bug in check_file.known_bugs():
+    for bug in known_bugs():
         assert bug.match or bug.facts, f"{bug.name}: nothing recognises it"
         assert bug.sources, f"{bug.name}: say where it is known from"
         assert all(match.code in CODES for match in bug.match), bug.name

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from importlib import import_module
+
 from fatpack import limits
 from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, exit_code_for_findings, worst_exit_code
@@ -197,6 +200,60 @@ class KnownBug(Record):
     count: int
 
 
+# The table of known bugs, ``data/known.toml``: the findings of files, and facts, that are evidence of its lines.
+#
+# The facts that the table names, beside codes of findings, are those that formats call symptoms (``formats.symptoms``).
+
+
+class BugMatch(Record):
+    """A finding that is evidence: its code; its field and words of its message where these are given."""
+
+    code: str
+    field: str = ""
+    words: str = ""
+
+    def fits(self, item: Finding) -> bool:
+        """Return whether a finding is such evidence."""
+        return item.code == self.code and (not self.field or item.field == self.field) and self.words in item.message
+
+
+class KnownBugRow(Record):
+    """A line of ``data/known.toml``, which says what the fields mean."""
+
+    name: str
+    side: str
+    producer: str
+    versions: str
+    what: str
+    advice: str
+    sources: tuple[str, ...]
+    match: tuple[BugMatch, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    def evidence(self, findings: Iterable[Finding], facts: Iterable[str]) -> tuple[str, ...]:
+        """Return the codes of findings and the names of facts that show this bug, each once; empty if none does."""
+        codes = (item.code for item in findings if any(match.fits(item) for match in self.match))
+        return tuple(dict.fromkeys([*codes, *(name for name in facts if name in self.facts)]))
+
+
+_loaded: list[tuple[KnownBugRow, ...]] = []
+
+
+def known_bugs() -> tuple[KnownBugRow, ...]:
+    """Return all lines of the table; it is read by the first call."""
+    if not _loaded:
+        path = os.path.join(os.path.dirname(__file__), "data", "known.toml")
+        with open(path, "rb") as file:
+            data: Mapping[str, Any] = import_module("tomllib").load(file)
+        _loaded.append(tuple(_bug(row) for row in data["bug"]))
+    return _loaded[0]
+
+
+def _bug(row: dict[str, Any]) -> KnownBugRow:
+    lists = {name: tuple(row.get(name, ())) for name in ("sources", "facts")}
+    return KnownBugRow(**{**row, **lists, "match": tuple(BugMatch(**each) for each in row.get("match", ()))})
+
+
 class RelocationReach(Record):
     """The distance between the loaded parts of a linked file, or of an object; sizes are bytes.
 
@@ -327,8 +384,8 @@ class DoctorNotes:
 
     ``counts`` are by the keys of :data:`VERIFIED`, ``skipped`` by what was not verified and why, ``facts`` by what is
     known of known bugs. ``archs`` are the bytes stored for each architecture, ``sections`` names and numbers of those
-    with containers, ``drawn`` is what the budget was charged for. ``images`` are all images that were met, as a listing
-    counts them, ``device_images`` those of them for devices, and not for the host. LIMIT: of each code so many findings
+    with containers. ``images`` are all images that were met, as a listing counts them, ``device_images`` those of them
+    for devices, and not for the host. LIMIT: of each code so many findings
     are kept as ``limits.FINDINGS`` says.
     """
 
@@ -344,7 +401,7 @@ class DoctorNotes:
         #: kernels of all images, by which hollow ones are found in the end
         self.codes: list[KernelCode] = []
         self.sections: set[tuple[str | None, int]] = set()
-        self.inflated = self.drawn = self.images = self.device_images = 0
+        self.inflated = self.images = self.device_images = 0
         self._tally = FindingTally(limits.FINDINGS)
 
     def count(self, what: str, number: int = 1) -> None:

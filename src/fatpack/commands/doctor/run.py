@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.commands.doctor import check_file, package_checksums
+from fatpack.commands.doctor import package_checksums
 from fatpack.commands.doctor.check_file import examine_file
 from fatpack.commands.doctor.model import (
     VERIFIED,
@@ -15,6 +15,7 @@ from fatpack.commands.doctor.model import (
     NotVerified,
     RelocationReach,
     VerifiedCount,
+    known_bugs,
 )
 from fatpack.errors import FatpackError, FormatError, TargetError, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message, exit_code, worst_exit_code
@@ -34,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from fatpack.commands.doctor.check_file import LoadedExtent
+    from fatpack.commands.doctor.whole_file import LoadedExtent
     from fatpack.inputs.map_files import Opener
     from fatpack.limits import Budget
     from fatpack.packages.checksums import StatedFile
@@ -412,7 +413,7 @@ class _DiagnosisBuilder:
 
     def _note_bugs(self, notes: DoctorNotes, path: str) -> None:
         """Note the bugs that findings and facts of a file are evidence of; without any, the table is not read."""
-        for bug in check_file.known_bugs() if notes.findings or notes.facts else ():
+        for bug in known_bugs() if notes.findings or notes.facts else ():
             evidence = bug.evidence(notes.findings, notes.facts)
             if evidence:
                 codes, paths, count = self._bugs.get(bug.name, ({}, [], 0))
@@ -454,7 +455,7 @@ class _DiagnosisBuilder:
         )
 
     def _known(self) -> Iterator[KnownBug]:
-        for bug in check_file.known_bugs():
+        for bug in known_bugs():
             if bug.name in self._bugs:
                 codes, paths, count = self._bugs[bug.name]
                 yield KnownBug(

@@ -6,7 +6,8 @@ within a version, never renamed or removed.
 
 from __future__ import annotations
 
-from fatpack import formats, images, limits
+from fatpack import formats, limits
+from fatpack.commands.inspect.kernel_records import KernelRecords, unread_finding
 from fatpack.commands.inspect.text import (
     GCC,
     METAL,
@@ -26,14 +27,11 @@ from fatpack.record import Record, gc_paused
 from fatpack.scanner import (
     FoundImage,
     LazyImages,
-    bytes_to_inflate,
     detect_host,
     end_in,
-    has_containers,
     inflate_image,
     scan,
 )
-from fatpack.scanner.results import NAMED_BY_CONTAINERS, kernel_names
 from fatpack.text.findings import FindingList, finding_record, unlisted_records
 
 TYPE_CHECKING = False
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
         ImageRecord,
         InflatedFlag,
         KernelNames,
-        KernelRecord,
         LeftOutImages,
         ListedFile,
         ManifestRecord,
@@ -61,123 +58,10 @@ if TYPE_CHECKING:
         UnsearchedSections,
     )
     from fatpack.images.identification import ImageInfo
-    from fatpack.images.kernel import KernelNeeds
-    from fatpack.io.source import Source, View
+    from fatpack.io.source import View
     from fatpack.model import Image
     from fatpack.scanner import ContainerScan, FoundContainer
     from fatpack.scanner.standalone_images import CirModules
-
-    #: the kernels of an image, and the findings about them
-    KernelCache = tuple[KernelNames, list[Finding]]
-
-
-# The kernels of a file's images as records, with what each needs where that is wanted.
-#
-# Images with the same bytes are read once. Damage is a finding beside the kernels that could be read.
-
-
-class KernelRecords:
-    """The kernels of the images that were read, until they are forgotten.
-
-    ``has_facts`` adds what each needs; ``has_sizes`` only the sizes of their code, by name.
-    """
-
-    def __init__(self, *, has_facts: bool, has_sizes: bool = False) -> None:
-        self._has_facts = has_facts
-        self._has_sizes = has_sizes
-        #: with the findings about them, until the kernels are needed
-        self._known: dict[tuple[Source, int, int], KernelCache] = {}
-
-    def forget(self, most: int = 0) -> None:
-        """Forget all images, if there are more than so many."""
-        if len(self._known) > most:
-            self._known.clear()
-
-    def none(self) -> KernelNames:
-        """Return the record of an image that has no kernels."""
-        if self._has_sizes:
-            return {"kernels": [], "kernel_facts": {}}
-        return {"kernels": [], "kernel_facts": [], "made_by": []} if self._has_facts else {"kernels": []}
-
-    def of(self, view: View, form: str, image: Image | None = None) -> KernelCache:
-        """Return the kernels of an image; findings come with them once. ``image`` is the image of a container."""
-        place = (view.source, view.start, view.end)
-        record, found = self._known.get(place) or self._read(view, form, image)
-        self._known[place] = record, []
-        return record, found
-
-    def read_ahead(self, image: FoundImage) -> None:
-        """Read the kernels of an image that was just inflated, and let its bytes go.
-
-        The images of one container may be too many for all of them to be kept until the last is inflated.
-        """
-        view = image.data
-        place = (view.source, view.start, view.end)
-        if place not in self._known:
-            self._known[place] = self._read(view, image.info.form, image.as_stored)
-            view.source.release_buffers()
-
-    def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
-        record = self.none()
-        try:
-            if self._has_facts and form not in NAMED_BY_CONTAINERS:
-                return self._facts(view, form)
-            if self._has_sizes and form not in NAMED_BY_CONTAINERS:
-                sizes = images.code_sizes(view, form)
-                return {"kernels": list(sizes), "kernel_facts": sizes}, []
-            stored = image.record if image is not None and form in NAMED_BY_CONTAINERS else None
-            record["kernels"] = names = list(kernel_names(view, form, stored))
-            if self._has_facts:  # a module says of its kernels only their names
-                from fatpack.images.kernel import KernelNeeds
-
-                record["kernel_facts"] = _records([KernelNeeds(name) for name in names])
-        except FormatError as error:
-            return record, [_damage(view, error)]
-        return record, []
-
-    def _facts(self, view: View, form: str) -> KernelCache:
-        """Return the kernels of an image with the facts. Raises FormatError when what names them is damaged."""
-        try:
-            facts = images.facts(view, form)
-        except FormatError as error:
-            names = list(images.kernels(view, form))
-            return {**self.none(), "kernels": names}, [_damage(view, error)]
-        names = [kernel.name for kernel in facts.kernels]
-        record: KernelNames = {
-            "kernels": names,
-            "kernel_facts": _records(facts.kernels),
-            "made_by": list(facts.made_by),
-        }
-        return record, [finding("FP1106", view.span(), text) for text in facts.contradictions]
-
-
-def unread_finding(span: Span, error: FormatError) -> Finding:
-    """Return the finding for an image that cannot be read: damage, or a limit."""
-    return finding(code_for_error("FP1104", error), span, error.describe(), error.hint)
-
-
-def _damage(view: View, error: FormatError) -> Finding:
-    """Return the finding for an image whose kernels cannot be read."""
-    span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
-    return unread_finding(span, error)
-
-
-def _records(kernels: Sequence[KernelNeeds]) -> list[KernelRecord]:
-    """Return the records of kernels: their fields, sizes as lists, banks of constants by their number as text."""
-    if not kernels:
-        return []
-    from operator import attrgetter
-
-    fields = type(kernels[0])._fields
-    values = attrgetter(*fields)
-    records: list[Any] = [dict(zip(fields, values(kernel), strict=True)) for kernel in kernels]
-    for record in records:
-        for field in ("required_threads", "cluster"):
-            if record[field]:
-                record[field] = list(record[field])
-        if record["constants"] is not None:
-            record["constants"] = {str(bank): size for bank, size in record["constants"]}
-    return records
 
 
 #: Flavours of bundles beside which a bundler notes the symbols that device code defines.
@@ -413,23 +297,24 @@ class FileInspection:
 
     def _with_processes(self, items: Iterable[FoundContainer | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
         """Take up all containers, of large files most of them in other processes; return their members' numbers."""
-        from fatpack.concurrency.processes import map_in_processes
+        from contextlib import closing
+
         from fatpack.concurrency.progress import ReadProgress
+        from fatpack.scanner.share import share_containers
 
         members: set[tuple[int, ...]] = set()
-        made_ahead = map_in_processes(items, self._made, bytes_to_inflate)
-        try:
-            with ReadProgress(len(self.view)) as progress:
-                for item, made in made_ahead:
-                    if isinstance(item, Finding):
-                        self._scanned.add(item)
-                        continue
-                    containers.append(self._kept(item) if made is None else self._taken(item, made.value))
-                    members.add(item.member_numbers)
-                    self._known_kernels.forget()
-                    progress.reach(end_in(self.view, item))
-        finally:
-            made_ahead.close()
+        shared = share_containers(items, self._elsewhere)
+        with closing(shared), ReadProgress(len(self.view)) as progress:
+            for item, made in shared:
+                if isinstance(item, Finding):
+                    self._scanned.add(item)
+                    continue
+                kept, findings = (self._kept(item), []) if made is None else made
+                containers.append(kept)
+                self.findings.extend(findings)
+                members.add(item.member_numbers)
+                self._known_kernels.forget()
+                progress.reach(end_in(self.view, item))
         return members
 
     def _kept(self, found: FoundContainer) -> Any:
@@ -437,30 +322,15 @@ class FileInspection:
         record = self._container(found, self._top)
         return record if self._keep is None else self._keep(record)
 
-    def _made(self, found: FoundContainer | Finding) -> tuple[Any, list[Finding], int] | None:
-        """Return what is kept of a container, the findings about it, and what is inflated of it: in another process.
+    def _elsewhere(self, found: FoundContainer, _number: int) -> tuple[Any, list[Finding]] | None:
+        """Return what is kept of a container, and the findings about it, in another process; None if some are left out.
 
-        None where that depends on what comes before it.
+        Findings that are left out depend on those of the containers before.
         """
-        budget = self.view.source.budget
-        before = budget.drawn
-        if isinstance(found, Finding):
-            return None
         self.findings = FindingList()
         self._known_kernels.forget()
         kept = self._kept(found)
-        is_cut = any(item.code == "FP1005" for item in self.findings.kept) or self.findings.unlisted
-        if is_cut or has_containers(found):
-            return None
-        return kept, self.findings.kept, budget.drawn - before
-
-    def _taken(self, found: FoundContainer, made: tuple[Any, list[Finding], int]) -> Any:
-        """Return what is kept of a container that another process has read."""
-        kept, findings, inflated = made
-        if not self.view.source.budget.inflate(inflated):
-            return self._kept(found)
-        self.findings.extend(findings)
-        return kept
+        return None if self.findings.unlisted else (kept, self.findings.kept)
 
     def _verified(
         self, items: Sequence[FoundContainer | Finding], containers: list[ContainerRecord] | ListingRows

@@ -20,7 +20,7 @@ from fatpack.registration.analysis.findings import name_list
 from fatpack.scanner import registration_verdict as judgement
 from fatpack.scanner import scan
 from fatpack.scanner.context import detect_package
-from fatpack.scanner.results import kernel_names_by_arch
+from fatpack.scanner.image_names import kernel_names_by_arch
 from fatpack.selectors.address import open_argument
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 from fatpack.text.json import PreparedJson, json_text

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from fatpack.commands.slim.conda import rename_conda
 from fatpack.commands.slim.outcome import HEAD_SIZE, may_hold_device_code
@@ -143,8 +143,8 @@ class FatConda:
             self._variant(label, labels, contents[label], pack)
             return stored
 
-        done = map_in_processes(list(enumerate(contents)), store, lambda _: max(plain.values()))
-        stored = {one[1]: store(one) if made is None else made.value for one, made in done}
+        with closing(map_in_processes(list(enumerate(contents)), store, lambda _: max(plain.values()))) as shared:
+            stored = {one[1]: store(one) if made is None else made.value for one, made in shared}
         found = {}
         for label, archives in stored.items():
             packed = iter([one.packed(view) for one in archives])

@@ -10,6 +10,7 @@ import gc
 import hashlib
 import os
 import tempfile
+from contextlib import closing
 
 from fatpack.commands.slim.keep_for_device import is_host
 from fatpack.commands.slim.outcome import count_by_arch, try_to_slim
@@ -206,11 +207,11 @@ class PlannedPackage:
 
         tell = planned_so_far or (lambda _done, _total: None)
         tell(0, len(works))
-        done = map_in_processes(works, planned, lambda work: len(work.library.view))
-        for number, (work, made) in enumerate(done, 1):
-            for label, one in (planned(work) if made is None else made.value).items():
-                self.libraries[label].append(one)
-            tell(number, len(works))
+        with closing(map_in_processes(works, planned, lambda work: len(work.library.view))) as shared:
+            for number, (work, made) in enumerate(shared, 1):
+                for label, one in (planned(work) if made is None else made.value).items():
+                    self.libraries[label].append(one)
+                tell(number, len(works))
         source = stack.enter_context(open_source(scratch, name="contents")) if start else None
         self._scratch = None if source is None else source.view()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from fatpack import limits
 from fatpack.commands.split.kinds import open_package
@@ -85,10 +85,11 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
             def work(pair: _Pair, written: WrittenPackages = written) -> _Proof:
                 return _prove(pair, written, budget)
 
-            for pair, made in map_in_processes(pairs, work, lambda pair: os.path.getsize(pair.variant), least=0):
-                one = work(pair) if made is None else made.value
-                verdicts.append(one.verdict)
-                found[pair.label], described[pair.label] = one.codes, one.described
+            with closing(map_in_processes(pairs, work, lambda pair: os.path.getsize(pair.variant), least=0)) as shared:
+                for pair, made in shared:
+                    one = work(pair) if made is None else made.value
+                    verdicts.append(one.verdict)
+                    found[pair.label], described[pair.label] = one.codes, one.described
             labels = written.labels(codes, described)
             complete = {label: own for label, own in found.items() if len(own) == len(codes)}
             lost += find_losses(codes, complete, labels, judge)
