@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import zstandard
 from tests.builders import amd_stores, fatbin, linked_elf, wheels
 from tests.builders.packages import tarred
 from tests.laws.rooms import FIXTURES
@@ -20,7 +21,7 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack.binary.archive import build_archive
 from fatpack.binary.symbols import archive_symbols
-from fatpack.commands.doctor.model import CHECKS
+from fatpack.commands.doctor.model import CHECKS, NO_IMAGE_READ
 from fatpack.findings import CODES
 from fatpack.main import main
 from fatpack.testing.helpers import make_view
@@ -286,6 +287,40 @@ def test_what_a_limit_ended_is_not_damaged(run: Ran) -> None:
     assert "FP1005" in {item.code for item in found.findings}
     assert (found.verdict, found.exit_code) == ("unread", 3)
     assert any("limit" in item.why for item in found.not_verified)
+
+
+def compressed_cubins(count: int) -> bytes:
+    """Return so many containers of an image each, which inflates to more than a thousand bytes."""
+    images = [fatbin.cubin(80, code=bytes([number]) * 2000) for number in range(count)]
+    packed = [fatbin.entry(zstandard.compress(image), flags=0x8011, inflated=len(image)) for image in images]
+    return b"".join(map(fatbin.fatbin, packed))
+
+
+def test_a_limit_is_named_where_it_ended_the_reading_before_the_first_image(run: Ran) -> None:
+    Path("one.fatbin").write_bytes(compressed_cubins(1))
+    Path("many.fatbin").write_bytes(compressed_cubins(3))
+    read = "0 B inflated and parsed; not judged: images: a limit ended the reading before the first"
+    advice = "if you trust the file, use --max-inflated"
+    size = len(fatbin.cubin(80, code=bytes(2000)))
+    assert run("--max-inflated", "1000", "one.fatbin")[1][0] == f"unread: 1 file, 0 of 1 image, {read}; {advice}={size}"
+    assert run("--max-inflated", str(size), "one.fatbin")[1][0].startswith("healthy: ")
+    # The size of one image of several is not enough, so none is named.
+    code, lines = run("--max-inflated", "1000", "many.fatbin")
+    assert (code, lines[0]) == (3, f"unread: 1 file, 0 of 3 images, {read}; {advice}=SIZE")
+    found = fatpack.doctor("many.fatbin", max_inflated=1000)
+    assert found.unjudged.endswith("; if you trust the file, use max_inflated=SIZE")
+    checked = fatpack.check("many.fatbin", verify=True, max_inflated=1000)
+    assert NO_IMAGE_READ not in {item.subject for item in checked.violations}
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [b"no stream at all", zstandard.compress(bytes(range(64)))[:40] + bytes(40)],
+    ids=["not compressed", "cut short"],
+)
+def test_damage_is_not_blamed_on_this_version(run: Ran, stream: bytes) -> None:
+    Path("x.fatbin").write_bytes(fatbin.fatbin(fatbin.entry(stream, flags=0x8011, inflated=4000)))
+    assert run("x.fatbin")[1][0] == "damaged: 1 file, 0 of 1 image, 0 B inflated and parsed"
 
 
 def test_all_that_is_verified_is_listed(run: Ran) -> None:

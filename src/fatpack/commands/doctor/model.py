@@ -143,6 +143,9 @@ CHECKS = (
 #: why nothing is vouched for where every image is of a compression that is not inflated
 NO_IMAGE_READ = "this version inflates none of the images"
 
+#: why nothing is vouched for where a limit ended the reading before the first image was read
+_NO_IMAGE_ALLOWED = "a limit ended the reading before the first"
+
 #: what is not verified where code could not be followed: then nothing says that a file is healthy
 UNJUDGED = "registrations"
 
@@ -156,8 +159,11 @@ VERIFIED = {check.what: check.says for check in CHECKS}
 _WRONG = {code: check.what for check in CHECKS for code in check.codes}
 
 
+#: codes of what is not read because of a limit, which somebody can raise
+_RAISABLE = ("FP1004", "FP1005")
+
 #: codes of what is not read because of a limit, or by this version; the bytes may be right
-_LIMITS = ("FP1004", "FP1005", "FP1008")
+_LIMITS = (*_RAISABLE, "FP1008")
 
 
 class VerifiedCount(Record):
@@ -316,9 +322,20 @@ class DoctorResult(Result):
 
     @property
     def unjudged(self) -> str:
-        """Why nothing is vouched for: what some file registers was not judged, or no image was read; "" otherwise."""
+        """Why nothing is vouched for: what some file registers was not judged, or no image was read; "" otherwise.
+
+        Of images in damaged files, findings say it.
+        """
         found = next((each for each in self.not_verified if each.what == UNJUDGED), None)
-        return found.why if found is not None else "" if self.images or not self.images_found else NO_IMAGE_READ
+        if found is not None:
+            return found.why
+        if self.images or not self.images_found:
+            return ""
+        # A limit comes first: of what it forbids, nobody knows yet if this version inflates it.
+        advice = _limit_advice(self.findings)
+        if advice:
+            return f"{_NO_IMAGE_ALLOWED}; {advice}"
+        return "" if any(each.state == "damaged" for each in self.affected) else NO_IMAGE_READ
 
     @property
     def unjudged_words(self) -> str:
@@ -359,6 +376,18 @@ class DoctorResult(Result):
             "reaches": [{**to_plain_data(each), "archs": dict(each.archs)} for each in self.reaches],
             "not_verified": [to_plain_data(each) for each in self.not_verified],
         }
+
+
+def _limit_advice(findings: Iterable[Finding]) -> str:
+    """Return what to type to raise the limit that a finding is about; "" without any.
+
+    One image of several asks for its own size, and the limit is for all together: then no number is named.
+    """
+    found = [item for item in findings if item.code in _RAISABLE and item.hint]
+    hints = {item.hint for item in found}
+    if len(found) > 1 and any(hint.startswith(limits.inflated_hint().removesuffix("SIZE")) for hint in hints):
+        return limits.inflated_hint()
+    return found[0].hint if found else ""
 
 
 def _finding(item: Finding) -> dict[str, Any]:
