@@ -175,6 +175,20 @@ def test_an_object_whose_device_code_is_too_large_to_link(size: int, code: str |
     assert _row("relocations-truncated").evidence(said, ()) == (("FP3605",) if code == "FP3605" else ())
 
 
+@pytest.mark.parametrize(("data_at", "device_at"), [(0xD000, 0x2000), (0x2000, 0x3000)], ids=["between", "behind"])
+def test_device_code_behind_data_does_not_count_as_distance(data_at: int, device_at: int, tmp_path: Path) -> None:
+    """``span`` is no size in memory: only between code and data device code pushes these apart."""
+    device = (FIXTURES / "cuda_fatbin" / "v112_all_ident.fatbin").read_bytes()
+    elf = build.Elf(type=build.SHARED)
+    elf.add(".text", bytes(16), flags=build.ALLOC | 4, addr=0x1000)
+    elf.add(".nv_fatbin", device, flags=build.ALLOC, addr=device_at)
+    elf.add(".data", bytes(16), flags=build.ALLOC, addr=data_at)
+    path = tmp_path / "x.so"
+    path.write_bytes(elf.build())
+    (reach,) = fatpack.doctor(path).to_dict()["reaches"]
+    assert (reach["is_linked"], reach["span"], reach["device"]) == (True, data_at + 16 - 0x1000, len(device))
+
+
 def test_healthy_files_show_no_known_bug() -> None:
     files = sorted((FIXTURES / "cuda_fatbin").glob("v1*.fatbin"))
     found = fatpack.doctor(path for path in files if "ptx32" not in path.name)

@@ -261,10 +261,12 @@ def _bug(row: dict[str, Any]) -> KnownBugRow:
 
 
 class RelocationReach(Record):
-    """The distance between the loaded parts of a linked file, or of an object; sizes are bytes.
+    """The distance across which relocations of 32 bits have to reach in a file with device code; sizes are bytes.
 
-    ``span`` is from the first to the last byte in memory, ``device`` the part of it that is device code, ``limit`` how
-    far relocations of 32 bits reach there. ``archs`` are the bytes stored for each architecture, most first.
+    ``span`` of a linked file is the longest way between code and what it refers to (all that is loaded but device code
+    itself), 0 without either; of an object it is the size of all its sections that are loaded, since a linker lays them
+    out. ``device`` is the size of the loaded sections of device code, ``limit`` how far the relocations reach on that
+    processor. ``archs`` are the bytes stored for each architecture, most first.
     """
 
     path: str
