@@ -60,6 +60,28 @@ def test_what_is_lost_is_lost_once_in_the_first_stage_that_lacks_it() -> None:
         ("arch", "containers", "sm_90", ("a", "b")),
         ("kernels", "objects", "sm_80", ("a",)),
     ]
+    both = (code("sm_80", "a", "b"), code("sm_90", "a", "b"))
+    object_of_a, program_of_a = (file(kind, *both, host=registering("a")) for kind in (stage.OBJECTS, stage.PROGRAMS))
+    assert told(WHOLE, object_of_a, program_of_a) == [("registration", "objects", "", ("b",))]
+    launching = object_of_a.replace(host=HostSide(frozenset("ab"), frozenset("a")))
+    assert told(WHOLE, launching, program_of_a) == [("registration", "objects", "", ("b",))]
+    # What the next stage loses besides is lost there.
+    assert told(WHOLE, object_of_a, program_of_a.replace(host=registering())) == [
+        ("registration", "objects", "", ("b",)),
+        ("registration", "programs", "", ("a",)),
+    ]
+    # Without a host module too, where all kernels are to be registered.
+    containers = file(stage.CONTAINERS, *both)
+    nothing = [file(kind, *both, host=registering()) for kind in (stage.OBJECTS, stage.PROGRAMS)]
+    assert told(containers, *nothing) == [("registration", "objects", "", ("a", "b"))]
+    assert told(WHOLE, *nothing) == [("registration", "objects", "", ("a", "b"))]
+
+
+def test_a_registration_that_could_not_be_judged_is_looked_for_in_the_next_stage() -> None:
+    both = (code("sm_80", "a", "b"), code("sm_90", "a", "b"))
+    unknown = file(stage.OBJECTS, *both, host=registering("a", why_not="its code is not followed"))
+    linked = file(stage.PROGRAMS, *both, host=registering("a"))
+    assert told(WHOLE, unknown, linked) == [("registration", "programs", "", ("b",))]
 
 
 def test_an_object_without_device_code_and_registration() -> None:

@@ -88,15 +88,17 @@ def compare_stages(stages: Sequence[BuildStage]) -> tuple[list[LostCode], list[U
     not_compared: list[UncomparedStage] = []
     carried: dict[Hashable, _CarriedCode] = {}
     loose: dict[str, BuildStage] = {}
+    registrations = _CarriedRegistrations()
     for number, stage in enumerate(stages):
         if number:
             after = stages[number + 1 : number + 2] if stage.kind == IMAGES else ()
             lost += _lost_code(stage, carried, after)
             lost += _lost_loose(stage, loose, after)
-            lost += _lost_registration(stage, stages[:number], not_compared)
+            lost += registrations.lost(stage, not_compared)
         if len(stages) > 1:
             not_compared += _untold(stage)
         _carry(stage, carried)
+        registrations.carry(stage)
         loose.update((name, stage) for code in stage.unplaced for name in code.kernels or ())
     return lost, not_compared
 
@@ -188,34 +190,47 @@ def _carry(stage: BuildStage, carried: dict[Hashable, _CarriedCode]) -> None:
         carried[key] = _CarriedCode(known, stage)
 
 
-def _lost_registration(
-    stage: BuildStage, earlier: Sequence[BuildStage], not_compared: list[UncomparedStage]
-) -> Iterator[LostCode]:
-    """Yield the kernels that a stage of host files does not register, and should by what earlier stages show."""
-    if stage.kind not in (OBJECTS, PROGRAMS) or stage.host is None:
-        return
-    wanted: dict[str, BuildStage] = {}
-    for before in earlier:
-        host = before.host
-        names = (host.launched | (host.registered or frozenset())) if host is not None else frozenset[str]()
-        wanted.update(dict.fromkeys(names, before))
-    if not wanted:
-        # Without a host's side, all kernels of the device code count as launched.
-        for before in earlier:
-            wanted.update(dict.fromkeys(before.kernels, before))
-    known = stage.host.registered
-    missing = [name for name in wanted if known is None or name not in known]
-    if not missing:
-        return
-    if known is None or stage.host.why_not:
-        why = stage.host.why_not or "nothing tells what it registers"
-        not_compared.append(UncomparedStage(stage, f"which kernels are registered is not known: {why}"))
-        return
-    by_stage: dict[int, list[str]] = {}
-    for name in missing:
-        by_stage.setdefault(earlier.index(wanted[name]), []).append(name)
-    for number, lost in sorted(by_stage.items()):
-        yield LostCode("registration", "", tuple(sorted(lost)), earlier[number], stage)
+class _CarriedRegistrations:
+    """Kernels that a host's side has to register, by what earlier stages show, and the last stage that shows each.
+
+    Without a host's side, all kernels of the device code count as launched. What was reported as lost is not looked for
+    again, until a stage registers it.
+    """
+
+    def __init__(self) -> None:
+        self._by_host: dict[str, BuildStage] = {}
+        self._by_code: dict[str, BuildStage] = {}
+        self._reported: set[str] = set()
+
+    def carry(self, stage: BuildStage) -> None:
+        """Take on what a stage shows."""
+        launched, registered = frozenset[str](), frozenset[str]()
+        if stage.host is not None:
+            launched, registered = stage.host.launched, stage.host.registered or registered
+        self._by_host.update(dict.fromkeys(launched | registered, stage))
+        self._by_code.update(dict.fromkeys(stage.kernels, stage))
+        self._reported -= registered
+
+    def lost(self, stage: BuildStage, not_compared: list[UncomparedStage]) -> Iterator[LostCode]:
+        """Yield the kernels that a stage of host files does not register, and should."""
+        if stage.kind not in (OBJECTS, PROGRAMS) or stage.host is None:
+            return
+        wanted = self._by_host or self._by_code
+        known = stage.host.registered
+        missing = [name for name in wanted if name not in self._reported and (known is None or name not in known)]
+        if not missing:
+            return
+        if known is None or stage.host.why_not:
+            why = stage.host.why_not or "nothing tells what it registers"
+            not_compared.append(UncomparedStage(stage, f"which kernels are registered is not known: {why}"))
+            return
+        self._reported.update(missing)
+        by_stage: dict[str, tuple[BuildStage, list[str]]] = {}
+        for name in missing:
+            by_stage.setdefault(wanted[name].kind, (wanted[name], []))[1].append(name)
+        for kind in sorted(by_stage, key=ORDER.index):
+            had, names = by_stage[kind]
+            yield LostCode("registration", "", tuple(sorted(names)), had, stage)
 
 
 def _untold(stage: BuildStage) -> Iterator[UncomparedStage]:
