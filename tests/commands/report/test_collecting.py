@@ -20,6 +20,7 @@ from fatpack.tabular.columns import ImageRow, KernelRow, RowOptions
 from fatpack.tabular.read_many import read_paths
 from fatpack.targets.devices import parse_device
 from fatpack.targets.selection.runtime_settings import RuntimeSettings
+from fatpack.testing.helpers import TracedMemory
 
 READ = RowOptions(digests=True, kernels=True, each_kernel=True)
 
@@ -253,6 +254,24 @@ def test_what_is_not_listed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None
     assert [file.path for file in overview.files] == ["lib.so"]
     assert overview.bytes.count == overview.image_count == 4
     assert len(overview.notes) == 2
+
+
+def test_files_that_are_not_listed_are_in_the_sums_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(count: int) -> Iterator[ImageRow | KernelRow]:
+        for number in range(count):
+            path, error = f"{number}.so", f"{number:04}" * 1000
+            stored = None if number == 3 else 8 + number
+            yield from image(("sm_90", "sm_80")[number % 2], {}, path=path, size=80, stored_size=stored)
+            yield end(path, error=error)
+
+    whole = build_overview(rows(9))
+    monkeypatch.setattr(report_overview, "MAX_FILES", 2)
+    monkeypatch.setattr(report_overview, "MAX_IMAGES", 2)
+    made = build_overview(rows(9))
+    assert (made.archs, made.bytes, len(made.files)) == (whole.archs, whole.bytes, 2)
+    with TracedMemory() as memory:
+        build_overview(rows(1000))
+    assert memory.peak < 1 << 20, "what is kept of all files takes more than 4 MB"
 
 
 def test_the_sums_are_those_of_the_rows_of_a_real_file() -> None:

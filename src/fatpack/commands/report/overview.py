@@ -1,4 +1,8 @@
-"""Builds an overview from rows. Sums are updated with every row, so that memory stays bounded."""
+"""Builds an overview from rows. Sums are updated with every row, and no row is kept.
+
+Memory grows with the digests that are compared, up to a limit, and with the files that have kernels: what each covers
+is kept (``coverage``), of however many files.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import heapq
 
 from fatpack.commands.report.coverage import DeviceOutcomes, FileCoverage
 from fatpack.commands.report.model import (
+    ArchBytes,
+    ByteCounts,
     FileOverview,
     FindingCount,
     ImageLine,
@@ -67,7 +73,7 @@ def build_overview(
     tensile: TensileFinder | None = None,
     on_overview: Callable[[FileOverview], None] | None = None,
 ) -> ReportResult:
-    """Return the overview of the rows that ``gather`` makes with digests and each kernel.
+    """Return the overview of rows that have digests, with a row for each kernel (``fatpack.rows``).
 
     ``tensile`` takes the files, and compares those of Tensile's libraries with their tables. ``on_overview`` is called
     with each file that has device code or a finding, after its last row.
@@ -91,6 +97,9 @@ class _OverviewBuilder:
     def __init__(self, on_overview: Callable[[FileOverview], None] | None) -> None:
         self._on_overview = on_overview
         self._files: list[FileOverview] = []
+        #: the sums of the files beyond ``MAX_FILES``
+        self._other_archs: tuple[ArchBytes, ...] = ()
+        self._other_bytes = ByteCounts()
         self._coverage: list[KernelCoverage] = []
         self._twice = DuplicateFinder()
         self._lines: list[tuple[int, int, ImageLine]] = []
@@ -175,10 +184,12 @@ class _OverviewBuilder:
     def _keep(self, file: FileOverview) -> None:
         if self._on_overview is not None:
             self._on_overview(file)
-        if len(self._files) >= MAX_FILES:
-            self._unlisted_files += 1
-            file = file.replace(archs=tuple(arch.replace(parts=()) for arch in file.archs))
-        self._files.append(file)
+        if len(self._files) < MAX_FILES:
+            self._files.append(file)
+            return
+        self._unlisted_files += 1
+        self._other_archs = merge_architectures((self._other_archs, file.archs))
+        self._other_bytes = total_bytes((self._other_bytes, file.bytes))
 
     def take_library(self, library: TensileLibrary) -> None:
         """Take a library of Tensile after the files in it: what its tables name, and what is wrong with it."""
@@ -194,10 +205,10 @@ class _OverviewBuilder:
     def overview(self) -> ReportResult:
         """Return what was collected."""
         duplicates, count, cost = self._twice.records(MAX_DUPLICATES)
-        archs = merge_architectures(file.archs for file in self._files)
+        archs = merge_architectures([*(file.archs for file in self._files), self._other_archs])
         lines = [line for _, _, line in sorted(self._lines, key=lambda item: -item[1])]
         return ReportResult(
-            files=tuple(self._files[:MAX_FILES]),
+            files=tuple(self._files),
             archs=archs,
             coverage=tuple(self._coverage),
             duplicates=duplicates,
@@ -205,7 +216,7 @@ class _OverviewBuilder:
             duplicate_cost=cost,
             findings=self._findings(),
             images=tuple(lines),
-            bytes=total_bytes(file.bytes for file in self._files),
+            bytes=total_bytes([*(file.bytes for file in self._files), self._other_bytes]),
             image_count=self._images,
             kernel_count=self._kernels,
             kernel_names=sum(item.kernels for item in self._coverage),
