@@ -222,7 +222,7 @@ def cli_page() -> str:
         "write to. The next command, also for another release with some of the same images, need not inflate them.",
         "Answers are the same bytes; `--no-cache` reads everything. Limits, another version of fatpack and damage in",
         "the folder are taken into account, images with findings are read each time, and the files used last stay, up",
-        "to 1 GiB. `doctor`, `verify` and all commands that write files always read every image themselves.",
+        "to 1 GiB. All other commands, as `doctor`, `verify` and those that edit, read every image themselves.",
         "",
         "## Limits",
         "",

@@ -11,7 +11,8 @@ not kept       images with contradictions, damage, or a limit that was reached; 
 charged        the inflated bytes that reading took are charged to the budget of the command as if it had read them
 =============  ========================================================================================================
 
-``doctor``, certificates and all that writes files never ask the cache.
+Commands with ``--no-cache`` ask the cache: ``inspect``, ``report``, ``check``, ``diff`` and ``explain``. The others
+never do, among them ``doctor`` and all that edits, packs or proves.
 """
 
 from __future__ import annotations
