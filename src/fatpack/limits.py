@@ -1,8 +1,12 @@
 """Limits on work and memory for hostile files, and the budget of a command.
 
 Each limit is a constant with its reason, so that an error can name it and a caller can raise it: a user with
-``--limit`` (:mod:`fatpack.command_line.shared_options`), a program by setting the constant. The number of bytes that a
-command may inflate and write in total is a :class:`Budget` that its files share.
+``--limit`` (``LIMITS`` of :mod:`fatpack.command_line.shared_options` names those), a program by setting the constant.
+The number of bytes that a command may inflate and write in total is a :class:`Budget` that its files share.
+
+These have no ``--limit``: ``INFLATED_KEPT``, ``INFLATED_AT_ONCE`` and ``FINDINGS``, which refuse nothing; ``SEARCHED``
+(``--deep`` searches on) and ``SERVER_SECONDS`` (``--timeout``); ``OUTPUT_RATIO`` and ``STRING_FLOOR``, beside which
+``output`` and ``string-ratio`` hold where these allow more.
 """
 
 from __future__ import annotations
