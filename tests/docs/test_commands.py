@@ -64,6 +64,21 @@ def test_commands_and_options_that_a_page_mentions_are_there(page: Path) -> None
         assert options <= {*spellings, "--help"}, (name, rest)
 
 
+def test_options_that_a_message_mentions_are_there() -> None:
+    paths = [path for kind in ("py", "toml") for path in (ROOT / "src").rglob(f"*.{kind}")]
+    found = [
+        (name, option)
+        for path in paths
+        for name, rest in re.findall(r"\bfatpack ([a-z-]+)( [^`\n;,()\"|]*)", path.read_text(encoding="utf-8"))
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)
+        if name in COMMANDS and name != "tool"
+    ]
+    assert len(found) > 50
+    for name, option in found:
+        spellings = {word for each in load_command(name).options for word in each.opts}
+        assert option in {*spellings, "--help"}, (name, option)
+
+
 def test_commands_are_found_wherever_they_stand() -> None:
     text = "`fatpack doctor x.whl`\n```console\n$ fatpack check x.so --require sm_90 > out  # why\nfailed\n```\n"
     assert _typed(text) == [["check", "x.so", "--require", "sm_90"]]

@@ -24,6 +24,7 @@ from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle import byte_labels
 from fatpack.formats.clang_bundle.compressed import new_digest
 from fatpack.io.source import Span
+from fatpack.main import main
 from fatpack.model import Container, Image, Target
 from fatpack.registration.analysis import findings
 from fatpack.testing.helpers import join_pieces, make_view
@@ -135,6 +136,17 @@ def test_a_bug_is_named_with_its_thread(name: str, tmp_path: Path) -> None:
 
 def _row(name: str) -> KnownBugRow:
     return next(bug for bug in known_bugs() if bug.name == name)
+
+
+@pytest.mark.parametrize("name", ["no-total-size", "empty-entry-behind-the-end", "older-cir", "zeros-behind-the-last"])
+def test_what_is_written_anew_as_advised_shows_the_bug_no_more(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("FILE").write_bytes(FILES[name]())
+    (command,) = re.findall(r"fatpack (convert(?: FILE)?(?: --format [a-z]+)?)", _row(name).advice)
+    assert main([*command.split(), "-o", "new"]) == 0
+    assert name not in names(fatpack.doctor("new"))
 
 
 @pytest.mark.parametrize("name", FOLDERS)
