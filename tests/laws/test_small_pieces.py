@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.command_lines import parsed
 from tests.laws.rooms import format_fixtures, host_fixtures
 
 from fatpack import limits
@@ -24,7 +25,7 @@ LINES = (
     "inspect --digest {file}",
     "doctor --json {file}",
     "extract {file} -d images",
-    "convert {file} --to llvm-offload-binary -o new",
+    "convert {file} --format offload-binary -o new",
     "replace {file} {image} --container 0 --index 0 -o new",
     "remove {file} --container 0 --index 0 -o new",
     "normalize {file} --dry-run",
@@ -40,6 +41,12 @@ def result(line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple
     for name in made:
         (folder / name).unlink()
     return code, said.out, said.err, made
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_line_can_be_typed(line: str) -> None:
+    name, *words = line.format(file=PATHS[0], image=IMAGE).split()
+    parsed(name, words)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
