@@ -556,8 +556,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3605": (
         "warning",
-        "Parts of an object, or of a linked file, are farther apart than 32-bit relocations reach; linking fails "
-        "with `relocation truncated to fit`.",
+        "The loaded sections of an object are larger than 32-bit relocations reach; linking fails with `relocation "
+        "truncated to fit`.",
     ),
     "FP3606": (
         "note",
