@@ -9,7 +9,7 @@ from tests.formats.syclbin.test_parse import MODULES, PROPERTIES, SPIRV, parsed
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats import syclbin
 from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE, NewModules
-from fatpack.io.source import Span
+from fatpack.io.source import PiecesSource, Span
 from fatpack.model import Container, Target
 from fatpack.testing.helpers import join_pieces, make_image
 from fatpack.writer_options import SyclbinOptions
@@ -72,6 +72,22 @@ def test_an_image_may_be_left_out(version: int) -> None:
     assert [item.data.tobytes() for item in again.images] == [b"native", b"other"]
     assert again.findings == ()
     assert len(syclbin.describe(again)["modules"]) == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_image_may_get_other_bytes(version: int) -> None:
+    container = parsed(v1(MODULES) if version == 1 else v2(entries(MODULES)))
+    first, *others = container.images
+    new = PiecesSource([SPIRV, bytes(5000)]).view()
+    again = parsed(join_pieces(syclbin.write(container.replace(images=(first.replace(data=new), *others)))))
+    assert again.images[0].data.tobytes() == SPIRV + bytes(5000)
+    assert [item.data.tobytes() for item in again.images[1:]] == [item.data.tobytes() for item in others]
+    assert [dict(item.attrs) for item in again.images] == [dict(item.attrs) for item in container.images]
+    assert [item.record.metadata.tobytes() for item in again.images] == [  # type: ignore[attr-defined]
+        item.record.metadata.tobytes()  # type: ignore[attr-defined]
+        for item in container.images
+    ]
+    assert again.findings == ()
 
 
 @pytest.mark.parametrize("version", [1, 2])

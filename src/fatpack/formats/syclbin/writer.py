@@ -195,14 +195,16 @@ def rewrite_version2(
     """
     # The images themselves are meant: two that are equal are stored twice.
     own = {id(image) for image in outer.images}
-    kept = {id(_outer(image)) for image in container.images}
+    kept = {id(_outer(image)): image for image in container.images}
     new = [image for image in container.images if id(_outer(image)) not in own]
     numbers = [module.number for module in stored.modules]
     images = []
     for image in outer.images:
         if image.attrs.get("role") == GLOBAL_METADATA and image.data is stored.global_metadata:
             images.append(image if global_text is stored.global_metadata else _with_data(image, global_text))
-        elif id(image) in kept or image.attrs.get("role") in (GLOBAL_METADATA, AM_METADATA):
+        elif id(image) in kept:
+            images.append(_with_changes(image, kept[id(image)]))
+        elif image.attrs.get("role") in (GLOBAL_METADATA, AM_METADATA):
             images.append(image)
     alone = [
         image.replace(attrs={key: text for key, text in image.attrs.items() if key != "am_index"}) for image in new
@@ -221,9 +223,22 @@ def _outer(image: Image) -> Image | None:
     return image.record.outer if isinstance(image.record, SyclbinEntry) else None
 
 
-def _with_data(image: Image, data: Piece) -> Image:
-    view = PiecesSource([data]).view()
-    return image.replace(data=view, size=len(view), stored_size=len(view), span=view.span())
+def _with_changes(outer: Image, image: Image) -> Image:
+    """Return the entry of an image: its stored one, unless the image has other bytes now; its metadata stay."""
+    entry = image.record
+    if not isinstance(entry, SyclbinEntry) or image.data is entry.data:
+        return outer
+    if entry.role not in (IR, NATIVE):
+        return _with_data(outer, image.data)
+    return _with_data(outer, PAYLOAD.pack(len(entry.metadata)), entry.metadata, image.data)
+
+
+def _with_data(image: Image, *pieces: Piece) -> Image:
+    view = PiecesSource(pieces).view()
+    record = image.record
+    if isinstance(record, OffloadBinaryEntry):
+        record = record.replace(image_offset=-1)  # it shares no bytes with stored ones
+    return image.replace(data=view, size=len(view), stored_size=len(view), span=view.span(), record=record)
 
 
 def _of_module(number: int, metadata: Piece, parts: Sequence[SyclbinPart]) -> Iterator[Image]:
