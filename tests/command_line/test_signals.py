@@ -46,6 +46,23 @@ with SignalHandlers() as signals:
     except KeyboardInterrupt:
         sys.exit(signals.exit_code)
 """
+#: A block that finishes its output: the signal comes in it, and then it goes on, or hangs.
+IN_BLOCK = """
+import os, signal, sys, time
+from fatpack.concurrency.signals import DeferSignals, SignalHandlers, raise_if_interrupted
+with SignalHandlers() as signals:
+    try:
+        with DeferSignals():
+            os.kill(os.getpid(), signal.{name})
+            raise_if_interrupted()
+            time.sleep(0.01)
+            os.write(1, b"+")
+            {rest}
+        os.write(1, b"after the block")
+    except KeyboardInterrupt:
+        os.write(1, b"raised")
+        sys.exit(signals.exit_code)
+"""
 PACK = ["pack", "--image=file=k.ptx,triple=t", "-o", "out.bin"]
 
 
@@ -89,6 +106,29 @@ def test_a_signal_in_a_destructor_ends_the_command_all_the_same(name: str) -> No
     code = IN_DESTRUCTOR.format(name=name)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=15, preexec_fn=_heard)
     assert (done.returncode, done.stderr) == (128 + getattr(signal, name), b"")
+
+
+@pytest.mark.parametrize("rest", ["pass", "raise OSError"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_in_a_block_that_finishes_its_output_is_raised_at_its_end(name: str, rest: str) -> None:
+    code = IN_BLOCK.format(name=name, rest=rest)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=15, preexec_fn=_heard)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + getattr(signal, name), b"+raised", b"")
+
+
+@pytest.mark.parametrize("second", ["SIGINT", "SIGTERM"])
+def test_a_second_signal_ends_a_block_that_hangs(second: str) -> None:
+    code = IN_BLOCK.format(name="SIGINT", rest="time.sleep(60)")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        preexec_fn=_heard,  # noqa: PLW1509  (it takes no lock)
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"+"
+    process.send_signal(getattr(signal, second))
+    rest, _ = process.communicate(timeout=15)
+    assert (process.returncode, rest) == (128 + getattr(signal, second), b"")
 
 
 def test_other_exceptions_in_a_destructor_are_printed_as_ever() -> None:

@@ -3,6 +3,7 @@
 ::
 
     signal ──► KeyboardInterrupt in the main thread ──► remove unfinished files ──► exit code 128 + number
+           ├─► in a block of ``DeferSignals`` it is raised at the end of the block
            ├─► ``raise_if_interrupted()`` raises it in threads that copy, at their next piece
            └─► threads that compress are left as they are (``ThreadTasks(may_be_left=True)``)
     second signal ──► remove unfinished files, and end the process at once
@@ -39,18 +40,25 @@ _RAISE_AGAIN_AFTER = 0.001
 _requested = 0
 _dropped = False
 _finishing = False
+_deferred = False
 
 
 class DeferSignals:
-    """A block whose output is finished even after a signal; a second signal ends the process."""
+    """A block of the main thread whose output is finished even after a signal, which is raised when the block ends.
+
+    A signal that comes when one came before, in the block or earlier, ends the process at once, as elsewhere.
+    """
 
     def __enter__(self) -> None:
         global _finishing  # noqa: PLW0603  (signals are process-wide)
         _finishing = True
 
     def __exit__(self, *_: object) -> None:
-        global _finishing  # noqa: PLW0603  (signals are process-wide)
-        _finishing = False
+        global _finishing, _deferred  # noqa: PLW0603  (signals are process-wide)
+        _finishing = False  # first: a signal that comes from here on is raised by its handler
+        if _deferred:
+            _deferred = False
+            raise KeyboardInterrupt
 
 
 def raise_if_interrupted() -> None:
@@ -128,13 +136,16 @@ def _interrupt_later(number: int, main_thread: int) -> None:
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    global _requested, _dropped  # noqa: PLW0603  (signals are process-wide)
+    global _requested, _dropped, _deferred  # noqa: PLW0603  (signals are process-wide)
     if _dropped:
         _dropped = False
-        raise KeyboardInterrupt
-    if _requested:
-        # The second signal does not wait for threads.
+    elif _requested:
+        # The second signal does not wait for threads, nor for a block that is finishing.
         remove_unfinished()
         os._exit(128 + number)
-    _requested = number
+    else:
+        _requested = number
+    if _finishing:
+        _deferred = True  # the call that it interrupted goes on: Python calls it again
+        return
     raise KeyboardInterrupt

@@ -111,6 +111,29 @@ if __name__ == "__main__":
     assert read(out) == expected(many)
 
 
+def test_a_signal_while_the_last_rows_are_written_loses_none(many: Path, tmp_path: Path, read: Read) -> None:
+    out = tmp_path / "out"
+    program = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whoever runs the tests may ignore it
+from fatpack.commands.survey import run
+write_part = run.write_part
+def signalled(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    write_part(*arguments)
+run.write_part = signalled
+from fatpack.main import main
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+    (tmp_path / "signalled.py").write_text(program)
+    command = [sys.executable, str(tmp_path / "signalled.py"), "survey", str(many), "-o", str(out), "--workers=1"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 143
+    assert run.stderr.startswith(f"fatpack: stopped; {out} has what was read")
+    assert read(out) == expected(many)
+
+
 def test_the_end_says_why_it_is_no_success(
     many: Path, tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]
 ) -> None:
