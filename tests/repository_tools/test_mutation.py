@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.mutation import equivalent
+from tools.mutation import equivalent, trial
 from tools.mutation.equivalent import Equivalents
 from tools.mutation.reach import Reach
 from tools.mutation.sites import ROOT, draw
@@ -58,3 +58,41 @@ def test_tests_that_call_the_changed_function_come_first_then_the_quick_ones(tmp
     record.write_text(json.dumps(said))
     assert Reach(record).order(LZ4, line + 3) == ["caller", "quick", "slow"]
     assert Reach(record).order(LZ4, 1) == ["quick", "slow", "caller"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_noticed"),
+    [
+        ("def test(): pass", False),
+        ("def test(): assert 0", True),
+        ("import no_such_module", True),
+        ("import os\ndef test(): os.kill(os.getpid(), 9)", True),
+        ("import time\ndef test(): time.sleep(60)", True),
+    ],
+    ids=["passes", "fails", "import", "signal", "time"],
+)
+def test_a_failure_and_an_end_by_force_notice_a_change(text: str, is_noticed: bool, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(text)
+    assert trial.tests_fail([str(tmp_path)], ROOT / "src", 2 if "sleep" in text else 60) == is_noticed
+
+
+def test_a_conftest_that_cannot_be_imported_notices_a_change(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import no_such_module")
+    (tmp_path / "test_it.py").write_text("def test(): pass")
+    assert trial.tests_fail([str(tmp_path)], ROOT / "src", 60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "conftest", "code"),
+    [
+        ([], "def pytest_collection_modifyitems(): 1 / 0", 3),
+        (["--no-such-option"], "", 4),
+        (["-k", "no_such_test"], "", 5),
+    ],
+    ids=["internal", "usage", "nothing"],
+)
+def test_a_run_that_tries_no_test_says_so(arguments: list[str], conftest: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(conftest)
+    (tmp_path / "test_it.py").write_text("def test(): pass")
+    with pytest.raises(SystemExit, match=f"pytest ended with {code} and tried no test"):
+        trial.tests_fail([*arguments, str(tmp_path)], ROOT / "src", 60)

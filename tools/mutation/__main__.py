@@ -2,8 +2,8 @@
 
 A room is a folder of ``src/fatpack``, or one in it. A sample of its mutations is tried one at a time, in a copy of the
 sources, by the room's own tests: those in the folder of ``tests`` that mirrors the changed module's. A change is
-noticed if a test fails or does not end. Those that nobody can notice are left out (``equivalent.toml`` says why).
-Each change that was not noticed is printed; then comes the table of docs/testing.md.
+noticed if a test fails, cannot be imported, or does not end. Those that nobody can notice are left out
+(``equivalent.toml`` says why). Each change that was not noticed is printed; then comes the table of docs/testing.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import queue
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,8 +26,8 @@ from pathlib import Path
 from tools.mutation import reach
 from tools.mutation.equivalent import Equivalents
 from tools.mutation.sites import Mutation, draw
+from tools.mutation.trial import ROOT, tests_fail
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src/fatpack"
 
 #: Rooms whose tests are at their own doors. Commands and stand-ins are tried by laws too, which take longer.
@@ -71,7 +70,7 @@ class Copies:
             path.write_text(change.apply(before))
             # Python compiles a module again if its time is another: this one is that of no other change.
             os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns + 10**9 * (1 + change.occurrence)))
-            return run_tests(tests_of(change.path), copy, **{reach.FIRST: str(first)}) != 0
+            return run_tests(tests_of(change.path), copy, **{reach.FIRST: str(first)})
         finally:
             path.write_text(before)
             os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
@@ -86,22 +85,17 @@ def tests_of(module: Path) -> Path:
     return folder
 
 
-def run_tests(tests: Path, sources: Path, **settings: str) -> int:
-    """Run a folder of tests against a folder of sources, and return pytest's exit code, or 1 if they do not end.
+def run_tests(tests: Path, sources: Path, **settings: str) -> bool:
+    """Run a folder of tests against a folder of sources, and return True if one fails or does not end.
 
     The settings are variables of the environment that ``tools.mutation.reach`` knows.
+
+    Raises:
+        SystemExit: pytest did not try the tests.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow and not gpu", "-p", "no:cacheprovider"]
-        command += ["-p", reach.__name__, f"--basetemp={folder}/tmp", str(tests)]
-        environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1", **settings}
-        try:
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, timeout=SECONDS, preexec_fn=_bound_memory
-            )
-        except subprocess.TimeoutExpired:
-            return 1
-        return done.returncode
+        arguments = ["-m", "not slow and not gpu", "-p", reach.__name__, f"--basetemp={folder}/tmp", str(tests)]
+        return tests_fail(arguments, sources, SECONDS, settings=settings, preexec_fn=_bound_memory)
 
 
 def _bound_memory() -> None:
@@ -121,7 +115,7 @@ def try_rooms(rooms: Sequence[str], samples: int, seed: int, jobs: int, until: f
     Changes that nobody can notice are not tried, nor is one begun after the time ``until`` of the monotonic clock.
 
     Raises:
-        SystemExit: the tests fail without a change.
+        SystemExit: the tests fail without a change, or pytest did not try them.
     """
     equivalents = Equivalents.read()
     drawn = {room: draw(sorted((SOURCES / room).rglob("*.py")), samples, seed) for room in rooms}

@@ -7,17 +7,16 @@ a time in a copy of the sources. Exit code 1 if a change was not noticed. `make 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
 
+from tools.mutation.trial import ROOT, tests_fail
+
 from fatpack.record import Record
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src/fatpack"
 
 #: seconds after which tests that do not end have noticed a change
@@ -57,21 +56,14 @@ def rows() -> list[list[str]]:
 
 
 def is_noticed(trap: Trap, folder: Path, test: str) -> bool:
-    """Return whether a test fails with a change; it must pass in the unchanged copy."""
+    """Return True if a test fails with a change; it must pass in the unchanged copy."""
     path = folder / "fatpack" / trap.file
     before = path.read_text()
     path.write_text(trap.changed(before))
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        return True
+        return tests_fail([test], folder, _SECONDS)
     finally:
         path.write_text(before)
-    if done.returncode not in (0, 1):
-        sys.exit(f"{test}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.returncode == 1
 
 
 def main() -> int:
