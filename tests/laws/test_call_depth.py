@@ -8,13 +8,15 @@ from types import FrameType
 
 import pytest
 
+from fatpack.exit_codes import FINDINGS, FINE
 from fatpack.main import main
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+#: case → a file, and architectures of which it has images
 FILES = {
-    "a library": FIXTURES / "cuda_fatbin" / "hosts" / "librel.so",
-    "an object": FIXTURES / "elf" / "clang-22-openmp-gfx90a.o",
-    "a container": FIXTURES / "offload_binary" / "llvm-22-four.bin",
+    "a library": (FIXTURES / "cuda_fatbin" / "hosts" / "librel.so", "sm_9*"),
+    "an object": (FIXTURES / "elf" / "clang-22-openmp-gfx90a.o", "gfx90a"),
+    "a container": (FIXTURES / "offload_binary" / "llvm-22-four.bin", "sm_80,gfx90a"),
 }
 
 #: case → its command and options, and the most frames from ``main`` to ``parse`` of a format, both counted; a slimmed
@@ -22,8 +24,8 @@ FILES = {
 COMMANDS = {
     "inspect": (["inspect"], 13),
     "check": (["check", "--forbid", "sm_50"], 20),
-    "slim to show": (["slim", "--keep", "sm_90,gfx90a", "--dry-run"], 19),
-    "slim to write": (["slim", "--keep", "sm_9*", "--allow-empty", "-o", "slimmed"], 19),
+    "slim to show": (["slim", "--keep", "{keep}", "--allow-empty", "--dry-run"], 19),
+    "slim to write": (["slim", "--keep", "{keep}", "--allow-empty", "-o", "slimmed"], 22),
 }
 
 
@@ -48,13 +50,14 @@ def test_few_calls_lead_to_the_reader_of_a_format(
     command: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (name, *options), most = COMMANDS[command]
+    ((name, *options), most), (path, keep) = COMMANDS[command], FILES[file]
     deepest = Deepest()
     before = sys.getprofile()
     sys.setprofile(deepest)
     try:
-        main([name, str(FILES[file]), *options])
+        code = main([name, str(path), *(option.format(keep=keep) for option in options)])
     finally:
         sys.setprofile(before)
+    assert code == (FINDINGS if name == "check" and file == "a container" else FINE)
     assert deepest.stack, f"{command} of {file} reads no container"
     assert len(deepest.stack) <= most, "\n".join(reversed(deepest.stack))
