@@ -23,12 +23,14 @@ from tests.laws.rooms import FIXTURES
 import fatpack as library
 from fatpack.commands.convert.convert import LossyConversion
 from fatpack.errors import FatpackError
-from fatpack.exit_codes import FINDINGS, MALFORMED, error_message, exit_code
+from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, error_message, exit_code
 
 if TYPE_CHECKING:
     from fatpack.library.arguments import Output
 
 COPY = [sys.executable, "-c", "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])", "{in}", "{out}"]
+LONGER = [sys.executable, "-c", "import sys; a, b = sys.argv[1:]; open(b, 'wb').write(open(a, 'rb').read() * 9)"]
+LONGER += ["{in}", "{out}"]
 FAT_WHEEL = f"{releases.NAME}.whl"
 IMAGE = library.ImageFile("a.cubin", "nvptx64-nvidia-cuda", "sm_80", "cuda")
 EMPTY = library.ImageFile("empty")
@@ -43,7 +45,7 @@ class Question(NamedTuple):
     to: str = "-o"
 
     def __repr__(self) -> str:
-        return " ".join(word for word in self.arguments if word not in COPY).replace("/", ":") or "nothing"
+        return " ".join(word for word in self.arguments if word not in (*COPY, *LONGER)).replace("/", ":") or "nothing"
 
 
 def ask(words: str, call: Callable[[Output], Any], *more: str, to: str = "-o") -> Question:
@@ -272,6 +274,18 @@ QUESTIONS = [
         "--",
         *COPY,
     ),
+    ask(
+        "map pkg.bin --replace --arch sm_80,gfx90a",
+        lambda to: library.map_images("pkg.bin", COPY, to, library.Selector(arch="sm_80,gfx90a")),
+        "--",
+        *COPY,
+    ),
+    ask(
+        "map pkg.bin --replace --arch gfx90a",
+        lambda to: library.map_images("pkg.bin", LONGER, to, library.Selector(arch="gfx90a")),
+        "--",
+        *LONGER,
+    ),
     ask("map pkg.bin --replace", lambda to: library.map_images("pkg.bin", [], to)),
     ask(
         "map pkg.bin --replace -- no-such-command {in} {out}",
@@ -355,6 +369,12 @@ QUESTIONS = [
         "replace pkg.bin a.cubin --all",
         lambda to: library.replace("pkg.bin", "a.cubin", to, selector=library.Selector(), every=True),
     ),
+    ask(
+        "replace pkg.bin a.cubin --all --force",
+        lambda to: library.replace(
+            "pkg.bin", "a.cubin", to, selector=library.Selector(), every=True, accept_mismatch=True
+        ),
+    ),
 ]
 
 
@@ -434,3 +454,17 @@ def test_the_answers_are_the_same(question: Question, files: Path, fatpack: Call
     )
     for sentence in said:
         assert sentence in in_one_spelling(ran.err)
+
+
+@pytest.mark.parametrize("verb", sorted({question.arguments[0] for question in QUESTIONS}))
+def test_some_questions_about_each_command_have_a_good_answer(
+    verb: str, files: Path, fatpack: Callable[..., Any]
+) -> None:
+    """Refusals alone would not show that both write the same."""
+    good = 0
+    for number, question in enumerate(each for each in QUESTIONS if each.arguments[0] == verb):
+        out = [question.to, f"out-{number}"] if question.to else []
+        good += fatpack(verb, *out, *question.arguments[1:]).code == FINE
+        if good == (1 if verb == "check" else 2):
+            return
+    raise AssertionError(f"{verb}: {good}")
