@@ -23,10 +23,10 @@ LINES = [
     "inspect --rows csv --rows-of kernels --digests {file}",
     "report --markdown {file}",
     "check --json --require sm_80,gfx942 --kernels {file}",
-    "explain --json --device sm_90 --kernel k1 {file}",
+    "explain --json --device sm_90 --kernel add_one {file}",
     "diff --kernels --json {file} {other}",
     "inspect --kernels --limit kernels=1 {file}",
-    "inspect --kernels --max-inflated 70000 {file}",
+    "inspect --kernels --max-inflated 10000 {file}",
 ]
 
 
