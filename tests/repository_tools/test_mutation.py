@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tools.mutation import __main__ as samples
 from tools.mutation import equivalent, trial
 from tools.mutation.equivalent import Equivalents
 from tools.mutation.reach import Reach
@@ -96,3 +97,15 @@ def test_a_run_that_tries_no_test_says_so(arguments: list[str], conftest: str, c
     (tmp_path / "test_it.py").write_text("def test(): pass")
     with pytest.raises(SystemExit, match=f"pytest ended with {code} and tried no test"):
         trial.tests_fail([*arguments, str(tmp_path)], ROOT / "src", 60)
+
+
+@pytest.mark.parametrize(("tried", "noticed", "code"), [(0, 0, 1), (10, 6, 1), (10, 7, 0)])
+def test_a_bound_fails_if_less_is_noticed_or_nothing_was_tried(
+    tried: int, noticed: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count = samples.Count()
+    count.tried, count.noticed = tried, noticed
+    monkeypatch.setattr(samples, "try_rooms", lambda *_: {"codecs": count})
+    monkeypatch.setattr("sys.argv", ["mutation", "--at-least", "65", "codecs"])
+    assert samples.main() == code
+    assert f"{noticed} of {tried} noticed" in capsys.readouterr().out

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from itertools import zip_longest
@@ -48,6 +48,9 @@ ROOMS += ("scanner", "selectors", "tabular", "targets", "tensile", "text")
 #: Seconds after which tests that do not end have noticed a change, and bytes of memory that they may have.
 SECONDS, MEMORY = 300, 6 << 30
 
+#: Seconds for tests without a change: all of them run, and each call is noted.
+RECORD_SECONDS = 1800
+
 
 class Copies:
     """Copies of the sources, one for each run at a time; tests import them by PYTHONPATH."""
@@ -70,7 +73,7 @@ class Copies:
             path.write_text(change.apply(before))
             # Python compiles a module again if its time is another: this one is that of no other change.
             os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns + 10**9 * (1 + change.occurrence)))
-            return run_tests(tests_of(change.path), copy, **{reach.FIRST: str(first)})
+            return run_tests(tests_of(change.path), copy, {reach.FIRST: str(first)})
         finally:
             path.write_text(before)
             os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
@@ -85,7 +88,7 @@ def tests_of(module: Path) -> Path:
     return folder
 
 
-def run_tests(tests: Path, sources: Path, **settings: str) -> bool:
+def run_tests(tests: Path, sources: Path, settings: Mapping[str, str], *, seconds: float = SECONDS) -> bool:
     """Run a folder of tests against a folder of sources, and return True if one fails or does not end.
 
     The settings are variables of the environment that ``tools.mutation.reach`` knows.
@@ -95,7 +98,7 @@ def run_tests(tests: Path, sources: Path, **settings: str) -> bool:
     """
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["-m", "not slow and not gpu", "-p", reach.__name__, f"--basetemp={folder}/tmp", str(tests)]
-        return tests_fail(arguments, sources, SECONDS, settings=settings, preexec_fn=_bound_memory)
+        return tests_fail(arguments, sources, seconds, settings=settings, preexec_fn=_bound_memory)
 
 
 def _bound_memory() -> None:
@@ -109,10 +112,10 @@ class Count:
         self.tried = self.noticed = 0
 
 
-def try_rooms(rooms: Sequence[str], samples: int, seed: int, jobs: int, until: float) -> dict[str, Count]:
+def try_rooms(rooms: Sequence[str], samples: int, seed: int, jobs: int, minutes: float) -> dict[str, Count]:
     """Try changes of all rooms in turn, print those that no test of the room noticed, and return the numbers by room.
 
-    Changes that nobody can notice are not tried, nor is one begun after the time ``until`` of the monotonic clock.
+    Changes that nobody can notice are not tried. None is begun later than some minutes after the first.
 
     Raises:
         SystemExit: the tests fail without a change, or pytest did not try them.
@@ -127,6 +130,7 @@ def try_rooms(rooms: Sequence[str], samples: int, seed: int, jobs: int, until: f
         highest = sorted(folder for folder in folders if folders.isdisjoint(folder.parents))
         records = [Path(name) / f"{index}.json" for index in range(len(highest))]
         reached = dict(zip(highest, pool.map(_record, highest, records), strict=True))
+        until = time.monotonic() + 60 * minutes
 
         def is_noticed(change: Mutation) -> bool | None:
             if time.monotonic() > until:
@@ -146,13 +150,13 @@ def try_rooms(rooms: Sequence[str], samples: int, seed: int, jobs: int, until: f
 
 
 def _record(tests: Path, record: Path) -> reach.Reach:
-    if run_tests(tests, SOURCES.parent, **{reach.RECORD: str(record)}):
-        raise SystemExit(f"{tests.relative_to(ROOT)} fails without a change: run pytest there")
+    if run_tests(tests, SOURCES.parent, {reach.RECORD: str(record)}, seconds=RECORD_SECONDS):
+        raise SystemExit(f"{tests.relative_to(ROOT)} fails or does not end without a change: run pytest there")
     return reach.Reach(record)
 
 
 def main() -> int:
-    """Try the rooms, print survivors and a table; return 1 if all together notice less than ``--at-least``."""
+    """Try the rooms, print survivors and a table; return 1 if less than ``--at-least`` is noticed or none tried."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutation", description=__doc__)
     parser.add_argument(
         "rooms", nargs="*", metavar="ROOM", help="folders of src/fatpack; default: those with own tests"
@@ -161,16 +165,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="another number gives other changes")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="runs at a time")
     parser.add_argument("--at-least", type=int, default=0, metavar="PERCENT", help="exit with 1 if less is noticed")
-    parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="begin no change after so long")
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="begin none so long after the first")
     options = parser.parse_args()
-    until = time.monotonic() + 60 * options.minutes
-    counts = try_rooms(options.rooms or ROOMS, options.samples, options.seed, options.jobs, until)
+    counts = try_rooms(options.rooms or ROOMS, options.samples, options.seed, options.jobs, options.minutes)
     print("| room | changes | noticed |\n|---|---:|---:|")
     for room, count in counts.items():
         print(f"| `{room}` | {count.tried} | {count.noticed} ({100 * count.noticed // max(count.tried, 1)} %) |")
     tried, noticed = (sum(getattr(count, what) for count in counts.values()) for what in ("tried", "noticed"))
     print(f"\n{date.today()}, --seed {options.seed} --samples {options.samples}: {noticed} of {tried} noticed")
-    return 1 if noticed * 100 < options.at_least * tried else 0
+    return 1 if noticed * 100 < options.at_least * max(tried, 1) else 0
 
 
 if __name__ == "__main__":
