@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.command_lines import parsed
 from tests.laws.rooms import format_fixtures, host_fixtures
 
 from fatpack import limits

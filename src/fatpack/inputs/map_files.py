@@ -82,11 +82,13 @@ def map_files(
     """
     budget = current_budget() if budget is None else budget
 
-    def work(node: PendingFile) -> _MappedBatch:
+    def work(node: PendingFile) -> _MappedBatch | None:
         own, before, said = SkipCounts(), budget.drawn, PackageFindings()
         # The node of the package itself carries all findings so far; any other node returns its new findings.
         asked = node if node.open is None else node.replace(package_findings=said)
         made = [make(leaf) for leaf in asked.leaves(rules, own)]
+        if budget.has_refused:  # what is left out depends on the files before, which other processes read
+            return None
         return _MappedBatch(made, own, budget.drawn - before, said.findings())
 
     def cost(node: PendingFile) -> int:
