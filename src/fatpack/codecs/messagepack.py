@@ -50,6 +50,9 @@ _HEADS: dict[int, tuple[str, int, int]] = {
     **{first: ("integer", first - 0x100, 0) for first in range(0xE0, 0x100)},
 }
 
+#: the first three bits of strings of fewer than 32 bytes; the first byte above those that are integers themselves
+_SHORT_STRING, _INTEGERS_END = 0xA0, 0x80
+
 #: kind → nested values per unit of its count
 _INSIDE = {"array": 1, "map": 2}
 
@@ -84,8 +87,8 @@ class MessagePackReader:
 
     def map(self) -> Iterator[str]:
         """Yield the keys of a map; the caller reads or skips each value before the next key."""
-        for key in self.map_of_strings():
-            yield key.decode("utf-8", "backslashreplace")
+        for _ in range(self._expect("map")):
+            yield self.string().decode("utf-8", "backslashreplace")
 
     def map_of_strings(self) -> Iterator[bytes]:
         """Move past the header of a map; yield its keys as stored bytes."""
@@ -102,13 +105,24 @@ class MessagePackReader:
 
     def string(self) -> bytes:
         """Return the bytes of a string."""
-        start, size = self.at, self._expect("string")
+        start, data = self.at, self._data
+        # Fast path: nearly all keys have fewer than 32 bytes, and their size in the first byte.
+        if start < len(data) and data[start] & 0xE0 == _SHORT_STRING:
+            end = start + 1 + (data[start] & 0x1F)
+            if end <= len(data):
+                self.at = end
+                return data[start + 1 : end]
+        size = self._expect("string")
         self._need(size, start)
         self.at += size
         return self._data[self.at - size : self.at]
 
     def integer(self) -> int:
         """Return an integer."""
+        at, data = self.at, self._data
+        if at < len(data) and data[at] < _INTEGERS_END:  # fast path, as above
+            self.at = at + 1
+            return data[at]
         return self._expect("integer")
 
     def boolean(self) -> bool:

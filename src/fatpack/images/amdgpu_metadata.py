@@ -135,13 +135,15 @@ def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[by
     """
     kernels: dict[str, bytes] = {}
     image: list[bytes] = []
+    #: the stored parameters of kernels, which many kernels of an image share → their lines
+    known: dict[bytes, list[bytes]] = {}
     for owner, kind, view in sections.notes():
         if (owner, kind) == _METADATA:
             reader = MessagePackReader(view, "metadata")
             for key in reader.map():
                 if key == "amdhsa.kernels":
                     for _ in reader.array():
-                        name, statements = _kernel_statements(reader)
+                        name, statements = _kernel_statements(reader, known)
                         if name:
                             kernels.setdefault(name, statements)
                 elif key in _OF_THE_IMAGE:
@@ -153,14 +155,22 @@ def all_metadata(sections: DeviceElfSections) -> tuple[dict[str, bytes], list[by
     return kernels, sorted(image)
 
 
-def _kernel_statements(reader: MessagePackReader) -> tuple[str, bytes]:
-    """Read the map of one kernel: the name of its symbol without ``.kd``, and everything else as sorted lines."""
+def _kernel_statements(reader: MessagePackReader, known: dict[bytes, list[bytes]]) -> tuple[str, bytes]:
+    """Read the map of one kernel: the name of its symbol without ``.kd``, and everything else as sorted lines.
+
+    ``known`` are the lines of parameters that were read before, by their encoding.
+    """
     name, lines = "", list[bytes]()
     for key in reader.map():
         if key == ".symbol":
             name = reader.text().removesuffix(".kd")
         elif key == ".args":
-            lines += [b"%d %b" % (number, _argument(reader)) for number in reader.array()]
+            start = reader.at
+            stored = reader.stored()
+            if stored not in known:
+                reader.at = start
+                known[stored] = [b"%d %b" % (number, _argument(reader)) for number in reader.array()]
+            lines += known[stored]
         elif key in _NAMES:
             reader.skip()
         else:
