@@ -23,7 +23,7 @@ FILES = {
 #: file is read again when it is verified, before it gets its name
 COMMANDS = {
     "inspect": (["inspect"], 13),
-    "check": (["check", "--forbid", "sm_50"], 20),
+    "check": (["check", "--forbid", "sm_50"], 21),
     "slim to show": (["slim", "--keep", "{keep}", "--allow-empty", "--dry-run"], 19),
     "slim to write": (["slim", "--keep", "{keep}", "--allow-empty", "-o", "slimmed"], 22),
 }
