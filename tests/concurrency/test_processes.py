@@ -230,6 +230,66 @@ def test_a_signal_ends_all_of_them(number: int, tmp_path: Path) -> None:
     assert process.returncode == 128 + number
 
 
+#: A command whose work is shared out, and which says so and waits when it has the first result.
+SUSPENDED = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)  # whoever runs the tests may ignore them
+import fatpack.main as line
+def run(arguments):
+    shared = map_in_processes(range(1, 9), lambda item: time.sleep(40 * (item > 1)) or item, lambda _: 1, least=0)
+    for item, made in shared:
+        os.write(1, b"+")
+        time.sleep(40)
+line._run = run
+sys.argv = ["fatpack"]
+sys.exit(line.main())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_no_worker_outlives_a_command_that_is_between_two_results(name: str) -> None:
+    command = [sys.executable, "-c", START + SUSPENDED]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.read(1) == b"+"
+    number = getattr(signal, name)
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode == (-number if name == "SIGKILL" else 128 + number)
+
+
+def test_names_of_files_that_were_finished_take_no_room(tmp_path: Path) -> None:
+    program = """
+from fatpack.io.atomic_write import write_file
+processes._MOST_NAMES = 1000
+def work(item):
+    for number in range(40):
+        write_file(FOLDER + f"/{item}.{number}", [b"text"], force=True)
+    return item
+print(json.dumps(values(work, 8)))
+"""
+    assert answer(program.replace("FOLDER", repr(str(tmp_path)))) == [None, 1, 2, 3, None, 5, 6, 7]
+    assert len(os.listdir(tmp_path)) == 6 * 40
+    assert not list(tmp_path.glob(".fatpack.*"))
+
+
+def test_a_worker_with_too_many_files_at_a_time_leaves_the_work_to_the_caller(tmp_path: Path) -> None:
+    program = """
+from fatpack.io.atomic_write import OutputBatch
+processes._MOST_NAMES = 1000
+def work(item):
+    with OutputBatch() as batch:
+        for number in range(40):
+            batch.add(FOLDER + f"/{item}.{number}", [b"text"])
+        batch.publish()
+    return item
+print(json.dumps(values(work, 8)))
+"""
+    assert answer(program.replace("FOLDER", repr(str(tmp_path)))) == [None] * 8
+    assert os.listdir(tmp_path) == []
+
+
 def test_items_stay_in_order_if_making_them_starts_a_thread() -> None:
     program = """
 import threading

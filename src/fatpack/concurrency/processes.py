@@ -16,6 +16,12 @@ raised in the caller, and there is only one way in which they are made.
             └─► worker ──► pipe ─┴─► results, in the order of the items
 
 Results wait in the pipes, and a few in memory: a worker that is far ahead blocks until its results are read.
+
+However a command or a worker ends, no worker goes on, and no temporary file of one stays::
+
+    signal            the command ends its workers (:func:`fatpack.concurrency.signals.end_workers`)
+    killed command    a worker asks for its parent from time to time, and ends without it
+    killed worker     its parent removes the files that it was writing: their names are in memory that both share
 """
 
 from __future__ import annotations
@@ -24,12 +30,15 @@ import _signal  # type: ignore[import-not-found]  # signal, which is the public 
 import os
 import sys
 
+from fatpack.concurrency import signals
 from fatpack.concurrency.threads import core_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from mmap import mmap
+    from types import FrameType
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -50,6 +59,15 @@ _AHEAD = 4
 _HEAD = 12
 
 _BLOCK = 1 << 18
+
+#: LIMIT: bytes of the names of files that a worker is writing; memory is taken for those that are used.
+_MOST_NAMES = 1 << 20
+
+#: bytes before these names: where they end
+_NAMES_AT = 8
+
+#: seconds after which a worker asks whether its parent is still there
+_ASKED_AFTER = 0.5
 
 #: The signals that end a command (:mod:`fatpack.concurrency.signals`), Ctrl-C first; Windows has no SIGHUP.
 _HANDLED = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
@@ -126,7 +144,8 @@ class _ForkedWorkers:
         self._parts: dict[int, bytearray] = {}
         self._last: dict[int, int] = {}
         self._waiting: dict[int, int] = {}
-        self._processes: list[int] = []
+        #: processes that were not waited for, with the names of the files that each is writing
+        self._processes: list[tuple[int, mmap]] = []
         #: number of an item → the process that made its result, and the result
         self._results: dict[int, tuple[int, bytes]] = {}
 
@@ -142,6 +161,7 @@ class _ForkedWorkers:
             os.close(giving)
         before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HANDLED)
         try:
+            signals.ends_of_workers.append(self.end)
             for _ in range(min(core_count(), _MOST, len(numbers))):
                 if not self._fork(tickets, before):
                     break
@@ -151,10 +171,14 @@ class _ForkedWorkers:
 
     def _fork(self, tickets: int, mask: Iterable[int]) -> bool:
         """Start a worker, which blocks the signals of ``mask``; return whether the system allowed it."""
+        from mmap import mmap
+
         try:
+            names = mmap(-1, _MOST_NAMES)
             results, giving = os.pipe()
         except OSError:
             return False
+        parent = os.getpid()
         try:
             process = os.fork()
         except OSError:
@@ -165,12 +189,15 @@ class _ForkedWorkers:
             try:
                 for pipe in (results, *self._pipes.values()):
                     os.close(pipe)
+                signals.ends_of_workers.clear()  # which are those of the parent
+                signals.unfinished_files = _SharedNames(names)
                 _let_signals_end(mask)
+                _end_without(parent)
                 _serve(tickets, giving, self._items, self._work)
             finally:
                 os._exit(0)
         os.close(giving)
-        self._processes.append(process)
+        self._processes.append((process, names))
         self._pipes[process], self._parts[process], self._last[process] = results, bytearray(), -1
         self._waiting[process] = 0
         return True
@@ -222,21 +249,80 @@ class _ForkedWorkers:
             del parts[:end]
 
     def end(self) -> None:
-        """End all workers at once."""
-        for pipe in self._pipes.values():
-            os.close(pipe)
-        self._pipes.clear()
-        for process in self._processes:
+        """End all workers at once, and remove the temporary files that they are writing.
+
+        A signal waits until that is done: it would be done again from the start.
+        """
+        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _HANDLED)
+        try:
+            while self._pipes:
+                os.close(self._pipes.popitem()[1])
+            for process, _ in self._processes:
+                _end_process(process)
+            while self._processes:
+                process, names = self._processes.pop()
+                _wait(process)
+                _SharedNames(names).remove_files()
+                names.close()
+            if self.end in signals.ends_of_workers:
+                signals.ends_of_workers.remove(self.end)
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+
+
+def _end_process(process: int) -> None:
+    try:
+        os.kill(process, 9)
+    except ProcessLookupError:
+        pass  # this program ignores the ends of its processes, so that they need not be waited for
+
+
+def _wait(process: int) -> None:
+    try:
+        os.waitpid(process, 0)
+    except ChildProcessError:
+        pass  # as above
+
+
+class _SharedNames(set[str]):
+    """The temporary files that a worker is writing, by one thread, in memory that its parent reads in the end.
+
+    A name is there before its file is. Names of files that were finished stay until there are no others: they are
+    random, and nothing else has them.
+    """
+
+    def __init__(self, memory: mmap) -> None:
+        super().__init__()
+        self._memory = memory
+
+    def add(self, path: str) -> None:
+        """Add a name. Raises ``OSError`` if there is no room: the parent does the work then."""
+        name, start = os.fsencode(path) + b"\0", self._end()
+        if start + len(name) > len(self._memory):
+            raise OSError(f"{path}: too many files at a time")
+        self._memory[start : start + len(name)] = name
+        self._move_end(start + len(name))
+        super().add(path)
+
+    def discard(self, path: object) -> None:
+        """Remove a name."""
+        super().discard(path)
+        if not self:
+            self._move_end(_NAMES_AT)
+
+    def remove_files(self) -> None:
+        """Remove the files."""
+        for name in self._memory[_NAMES_AT : self._end()].split(b"\0")[:-1]:
             try:
-                os.kill(process, 9)
-            except ProcessLookupError:
-                pass  # already waited for
-        for process in self._processes:
-            try:
-                os.waitpid(process, 0)
-            except ChildProcessError:
-                pass
-        self._processes.clear()
+                os.unlink(name)
+            except OSError:
+                pass  # it was finished, or not begun
+
+    def _end(self) -> int:
+        return int.from_bytes(self._memory[:_NAMES_AT], "little") or _NAMES_AT
+
+    def _move_end(self, end: int) -> None:
+        self._memory[:_NAMES_AT] = end.to_bytes(_NAMES_AT, "little")
 
 
 def _let_signals_end(mask: Iterable[int]) -> None:
@@ -248,6 +334,23 @@ def _let_signals_end(mask: Iterable[int]) -> None:
     for number in _HANDLED[1:]:
         _signal.signal(number, _signal.SIG_DFL)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+
+def _end_without(parent: int) -> None:
+    """End this worker soon after its parent has ended, which may be killed before it can end its workers.
+
+    A worker that computes for long writes nothing to its pipe meanwhile, so it would not see that nobody reads it.
+    """
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if os.getppid() != parent:
+            signals.remove_unfinished()
+            os._exit(1)
+
+    _signal.set_wakeup_fd(-1)  # of an event loop of the parent
+    _signal.signal(_signal.SIGALRM, ask)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
+    _signal.setitimer(_signal.ITIMER_REAL, _ASKED_AFTER, _ASKED_AFTER)
 
 
 def _serve(tickets: int, giving: int, items: Sequence[Any], work: Callable[[Any], object]) -> None:

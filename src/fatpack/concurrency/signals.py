@@ -2,11 +2,11 @@
 
 ::
 
-    signal ──► KeyboardInterrupt in the main thread ──► remove unfinished files ──► exit code 128 + number
+    signal ──► KeyboardInterrupt in the main thread ──► end workers, remove unfinished files ──► exit code 128 + number
            ├─► in a block of ``DeferSignals`` it is raised at the end of the block
            ├─► ``raise_if_interrupted()`` raises it in threads that copy, at their next piece
            └─► threads that compress are left as they are (``ThreadTasks(may_be_left=True)``)
-    second signal ──► remove unfinished files, and end the process at once
+    second signal ──► end workers, remove unfinished files, and end the process at once
 
 Python prints and drops what is raised in a destructor or in a callback of a weak reference (the lock of a module that
 is being imported has one): there the exception is raised again, a moment later.
@@ -24,11 +24,16 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
     from typing import Self
 
 #: Temporary files that this process is writing: a signal removes them.
 unfinished_files: set[str] = set()
+
+#: Functions that end the worker processes of this one and take themselves out. A command that is interrupted ends them,
+#: because what it was doing then is kept, suspended, by the exception (:mod:`fatpack.concurrency.processes`).
+ends_of_workers: list[Callable[[], None]] = []
 
 #: The signals that are handled; Windows has no SIGHUP.
 _SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
@@ -67,8 +72,15 @@ def raise_if_interrupted() -> None:
         raise KeyboardInterrupt
 
 
+def end_workers() -> None:
+    """End all worker processes of this one, and remove the temporary files that they are writing."""
+    while ends_of_workers:
+        ends_of_workers[-1]()
+
+
 def remove_unfinished() -> None:
-    """Remove the temporary files that are being written."""
+    """End the workers, which may be writing, and remove the temporary files that are being written."""
+    end_workers()
     while unfinished_files:
         try:
             os.unlink(unfinished_files.pop())
@@ -109,6 +121,8 @@ class SignalHandlers:
         for number, before in self._before.items():
             _signal.signal(number, _signal.SIG_DFL if self._ends_process else before)
         _requested, _dropped = 0, False
+        if self._ends_process:
+            end_workers()  # those of a command that failed
 
     def _raise_again(self, dropped: sys.UnraisableHookArgs) -> None:
         """Handle an exception that Python drops: the one of a signal is raised again, others are printed as before."""

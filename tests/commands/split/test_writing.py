@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +100,61 @@ def test_a_directory_that_is_none_is_called_so(fat: Path, tmp_path: Path) -> Non
     for name in ("dangling", fat.name):
         with pytest.raises(UsageError, match="is no folder"):
             fatpack.split(fat, tmp_path / name)
+
+
+#: A command whose workers say their numbers when they have begun a file, and then wait.
+WRITING = """
+import os, sys, time
+import signal
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)  # whoever runs the tests may ignore them
+from fatpack.concurrency import processes
+from fatpack.io import atomic_write
+processes.core_count = lambda: 2
+processes.MIN_BYTES_FOR_WORKERS = 0
+fill = atomic_write._NewFile.fill
+def slow(self, fd, path):
+    if processes.is_worker():
+        os.write(1, b"%d\\n" % os.getpid())
+        time.sleep(40)
+    return fill(self, fd, path)
+atomic_write._NewFile.fill = slow
+from fatpack.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked there")
+@pytest.mark.parametrize(
+    ("name", "receiver", "code"),
+    [
+        ("SIGINT", "command", 130),
+        ("SIGTERM", "command", 143),
+        ("SIGTERM", "all", 143),
+        ("SIGKILL", "command", -9),
+        ("SIGKILL", "workers", 0),
+    ],
+)
+def test_a_signal_leaves_no_unfinished_file_of_a_worker(
+    name: str, receiver: str, code: int, fat: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    fatpack.split(fat, out)
+    before = sorted(os.listdir(out))
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITING, "split", str(fat), "-d", str(out), "--force"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    workers = [int(process.stdout.readline()) for _ in range(2)]
+    assert len(list(out.glob(".fatpack.*"))) == 2
+    number = getattr(signal, name)
+    if receiver == "all":
+        os.killpg(process.pid, number)
+    for one in workers if receiver == "workers" else [process.pid] if receiver == "command" else []:
+        os.kill(one, number)
+    process.communicate(timeout=20)  # the pipe ends when its last writer does
+    assert process.returncode == code
+    assert sorted(os.listdir(out)) == before
