@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,23 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     assert folder.read(KEY) == {}
     folder.add(KEY, b"other", b"body")
     assert (tmp_path / "elsewhere").read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(has_reader: bool, tmp_path: Path) -> None:
+    folder = CacheFolder(str(tmp_path))
+    folder.add(KEY, b"name", b"body")
+    (path,) = _files(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if has_reader else None
+    assert folder.read(KEY) == {}
+    folder.add(KEY, b"other", b"body")
+    assert folder.read(KEY) == {}
+    if reader is not None:
+        assert os.read(reader, 1) == b""
+        os.close(reader)
 
 
 def test_files_used_last_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ import sys
 from hashlib import sha256
 from struct import Struct
 
+from fatpack.concurrency import system
 from fatpack.errors import UsageError
 
 #: LIMIT: bytes of all files. What is read of the 2,787 images of a library of 1 GB takes some tens of megabytes.
@@ -38,7 +39,8 @@ _MAGIC = b"fpkc"
 _HEAD = Struct("<4sII32s")
 
 _ON, _OFF = ("1", "yes", "on", "true"), ("", "0", "no", "off", "false")
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+#: No link is followed, and a pipe, which is no file of the cache, is not waited for.
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | system.PLAIN | system.AT_ONCE
 #: bits of a folder's mode with which others may write to it
 _OTHERS_WRITE = 0o022
 
@@ -117,7 +119,8 @@ class CacheFolder:
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
             try:
-                if os.fstat(fd).st_size + len(record) <= MOST_OF_FILE:
+                status = os.fstat(fd)
+                if stat.S_ISREG(status.st_mode) and status.st_size + len(record) <= MOST_OF_FILE:
                     os.write(fd, record)  # of which a part, if the disk is full, is damage
             finally:
                 os.close(fd)
