@@ -21,6 +21,7 @@ import os
 from fatpack.distributions import wheel_metadata
 from fatpack.distributions.conda_packages import MAX_DOCUMENT_SIZE, JsonDocument
 from fatpack.errors import BadValue, UsageError
+from fatpack.io.open import read_regular_file
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -99,8 +100,7 @@ _TEXT = 64 << 20
 
 
 def _read(path: str, most: int) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(most + 1)
+    data = read_regular_file(path, most + 1, "install the package again")
     if len(data) > most:
         raise BadValue(
             "the description of a package is far too large",
@@ -269,7 +269,8 @@ _SITES = (
 def read_descriptions(environment: str) -> list[Description]:
     """Return the descriptions of all packages of an environment, by their paths.
 
-    Raises UsageError for a folder that is none, BadValue for a description that cannot be read, and ``OSError``.
+    Raises UsageError for a folder that is none and for a description that is no regular file, BadValue for one that
+    cannot be read, and ``OSError``.
     """
     places = _Places()
     here = glob.escape(environment)

@@ -11,13 +11,12 @@ No device code is looked at. ``doctor`` says all of this; ``check --metadata`` s
 from __future__ import annotations
 
 import os
-import stat
 
-from fatpack.concurrency import system
-from fatpack.errors import FatpackError, UsageError
+from fatpack.errors import FatpackError
 from fatpack.exit_codes import error_message
 from fatpack.inputs.files import MemberPath
 from fatpack.inputs.reopen import reopen
+from fatpack.io.open import read_regular_file
 from fatpack.model import Finding
 from fatpack.packages import get_package
 from fatpack.packages.wheel_names import INDEX_END, LABEL, indexed_release, split_wheel_name
@@ -173,15 +172,7 @@ def index_path(path: str, release: tuple[str, str]) -> str | None:
 
 def read_index(path: str) -> VariantDocument:
     """Return the content of an index file. Raises InvalidVariants, ``OSError``, and UsageError for no regular file."""
-    # AT_ONCE: opening a pipe must not wait for a writer.
-    fd = system.open_to_read(path, system.AT_ONCE)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise UsageError(f"{path} is no regular file", hint="remove it, and write the index file anew")
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(MAX_SIZE + 1)
-    finally:
-        os.close(fd)
+    data = read_regular_file(path, MAX_SIZE + 1, "remove it, and write the index file anew")
     return parse_variants(_bounded(data))
 
 

@@ -177,7 +177,7 @@ class FileSource(Source):
         if self._fd < 0:
             if self._path is None or not self._may_close:
                 raise ValueError(f"{self.name} is closed")
-            fd = system.open_to_read(self._path)
+            fd = system.open_to_read(self._path, system.AT_ONCE)  # a pipe may have taken its place
             found = _identity(os.fstat(fd))
             if found != self._identity:
                 os.close(fd)

@@ -77,6 +77,21 @@ def open_source(data: Input, *, name: str = "", may_close: bool = False, budget:
     return source
 
 
+def read_regular_file(path: str, most: int, hint: str = "") -> bytes:
+    """Return up to ``most`` bytes of a file that has a fixed name in a folder.
+
+    Raises UsageError for what is no regular file, and ``OSError``. A pipe of that name is not waited for.
+    """
+    fd = system.open_to_read(path, system.AT_ONCE)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise UsageError(f"{path} is no regular file", hint=hint)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(fd)
+
+
 def _opened(data: Input, name: str, *, may_close: bool) -> Source:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)

@@ -431,6 +431,28 @@ def test_a_journal_in_a_link_is_refused(venv: Path, tmp_path: Path, capsys: pyte
     assert contents(venv) == before and not list((tmp_path / "elsewhere").iterdir())
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{SITE}/demo-1.5.dist-info/RECORD",
+        "conda-meta/x-1-h0_0.json",
+        "var/lib/dpkg/info/libx.md5sums",
+        f"{environment.FOLDER}/{environment.JOURNAL}",
+    ],
+)
+def test_a_pipe_in_place_of_a_description_is_not_waited_for(
+    name: str, venv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (venv / name).parent.mkdir(parents=True, exist_ok=True)
+    (venv / name).unlink(missing_ok=True)
+    os.mkfifo(venv / name)
+    before = contents(venv)
+    assert slim(venv) == 2
+    assert f"{name} is no regular file" in capsys.readouterr().err
+    assert contents(venv) == before
+
+
 def test_commands_of_a_journal_are_printed_without_control_characters(
     venv: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,14 @@ def test_a_pipe_is_refused_before_anything_is_written(name: str, overwrite: bool
     assert os.listdir(out) == [name]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_a_pipe_among_packages_to_verify_is_not_waited_for(fat: Path, tmp_path: Path) -> None:
+    fatpack.split(fat, tmp_path / "out")
+    os.mkfifo(tmp_path / "out" / f"{NAME}-sm75.whl")
+    with pytest.raises(UsageError, match=r"-sm75\.whl is no regular file"):
+        fatpack.verify_split(fat, tmp_path / "out")
+
+
 def test_an_index_with_other_labels_is_found_before_anything_is_written(fat: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

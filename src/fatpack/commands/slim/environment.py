@@ -38,7 +38,7 @@ from fatpack.distributions.installed import (
 )
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, cli_or_api, pluralize
 from fatpack.io.atomic_write import read_file_metadata, write_file
-from fatpack.io.open import open_source
+from fatpack.io.open import open_source, read_regular_file
 from fatpack.io.source import PiecesSource
 from fatpack.library.arguments import as_path, as_strings, check_bools
 from fatpack.record import Record
@@ -101,8 +101,7 @@ class Journal:
             self._read()
 
     def _read(self) -> None:
-        with open(self.path, "rb") as file:
-            data = file.read(_LARGEST)
+        data = read_regular_file(self.path, _LARGEST, "remove it: it is no journal")
         try:
             document: dict[str, Any] = json.loads(data)
             if document["schema"] != _SCHEMA:

@@ -75,6 +75,9 @@ def prove_split(fat: Sequence[str], folder: str, *, budget: Budget | None = None
             pairs = [_Pair(path, variant, label, names) for label, variant in written.files]
             if not pairs:
                 raise UsageError(f"{folder} has no variant of {package.name}", hint=f"fatpack split {path} -d {folder}")
+            for _, variant in written.files:
+                if not os.path.isfile(variant):  # a pipe would be waited for
+                    raise UsageError(f"{variant} is no regular file", hint="remove it, and split again")
             problems += (problem for problem in written.problems if problem not in problems)
             problems += _copy_problems(package.view, path, os.path.join(folder, package.name))
             own_names.update(os.path.basename(variant) for _, variant in written.files)
