@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations
+from fatpack.binary.elf.device_elf import DeviceElfSections, SectionRelocations, check_program_headers
 from fatpack.binary.elf.layout import DYNSYM, SYMTAB
 from fatpack.binary.elf.quick_header import decode_name
 from fatpack.binary.elf.symbols import ElfSymbolTable
@@ -76,6 +76,7 @@ _COMMENT = 4096
 def facts(view: View) -> KernelInfo:
     """Return the kernels of a code object with their properties. Raises FormatError if a table or note is damaged."""
     sections = DeviceElfSections(view)
+    check_program_headers(sections.elf)
     metadata = amdgpu_metadata.read_notes(sections)
     noted = metadata.kernels if metadata else {}
     descriptors, places = _symbols(view)

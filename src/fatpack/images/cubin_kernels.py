@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from fatpack.binary.elf.device_elf import DeviceElfSections
+from fatpack.binary.elf.device_elf import DeviceElfSections, check_program_headers
 from fatpack.binary.elf.layout import SYMTAB
 from fatpack.binary.elf.quick_header import decode_name, decode_names
 from fatpack.binary.elf.symbols import ElfSymbolTable
@@ -84,6 +84,7 @@ _NOTE_SIZE = 64 << 10
 def facts(view: View) -> KernelInfo:
     """Return the kernels of a cubin with their properties. Raises FormatError if a table is damaged."""
     sections = DeviceElfSections(view)
+    check_program_headers(sections.elf)
     registers, stacks = function_resources(sections)
     own = _FunctionSections(sections)
     symbols = ElfSymbolTable(view, (SYMTAB,))

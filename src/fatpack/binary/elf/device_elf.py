@@ -1,4 +1,4 @@
-"""Sections, notes and relocations of device ELF files: the reader for properties and digests of kernels.
+"""Sections, segments, notes and relocations of device ELF files: the reader for properties and digests of kernels.
 
 Section names and links show which section belongs to which kernel. Identifying an image does not need that, so it is
 not part of ``fatpack.binary.elf.quick_header``, which is used for every image. System V gABI, chapters 4 and 5.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from fatpack import limits
 from fatpack.binary.elf import table
-from fatpack.binary.elf.layout import ESCAPED, NOTE_SECTION, REL, RELA
+from fatpack.binary.elf.layout import ESCAPED, LOAD, NOTE_SECTION, REL, RELA, elf_layouts
 from fatpack.binary.elf.quick_header import decode_name, read_quick_header
 from fatpack.binary.elf.relocations import RelocationBlock, RelocationShape
+from fatpack.errors import BadValue, format_hex
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import TypeAlias
 
-    from fatpack.errors import BadValue
+    from fatpack.binary.elf.quick_header import QuickHeader
     from fatpack.io.source import View
     from fatpack.layout import ByteOrder
 
@@ -229,6 +230,83 @@ class DeviceElfSections:
         if not index or headers[index][1] in self._without_bytes:
             return None
         return table.NameTable(view, "section name", *headers[index][4:6])
+
+
+# Segments. Drivers load an image by its program headers, so a wrong one makes intact code useless.
+
+_HINT = "it is damaged or cut short: get it again, or build it again"
+
+
+def check_program_headers(elf: QuickHeader) -> None:
+    """Check that the program headers, and the bytes of the segments that they load, lie inside a device image.
+
+    Raises BadValue for the first field that is wrong. gABI, chapter 5, "Program Header": a segment has at least as many
+    bytes in memory as in the file. Memory without bytes in the file, such as shared memory, may be at any offset.
+    """
+    check_program_table(elf)
+    if not elf.phnum:
+        return
+    view, row, size = elf.view, elf.shape.loaded, len(elf.view)
+    for index, (kind, offset, stored, extent) in enumerate(table.read_table_rows(view, elf.phoff, elf.phnum, row)):
+        if kind == LOAD and stored and (offset + stored > size or extent < stored):
+            raise _wrong_segment(elf, index, offset, stored, extent)
+
+
+def check_program_table(elf: QuickHeader) -> None:
+    """Check that the table of program headers lies inside a file, of a device or of a host.
+
+    Raises BadValue for the first field of the header that is wrong. Relocatable files have no such table, and the other
+    fields then mean nothing: ptxas leaves the size of an entry in some of them.
+    """
+    if not elf.phnum:
+        return
+    count, size = elf.phnum, elf.shape.loaded.size
+    room = len(elf.view) - size * count
+    if elf.phentsize != size:
+        raise _wrong_field(elf, "program_entry_size", "wrong size of a program header", str(size), str(elf.phentsize))
+    if room < elf.shape.header.size:
+        most = f"at most {max(len(elf.view) - elf.shape.header.size, 0) // size}"
+        raise _wrong_field(elf, "program_count", "so many program headers do not fit into the file", most, str(count))
+    if room < elf.phoff:
+        most = f"at most {format_hex(room)}"
+        problem = "the program headers lie outside the file"
+        raise _wrong_field(elf, "program_offset", problem, most, format_hex(elf.phoff))
+
+
+def _wrong_segment(elf: QuickHeader, index: int, offset: int, stored: int, extent: int) -> BadValue:
+    """Return the error for a loaded segment that does not lie inside the image."""
+    size = len(elf.view)
+    if offset > size:
+        name, problem = "offset", "a loaded segment lies outside the file"
+        limit, found = f"at most {format_hex(size)}", offset
+    elif offset + stored > size:
+        name, problem = "file_size", "a loaded segment ends outside the file"
+        limit, found = f"at most {format_hex(size - offset)}", stored
+    else:
+        name, problem = "memory_size", "a loaded segment has fewer bytes in memory than in the file"
+        limit, found = f"at least {format_hex(stored)}", extent
+    return _wrong_field(elf, name, problem, limit, format_hex(found), index)
+
+
+def _wrong_field(
+    elf: QuickHeader, name: str, problem: str, expected: str, found: str, index: int | None = None
+) -> BadValue:
+    """Return the error for a field of the header, or of the program header of a number."""
+    layouts = elf_layouts(elf.shape.bits, elf.shape.order)
+    if index is None:
+        at = layouts.header.field_offset(name)
+    else:
+        at = elf.phoff + index * layouts.program.size + layouts.program.field_offset(name)
+    return BadValue(
+        problem,
+        format=table.FORMAT,
+        offset=elf.view.offset(at),
+        field=name if index is None else f"program[{index}].{name}",
+        expected=expected,
+        found=found,
+        hint=_HINT,
+        chain=elf.view.chain,
+    )
 
 
 class SectionRelocations:

@@ -54,6 +54,8 @@ class HeaderStructs:
         self.section = section.partial("type", "offset", "size", "link", "entry_size")
         #: offset, filesz
         self.segment = layouts.program.partial("offset", "file_size")
+        #: type, offset, filesz, memsz of a segment
+        self.loaded = layouts.program.partial("type", "offset", "file_size", "memory_size")
         #: name, info, other, section
         self.symbol = symbol.partial("name_offset", "info", "other", "section_index")
         #: offset of st_info in a symbol; st_other and st_shndx follow

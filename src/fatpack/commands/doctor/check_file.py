@@ -19,7 +19,7 @@ from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
 from fatpack.images import NOT_INFLATED
-from fatpack.io.source import View
+from fatpack.io.source import Span, View
 from fatpack.model import Finding, arch_name
 from fatpack.record import Record
 from fatpack.scanner import (
@@ -294,8 +294,7 @@ class _Examination:
         except Unsupported as error:
             notes.skip("images", error.problem)
         except FormatError as error:
-            span = view.span() if image is None else image.span
-            notes.add(finding(code_for("FP1104", error), span, error.describe(), error.hint))
+            notes.add(_damage("FP1104", view, error))
         if not is_hashed and len(view):
             notes.skip("images without any stored hash", "a wrong byte in the middle of code goes unnoticed")
 
@@ -341,4 +340,6 @@ class _Examination:
 
 
 def _damage(code: str, view: View, error: FormatError) -> Finding:
-    return finding(code_for(code, error), view.span(), error.describe(), error.hint, field=error.field)
+    """Return the finding for an error at the place of the wrong field, as ``inspect --kernels`` has it."""
+    span = view.span() if error.offset is None else Span(error.offset, max(error.offset, view.end), error.chain)
+    return finding(code_for(code, error), span, error.describe(), error.hint, field=error.field)

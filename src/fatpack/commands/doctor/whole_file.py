@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fatpack import binary, formats, limits, magic_numbers
 from fatpack.binary.elf import layout
+from fatpack.binary.elf.device_elf import check_program_table
 from fatpack.binary.elf.file import ElfFile
+from fatpack.binary.elf.quick_header import read_quick_header
 from fatpack.errors import FatpackError, FormatError, format_hex, pluralize
 from fatpack.findings import finding
 from fatpack.io.source import View
@@ -149,8 +151,20 @@ def check_host(view: View, host: str, notes: DoctorNotes) -> None:
     """Note whether the host's labels cover every byte of a file once. Raises FormatError for a damaged file."""
     if host == "raw":
         return
+    if host == "elf":
+        _check_programs(view)
     notes.count("byte maps")
     _check_labels(binary.get_host(host).labels(view), view, host, notes)
+
+
+def _check_programs(view: View) -> None:
+    """Check that the program headers of an ELF file are in it: labels leave out those that are not. Raises BadValue.
+
+    Segments are not checked: files with debug information alone state the segments of the program (``eu-strip -f``).
+    """
+    elf = read_quick_header(view, view.head(0, 64))
+    if elf is not None and elf.phnum != layout.ESCAPED:
+        check_program_table(elf)
 
 
 def check_container(found: FoundContainer, notes: DoctorNotes) -> None:
