@@ -14,11 +14,12 @@ from tests.laws.rooms import FIXTURES, format_fixtures
 
 import fatpack
 from fatpack import formats
+from fatpack.binary.archive import build_archive
 from fatpack.commands.doctor.text import render_diagnosis
 from fatpack.exit_codes import worst_exit_code
 from fatpack.main import main
 from fatpack.record import Record
-from fatpack.testing.helpers import damage_places, make_view
+from fatpack.testing.helpers import damage_places, join_pieces, make_view
 
 FILES = sorted(
     path
@@ -191,3 +192,18 @@ def test_doctor_reads_all_symbols_that_rows_of_kernels_and_reports_read(tmp_path
         codes.add(code)
         assert (fatpack.doctor(path).exit_code == 3) is (code == 3)
     assert 3 in codes
+
+
+def test_a_suspect_archive_member_is_named_and_read(tmp_path: Path) -> None:
+    """Findings in members of archives are those of the file: named with their place, and nothing is unreadable."""
+    text = (FIXTURES / "cuda" / "ptx" / "k1.compute_80.ptx").read_bytes()[:1700]
+    member = fatbin.fatbin(fatbin.entry(text + b"\0", fatbin.PTX, sm=80))
+    path = tmp_path / "lib(x).a"
+    path.write_bytes(join_pieces(build_archive([(name, make_view(member)) for name in (b"a.o", b"b(1).o")])))
+    said = assert_agreement(path)
+    assert (said.doctor, said.check) == ("suspect", "failed")
+    assert said.codes["doctor"] == said.codes["check --verify"] == 1
+    told = [item for item in fatpack.check(path, verify=True).violations if item.is_broken]
+    assert [item.code for item in told] == ["FP1106", "FP1106"]
+    assert all(item.message.startswith("at 0x") and "the text ends inside braces" in item.message for item in told)
+    assert "(a.o" in told[0].message and "(b(1).o" in told[1].message

@@ -31,7 +31,7 @@ from fatpack.exit_codes import (
     exit_code,
     exit_code_for_findings,
 )
-from fatpack.findings import CODES, message_from_text
+from fatpack.findings import CODES, format_finding, message_from_text
 from fatpack.formats.kernel_cache.reader import stated_device
 from fatpack.inputs.files import SEPARATOR
 from fatpack.inputs.reopen import map_package_files, reopen
@@ -879,9 +879,9 @@ def checksum_violations(context: RuleContext, labelled: Collection[str], opener:
     # Everything is inflated a second time, so it has a budget of its own.
     budget = Budget(current_budget().inflated)
     found = diagnose(context.names, exclude=policy.exclude, deep=policy.deep, opener=opener, budget=budget)
-    by_path: dict[str, list[Finding]] = {}
+    by_path: dict[str, list[Finding]] = {report.path: [] for report in found.affected}
     for item in found.findings:
-        by_path.setdefault(str(item.span.source[0]) if item.span.source else "", []).append(item)
+        by_path.get(_file_of(item, by_path), []).append(item)
     for report in found.affected:
         own = by_path.get(report.path, [])
         errors = [item for item in own if item.severity == "error" and item.code not in _PACKAGES]
@@ -892,7 +892,11 @@ def checksum_violations(context: RuleContext, labelled: Collection[str], opener:
                 continue
             own = errors = damage
         if report.error is not None or errors:
-            texts = [report.error] if report.error is not None else list(dict.fromkeys(map(_checksum_words, errors)))
+            texts = (
+                [report.error]
+                if report.error is not None
+                else list(dict.fromkeys(_damage_words(item, report.path) for item in errors))
+            )
             more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
             hint = f"run fatpack doctor {report.path} for details"
             yield Violation("FP3301", "error", report.path, "content", f"{texts[0]}{more}", hint)
@@ -908,7 +912,7 @@ def checksum_violations(context: RuleContext, labelled: Collection[str], opener:
                 if report.path not in labelled:
                     yield Violation("FP3314", "error", report.path, "label", item.message)
             elif item.severity == "warning" and not (policy.registered and item.code.startswith(REGISTRATION_CODES)):
-                yield Violation(item.code, "error", report.path, "content", item.message, item.hint)
+                yield Violation(item.code, "error", report.path, "content", _placed(item, report.path), item.hint)
         if report.state == "suspect" and not own:
             # Many files have the finding, and doctor lists only some of them.
             code = next((code for code, _ in found.more if CODES[code][0] == "warning"), "FP3301")
@@ -931,5 +935,23 @@ def _unverified(found: DoctorResult, policy: Policy) -> Iterator[Violation]:
             yield Violation("FP3316", severity, path, NO_IMAGE_READ if is_nothing else "content", text)
 
 
-def _checksum_words(item: Finding) -> str:
-    return f"{item.message} [{item.code}]"
+def _file_of(item: Finding, paths: Collection[str]) -> str:
+    """Return the path, of those of ``paths``, of the file that a finding is in; "" if it is in none of them.
+
+    In an archive the place begins with the members that lead to it: ``libx.a(x86_64)(x.o)``.
+    """
+    name = str(item.span.source[0]) if item.span.source else ""
+    while name not in paths:
+        name, mark, _ = name.rpartition("(")
+        if not mark:
+            return ""
+    return name
+
+
+def _damage_words(item: Finding, path: str) -> str:
+    return f"{_placed(item, path)} [{item.code}]"
+
+
+def _placed(item: Finding, path: str) -> str:
+    """Return the message of a finding with its place in a file: ``at 0x18 (x.o → .nv_fatbin): …``."""
+    return format_finding(item.replace(hint=""), path).removeprefix(item.code).removeprefix(": ").lstrip()
