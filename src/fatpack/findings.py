@@ -55,6 +55,10 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "An image contradicts itself: its header, its metadata or the data of its kernels disagree, or PTX is cut.",
     ),
+    "FP1107": (
+        "warning",
+        "No kernels can be read of an image: its bytes are of no known form. Listings alone note it (FP1105).",
+    ),
     "FP1111": (
         "warning",
         "The metadata file that a compiler wrote beside an image (Triton, Inductor) names another target.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from fatpack import formats
 from fatpack.binary.archive import build_archive
 from fatpack.commands.doctor.text import render_diagnosis
 from fatpack.exit_codes import worst_exit_code
+from fatpack.findings import CODES
 from fatpack.main import main
 from fatpack.record import Record
 from fatpack.testing.helpers import damage_places, join_pieces, make_view
@@ -144,7 +146,7 @@ def test_an_image_of_unknown_form_is_wrong_everywhere(tmp_path: Path) -> None:
     whole = FIXTURES / "syclbin" / "dpcpp-v2.syclbin"  # its native image is bytes of no known form
     said = assert_agreement(whole)
     assert (said.doctor, said.check, said.violations.count("FP3314")) == ("suspect", "failed", 1)
-    assert {item.code for item in fatpack.doctor(whole).findings} >= {"FP1105"}
+    assert {item.code for item in fatpack.doctor(whole).findings} >= {"FP1107"}
     path = tmp_path / "x.syclbin"
     path.write_bytes(whole.read_bytes().replace(b"\x03\x02\x23\x07", b"gone"))
     said = assert_agreement(path)
@@ -207,3 +209,30 @@ def test_a_suspect_archive_member_is_named_and_read(tmp_path: Path) -> None:
     assert [item.code for item in told] == ["FP1106", "FP1106"]
     assert all(item.message.startswith("at 0x") and "the text ends inside braces" in item.message for item in told)
     assert "(a.o" in told[0].message and "(b(1).o" in told[1].message
+
+
+@pytest.mark.parametrize("form", ["ptx", "cubin"])
+def test_who_reads_kernels_says_the_same_of_bytes_that_are_none(form: str, tmp_path: Path) -> None:
+    """A finding has one severity for all commands, and no command passes over an image of which nothing can be read."""
+    kind = fatbin.PTX if form == "ptx" else fatbin.ELF
+    path = tmp_path / "x.fatbin"
+    path.write_bytes(fatbin.fatbin(fatbin.entry(b"hello world " * 10, kind, sm=90)))
+    code = assert_agreement(path).codes["doctor"]
+    assert code == (1 if form == "ptx" else 3)
+    wrong = {(item.code, item.severity) for item in fatpack.doctor(path).findings}
+    assert wrong >= {("FP1105", "note"), ("FP1107", "warning")}
+    assert (("FP1104", "error") in wrong) is (form == "cubin")
+    printed = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with contextlib.redirect_stdout(printed):
+        assert main(["inspect", "--json", "--kernels", str(path)]) == code
+    printed.seek(0)
+    (record,) = json.load(printed)["files"]
+    assert {(item["code"], item["severity"]) for item in record["findings"]} == wrong
+    assert run("inspect", "--by", "kernel", str(path)) == code
+    assert run("inspect", str(path)) == 0
+
+
+def test_each_finding_has_the_severity_of_its_code_for_all() -> None:
+    for path in FILES:
+        told = {(item.code, item.severity) for item in fatpack.doctor(path).findings}
+        assert told == {(code, CODES[code][0]) for code, _ in told}, path

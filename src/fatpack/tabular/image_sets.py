@@ -17,7 +17,9 @@ from __future__ import annotations
 from fatpack.binary.host_sections import is_host_data_section, section_name_stem
 from fatpack.binary.macho.locate import is_host_data_section as is_macho_data
 from fatpack.binary.section_names import DEVICE_LINK_SECTIONS, OFFLOADING
+from fatpack.findings import finding
 from fatpack.formats.aks2.layout import AKS2_FORMAT, path_without_target
+from fatpack.images import NOT_INFLATED
 from fatpack.model import arch_name
 from fatpack.record import Record
 from fatpack.targets.selection.cuda import LINKED
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
+    from fatpack.model import Finding
+    from fatpack.scanner import FoundImage
     from fatpack.tabular.columns import AnyRow, ImageRow
 
     Key: TypeAlias = tuple[object, ...]
@@ -291,6 +295,20 @@ def unknown_form_text(triple: str, arch: str, stored_form: str = "") -> str:
     """Return the sentence about an image that is stored for a device, and whose bytes are nothing that is known."""
     known = " or ".join(filter(None, (arch, stored_form, triple))) or "a device"
     return f"stored for {known}, but {UNKNOWN_FORM}"
+
+
+def unknown_form_findings(found: FoundImage) -> Iterator[Finding]:
+    """Yield a finding about an image of whose bytes no kernel can be read, because they are nothing that is known.
+
+    Without a stored form it has to be for a device, and with one it has to be noted that the bytes do not look like it.
+    """
+    image, target = found.as_stored, found.target
+    if found.info.form or found.info is NOT_INFLATED or not image.size:
+        return
+    if any(item.code == "FP1105" for item in found.findings):
+        yield finding("FP1107", image.span, f"no kernel can be read of it: its bytes do not look like {image.form}")
+    elif not image.form and device_vendor(target.offload, target.triple, target.arch, ""):
+        yield finding("FP1107", image.span, unknown_form_text(target.triple, target.arch))
 
 
 def needs_device_link(row: ImageRow) -> bool:

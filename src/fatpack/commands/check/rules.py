@@ -129,8 +129,9 @@ def _matching(row: AnyRow, pattern: str) -> list[str]:
 
 # Images match their containers' metadata: the first bytes of each image were compared with it.
 
-#: findings that say that a label is wrong; the last is only a note in other commands
+#: findings that say that a label is wrong; the last is a note, beside which those who read kernels have another one
 MISMATCH_CODES = ("FP1101", "FP1102", "FP1103", "FP1105")
+_NO_KERNELS = "FP1107"
 
 #: the finding of images that cannot be compared with their labels
 _OBFUSCATED = "FP1408"
@@ -908,7 +909,7 @@ def checksum_violations(context: RuleContext, labelled: Collection[str], opener:
         for item in own:
             if item.code in _PACKAGES:
                 yield Violation("FP3315", "error", report.path, "RECORD", item.message, item.hint)
-            elif item.code in MISMATCH_CODES:
+            elif item.code in (*MISMATCH_CODES, _NO_KERNELS) and item.severity != "note":
                 if report.path not in labelled:
                     yield Violation("FP3314", "error", report.path, "label", item.message)
             elif item.severity == "warning" and not (policy.registered and item.code.startswith(REGISTRATION_CODES)):

@@ -33,7 +33,7 @@ from fatpack.scanner.share import ImageRoom, share_containers
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
 from fatpack.tabular.cir_launches import cir_launches, launch_problems
 from fatpack.tabular.hollow import KernelCode, find_hollow
-from fatpack.tabular.image_sets import UNDECIDED, device_vendor, unknown_form_text
+from fatpack.tabular.image_sets import UNDECIDED, device_vendor, unknown_form_findings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,8 +248,7 @@ class _Examination:
                 self._container(item)
         self._claims(read.info)
         form = read.info.form or image.form
-        if vendor and not form and image.size:
-            notes.add(finding("FP1105", image.span, unknown_form_text(stored.triple, stored.arch)))
+        notes.extend(unknown_form_findings(read))
         self._parse(image.data, form, image, is_hashed=is_hashed or image.compression == "zlib")
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage | None:

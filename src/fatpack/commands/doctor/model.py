@@ -406,10 +406,6 @@ def _finding(item: Finding) -> dict[str, Any]:
     }
 
 
-#: an image of which the bytes do not look like what it is stored as: a note of a listing
-_NO_MAGIC = "FP1105"
-
-
 class DoctorNotes:
     """Counts, findings and facts noted while a file is examined. They can be sent from one process to another.
 
@@ -449,8 +445,6 @@ class DoctorNotes:
 
     def add(self, item: Finding) -> None:
         """Keep a finding, or count it; one that was noted is not noted again."""
-        if item.code == _NO_MAGIC:
-            item = item.replace(severity="warning")  # a note in a listing is a warning here, where files are verified
         if item in self.findings:
             return
         self.severities.add("limit" if item.code in _LIMITS else item.severity)

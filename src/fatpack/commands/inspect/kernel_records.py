@@ -64,7 +64,7 @@ class KernelRecords:
         view = image.data
         place = (view.source, view.start, view.end)
         if place not in self._known:
-            self._known[place] = self._read(view, image.info.form, image.as_stored)
+            self._known[place] = self._read(view, kernel_form(image), image.as_stored)
             view.source.release_buffers()
 
     def _read(self, view: View, form: str, image: Image | None) -> KernelCache:
@@ -99,6 +99,14 @@ class KernelRecords:
             "made_by": list(facts.made_by),
         }
         return record, [finding("FP1106", view.span(), text) for text in facts.contradictions]
+
+
+def kernel_form(image: FoundImage) -> str:
+    """Return the form as which the kernels of an image are read: that of its bytes, or else the one it is stored as.
+
+    Bytes that are nothing known are then no image without kernels, but one whose kernels cannot be read.
+    """
+    return "" if image.info is images.NOT_INFLATED else image.form
 
 
 def unread_finding(span: Span, error: FormatError) -> Finding:

@@ -7,7 +7,7 @@ within a version, never renamed or removed.
 from __future__ import annotations
 
 from fatpack import formats, limits
-from fatpack.commands.inspect.kernel_records import KernelRecords, unread_finding
+from fatpack.commands.inspect.kernel_records import KernelRecords, kernel_form, unread_finding
 from fatpack.commands.inspect.text import (
     GCC,
     METAL,
@@ -542,6 +542,11 @@ class FileInspection:
         view = image.data
         inside: list[ContainerRecord] = []
         self._take_all(found.items, inside)
+        form = kernel_form(found) if self._wants_facts else found.info.form
+        if self._wants_facts and not found.info.form:
+            from fatpack.tabular.image_sets import unknown_form_findings
+
+            self.findings.extend(unknown_form_findings(found))
         return {
             "index": index,
             "offload": target.offload,
@@ -556,7 +561,7 @@ class FileInspection:
             "attrs": dict(image.attrs),
             "claims": {"triple": found.info.triple, "arch": found.info.arch},
             "detail": found.info.detail,
-            **self._kernels(view, found.info.form, image),
+            **self._kernels(view, form, image),
             "containers": inside,
         }
 
