@@ -149,8 +149,17 @@ def test_every_unit_must_serve_and_per_library_one(folder: Path) -> None:
     assert (item.code, item.units, [hole.position for hole in item.holes]) == ("FP3303", 3, ["1"])
     assert (item.holes[0].has, item.holes[0].kernels, item.holes[0].rule) == (("sm_90a",), ("k",), "C2")
     assert "in 1 of 3 units" in item.message
+    choice = "; or per='library' if the library chooses among its units itself: others of them serve sm_80"
+    assert item.hint == f"build with -gencode arch=compute_80,code=sm_80{choice}"
     assert checked("x.so", "sm_80", per="library")
+    (item,) = checked("x.so", "sm_75").violations
+    assert item.hint == "build with -gencode arch=compute_75,code=sm_75"
     assert not checked("x.so", "sm_75", per="library")
+    Path("y.so").write_bytes(library("80", "80 p80"))
+    (item,) = checked("y.so", "sm_80+ptx").violations
+    assert item.hint.endswith(
+        "; or per='library' if the library chooses among its units itself: others of them serve later devices"
+    )
 
 
 def test_a_library_that_chooses_its_own_container_is_judged_as_a_library(folder: Path) -> None:

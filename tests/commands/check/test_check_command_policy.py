@@ -63,6 +63,16 @@ def test_the_first_line_says_what_matters(place: Path, fatpack: Fatpack) -> None
     )
 
 
+def test_units_that_serve_differently_call_for_the_option_for_libraries(place: Path, fatpack: Fatpack) -> None:
+    """Libraries as cuBLAS choose among their containers: the short help and the advice name ``--per``."""
+    Path("y.so").write_bytes(library("80 90", "75"))
+    ran = fatpack("check", "y.so", "--require", "sm_90")
+    assert ran.code == 1
+    assert "code=sm_90; or --per library if the library chooses among its units itself: others" in ran.out
+    assert fatpack("check", "y.so", "--require", "sm_90", "--per", "library").code == 0
+    assert "--per [unit|library]" in fatpack("check", "--help").out
+
+
 def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
     variant = b'{"variants": {"one": {"nvidia": {"sm_arch": ["80_real", "120_real"]}}}}'
     Path("y.whl").write_bytes(zipped({"y/a.so": library("80 90"), "y-1.dist-info/variant.json": variant}))

@@ -62,6 +62,11 @@ policy_options = option_group(
         help="Devices that the code must run on: sm_80,sm_120+ptx,gfx942 or 'RTX 4090'; @NAME is a preset. Repeatable.",
     ),
     click.option(
+        "--per",
+        type=ChoiceType(("unit", "library")),
+        help="Where --require must hold: in each unit (default; mostly a container) or library.",
+    ),
+    click.option(
         "--forbid",
         multiple=True,
         type=TARGET,
@@ -112,11 +117,6 @@ policy_options = option_group(
         help="Also verify every file completely, as doctor does (slow).",
     ),
     click.option(
-        "--per",
-        type=ChoiceType(("unit", "library")),
-        help="Where --require must hold: each unit (default; mostly a container) or library.",
-    ),
-    click.option(
         "--config",
         type=FILE,
         metavar="FILE",
@@ -146,7 +146,7 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
 
 
 @click.command(
-    "check", cls=Command, schema=SCHEMA, headings={"per": "Policies", "kernels": "Options"}, further=("Policies",)
+    "check", cls=Command, schema=SCHEMA, headings={"config": "Policies", "kernels": "Options"}, further=("Policies",)
 )
 @click.argument("paths", type=INPUT, metavar="PATH...", nargs=-1)
 @policy_options

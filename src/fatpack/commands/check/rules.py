@@ -566,6 +566,7 @@ def _required(context: RuleContext, requirement: Requirement) -> Iterator[Violat
             tensile = context.tensile(units[0]) if len(units) == 1 else None
             is_linked_by_gcc = all(is_of_gcc(unit.first) for unit, _ in unsupported)
             remedy = _link_remedy(requirement) if is_linked_by_gcc else _remedy(requirement)
+            remedy += _choice_advice(requirement.title, unsupported, units)
             yield make_violation(
                 code,
                 item.last.path if tensile is None else tensile.path,
@@ -666,9 +667,18 @@ def _later(
         count = f" in {len(holes)} of {pluralize(len(units), 'unit')}" if len(units) > 1 else ""
         text = f"lacks PTX for devices later than {requirement.device.arch}{count}"
         hint = f"build with -gencode arch=compute_{_number(requirement)},code=compute_{_number(requirement)}"
+        hint += _choice_advice("later devices", without_ptx, units)
         yield make_violation(
             "FP3303", item.last.path, f"{requirement.device.arch}+ptx", text, hint, units=len(units), holes=tuple(holes)
         )
+
+
+def _choice_advice(served: str, lacking: Sequence[object], units: Sequence[object]) -> str:
+    """Return what else to do if other units of the library serve: its host code may choose among them; else ""."""
+    if len(lacking) == len(units):
+        return ""
+    option = cli_or_api("--per library", "per='library'")
+    return f"; or {option} if the library chooses among its units itself: others of them serve {served}"
 
 
 def _number(requirement: Requirement) -> str:
