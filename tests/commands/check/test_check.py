@@ -18,10 +18,10 @@ from tests.laws.rooms import FIXTURES
 import fatpack
 from fatpack import ImageFile
 from fatpack.commands.check import policy, rule_context
+from fatpack.commands.check.headline import check_headline
 from fatpack.commands.check.model import CheckResult
 from fatpack.commands.check.policy import Policy, all_presets, parse_requirements
 from fatpack.commands.check.request import check_policy
-from fatpack.commands.check.text import check_headline
 from fatpack.limits import Budget, current_budget
 from fatpack.main import main
 from fatpack.tabular import image_kernels

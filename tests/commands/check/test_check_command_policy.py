@@ -18,6 +18,7 @@ from tests.builders.wheels import files_of, packed
 from tests.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
+from fatpack import check
 from fatpack.findings import CODES
 from fatpack.text.schemas import schema_text
 
@@ -114,8 +115,10 @@ def test_libraries_for_other_vendors_are_not_asked(
     ran = fatpack("check", "y.whl", "--require", "sm_80", "-v")
     first, *rest = ran.out.splitlines()
     assert (ran.code, first) == (0, "passed: both libraries with code for NVIDIA serve sm_80; not checked: 1 for AMD")
+    assert str(check("y.whl", require="sm_80")) == first
     assert [line.partition(": ")[0] for line in rest] == ["  ok", "  ok", "  not checked"]
     ran = fatpack("check", "y.whl", "--require", "sm_90")
+    assert str(check("y.whl", require="sm_90")).splitlines()[0] == ran.out.splitlines()[0]
     assert ran.out.startswith("failed: lacks sm_90: 1 of 2 libraries; not checked: 1 for AMD\n")
     ran = fatpack("check", "y.whl", "--require", "sm_90", "--forbid", "gfx1*")
     assert "not checked" not in ran.out  # it is asked for nothing of gfx1*

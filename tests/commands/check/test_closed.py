@@ -15,9 +15,9 @@ from tests.builders.packages import tarred, zipped
 from tests.builders.policy_files import container, library
 
 import fatpack
+from fatpack.commands.check.headline import check_headline
 from fatpack.commands.check.policy import Policy
 from fatpack.commands.check.request import check_policy
-from fatpack.commands.check.text import check_headline
 from fatpack.errors import UsageError
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from fatpack import __version__
-from fatpack.commands.check.text import check_headline, kernel_words, vendor_words, violation_lines
+from fatpack.commands.check.headline import check_headline, vendor_words
+from fatpack.commands.check.text import kernel_words, violation_lines
 from fatpack.findings import CODES
 from fatpack.printable import escape_html, format_size, printable
 

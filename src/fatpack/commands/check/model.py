@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack.commands.check.headline import UNJUDGED, check_headline
 from fatpack.commands.doctor.model import NO_IMAGE_READ
-from fatpack.errors import pluralize
 from fatpack.exit_codes import FINDINGS, FINE, MALFORMED, worst_exit_code
 from fatpack.findings import CODES
 from fatpack.record import Record
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 #: The schema of the record as JSON.
 SCHEMA = "fatpack.check/1"
-
-
-#: Names of vendors of devices, for people.
-VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
 class MissingKernels(Record):
@@ -39,10 +35,6 @@ class MissingKernels(Record):
     rule: str
     reason: str
     kernels: tuple[str, ...] | None = None
-
-
-#: the code for what programs register, where that was not judged
-UNJUDGED = "FP3310"
 
 
 class Violation(Record):
@@ -159,20 +151,15 @@ class CheckResult(Result):
         return {FINE: passed, FINDINGS: "failed"}.get(self.exit_code, "unreadable")
 
     def lines(self) -> Sequence[str]:
-        """Return the verdict with counts, then the violations, the first few."""
+        """Return the first line of the command, then the violations, the first few."""
         broken = [item for item in self.violations if item.is_broken]
-        if not broken:
-            units = pluralize(sum(item.units for item in self.libraries), "unit")
-            rules = "; ".join(self.rules)
-            return (f"{self.verdict}: {pluralize(len(self.libraries), 'library')}, {units}; {rules}",)
         said = [
             f"{f'{item.path}: ' if item.path else ''}{item.message} [{item.code}]"
             for item in broken[:MAX_PROBLEM_LINES]
         ]
         if len(broken) > MAX_PROBLEM_LINES:
             said.append(f"{len(broken) - MAX_PROBLEM_LINES} more in violations")
-        first = f"{self.verdict}: {pluralize(len(broken), 'violation')} of {pluralize(len(self.rules), 'rule')}"
-        return (first, *said)
+        return (check_headline(self), *said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain data, schema ``fatpack.check/1``."""

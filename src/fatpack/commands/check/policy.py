@@ -416,9 +416,6 @@ def _requirement(text: str) -> Requirement:
 
 # The policy: one record for the command and the library, and its rules in words.
 
-#: the rule about what programs register, in words
-REGISTERED = "launched kernels are registered"
-
 #: the rule about what packages declare, in words
 METADATA_RULE = "packages have what they declare"
 
@@ -454,6 +451,8 @@ class Policy(Record):
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules in words."""
+        from fatpack.commands.check.headline import REGISTERED
+
         wanted = [item.words for item in self.require]
         found = [f"every {self.per} serves {', '.join(wanted)}"] if wanted else []
         found += [f"Metal libraries load on {', '.join(item.words for item in self.systems)}"] if self.systems else []

@@ -8,7 +8,8 @@ import re
 import shlex
 
 from fatpack.commands.check import policy, systems
-from fatpack.commands.check.model import UNJUDGED, VENDORS, CheckedPath, MissingKernels, Violation
+from fatpack.commands.check.headline import UNJUDGED, VENDORS
+from fatpack.commands.check.model import CheckedPath, MissingKernels, Violation
 from fatpack.commands.check.policy import METADATA_RULE
 from fatpack.commands.check.rule_context import (
     DeviceSupport,
