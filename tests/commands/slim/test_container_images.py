@@ -318,6 +318,28 @@ def test_places_that_are_none_for_an_image(tmp_path: Path, capsys: pytest.Captur
     assert "--keep-layers is about container images" in capsys.readouterr().err
 
 
+def test_a_place_that_is_taken_is_refused_before_an_image_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = build.write_folder(build.Image(layers()).layout(), tmp_path / "layout")
+    path, taken = tmp_path / "image.tar", tmp_path / "taken"
+    path.write_bytes(build.archive(build.read_files(folder)))
+    taken.touch()
+
+    def slim(*_: object) -> None:
+        raise AssertionError("work was done before the output was refused")
+
+    monkeypatch.setattr("fatpack.commands.slim.image_run.slim_image", slim)
+    for options in (["-o", str(taken)], ["-o", "new", "--certificate", str(taken)]):
+        assert main(["slim", str(path), "--for", "sm_90", *options]) == 2
+        assert "File exists" in capsys.readouterr().err
+    with pytest.raises(FileExistsError):
+        fatpack.slim(path, taken, devices="sm_90")
+    assert main(["slim", str(folder), "--for", "sm_90", "-d", str(tmp_path)]) == 2
+    with pytest.raises(fatpack.UsageError, match="is not empty"):
+        fatpack.slim(folder, tmp_path, devices="sm_90")
+
+
 def test_certificates_of_images_have_their_layers(tmp_path: Path) -> None:
     path, after, certificate = (tmp_path / name for name in ("image.tar", "new.tar", "certificate.json"))
     path.write_bytes(build.archive(build.Image(layers()).layout()))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.builders import conda
 from tests.builders import wheels as build
 from tests.builders.fatbin import of_words
 from tests.laws.rooms import FIXTURES
@@ -58,6 +59,43 @@ def test_a_wheel_comes_out_under_another_name(wheel: Path, capsys: pytest.Captur
     assert rest == "demo/b.so: unchanged: nothing to remove"
     assert total.startswith("1 file of 2 slimmed: ")
     assert f"wrote {new}" in printed.err
+
+
+def refuse_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let slimming of any file fail."""
+
+    def plan(*_: object, **_named: object) -> None:
+        raise AssertionError("work was done before the output was refused")
+
+    for module in ("run", "request"):
+        monkeypatch.setattr(f"fatpack.commands.slim.{module}.plan_with_digests", plan)
+    monkeypatch.setattr("fatpack.commands.slim.run.plan_slim", plan)
+    monkeypatch.setattr("fatpack.commands.slim.plan.plan_slim", plan)
+
+
+@pytest.mark.parametrize("name", [NAME, "demo-1.5-py_0.conda", "a.fatbin"])
+def test_an_output_that_is_there_is_refused_before_any_work(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / name, tmp_path / "out"
+    made = {
+        ".whl": build.wheel(FILES),
+        ".conda": conda.package(FILES, "demo", "1.5", "py_0"),
+        "tbin": of_words("80 90"),
+    }
+    path.write_bytes(next(data for end, data in made.items() if name.endswith(end)))
+    assert main(["slim", str(path), "--for", "sm_90", "-d", str(out)]) == 0
+    (written,) = out.iterdir()
+    refuse_work(monkeypatch)
+    capsys.readouterr()
+    for to in (["-d", str(out)], ["-o", str(written)]):
+        assert main(["slim", str(path), "--for", "sm_90", *to]) == 2
+        assert "File exists" in capsys.readouterr().err
+    (tmp_path / "proof.json").touch()
+    assert main(["slim", str(path), "--for", "sm_90", "-d", "new", "--certificate", str(tmp_path / "proof.json")]) == 2
+    assert "File exists" in capsys.readouterr().err
+    with pytest.raises(FileExistsError):
+        library.slim(path, written if name == "a.fatbin" else out, devices="sm_90")
 
 
 def test_json_gives_addresses_and_sizes_in_the_wheel(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:

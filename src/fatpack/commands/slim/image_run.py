@@ -171,6 +171,8 @@ def slim_container_image(
     path = image if isinstance(image, str) else image.source.name
     target = _target(request, path)
     quiet = request.quiet
+    if not request.dry_run:
+        _refuse_existing(request, image, target)
     with ImageJob(image, slimming, request.options, keep_layers=request.keep_layers) as job:
         with WaitStatus(f"slimming {path}", quiet=quiet):
             made = job.slim()
@@ -206,6 +208,16 @@ def _target(request: SlimRequest, path: str) -> str:
     return request.to.output or ""
 
 
+def _refuse_existing(request: SlimRequest, image: str | View, target: str) -> None:
+    """Raise what writing an image and its certificate would raise because they are there, before any work is done."""
+    if request.certificate is not None:
+        check_target(request.certificate, request.to.force, [])
+    if isinstance(image, str):
+        check_folder_target(target)
+    elif target != "-":
+        check_target(target, request.to.force, [image])
+
+
 def _write(
     request: SlimRequest,
     job: ImageJob,
@@ -214,8 +226,7 @@ def _write(
     prove: Callable[[str | View, str | View], ImageProof],
 ) -> None:
     proofs: list[ImageProof] = []
-    if request.certificate is not None:
-        check_target(request.certificate, request.to.force, [])
+    _refuse_existing(request, image, target)  # again: files may have appeared meanwhile
 
     def proved(after: str | View) -> None:
         found = prove(image, after)
@@ -232,8 +243,6 @@ def _write(
     if target == "-":
         job.write_stream(proved)
         return
-    if not isinstance(image, str):
-        check_target(target, request.to.force, [image])
     folder = os.path.dirname(target)
     os.makedirs(folder or os.curdir, exist_ok=True)
     warn_stale_temp_files(folder, quiet=request.quiet)

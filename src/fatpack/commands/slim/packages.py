@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from fatpack.errors import Unsupported, UsageError, cli_or_api
+from fatpack.errors import FatpackError, Unsupported, UsageError, cli_or_api
 from fatpack.inputs.files import Filter, SkipCounts, walk_input
 from fatpack.scanner import FoundContainer, scan
 from fatpack.scanner.context import detect_package
@@ -64,6 +64,25 @@ def slim_package(
         return _noted(slim_conda(view, file_name, slimming, tag, stack), naming)
     refuse_device_code(view, path)
     return None
+
+
+def changed_name(path: str, naming: NameChange) -> str:
+    """Return the name that a package gets if it changes, from its own alone; "" for one whose name says too little."""
+    file_name = path.rpartition("/")[2]
+    tag = naming.build_tag or naming.default
+    suffix = next((end for end in (".conda", ".tar.bz2") if file_name.endswith(end)), "")
+    if suffix:
+        name, _, build = file_name.removesuffix(suffix).rpartition("-")
+        return f"{name}-{tag}_{build}{suffix}" if name and tag else ""
+    if not file_name.endswith(".whl"):
+        return ""
+    from fatpack.commands.slim.wheels import rename_wheel
+    from fatpack.distributions.wheel_metadata import parse_wheel_name
+
+    try:
+        return rename_wheel(parse_wheel_name(file_name), naming).file_name
+    except FatpackError:  # it is raised where the name is needed: a package that stays keeps its own
+        return ""
 
 
 def _noted(made: _Slim, naming: NameChange) -> _Slim:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from fatpack.command_line.edit_io import check_output
 from fatpack.command_line.shared_options import allow_any_output, check_output_name
-from fatpack.commands.slim.image_files import is_image_folder
+from fatpack.commands.slim.image_files import check_folder_target, is_image_folder
 from fatpack.commands.slim.options import NameChange, SlimOptions
 from fatpack.commands.slim.outcome import (
     SlimOutcome,
@@ -20,12 +20,12 @@ from fatpack.commands.slim.outcome import (
     refuse_all,
     refuse_unmatched_patterns,
 )
-from fatpack.commands.slim.packages import is_container_image, is_package, slim_package
+from fatpack.commands.slim.packages import changed_name, is_container_image, is_package, slim_package
 from fatpack.commands.slim.result import plan_with_digests
 from fatpack.commands.slim.store_files import make_stores
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
-from fatpack.io.atomic_write import write_file
+from fatpack.io.atomic_write import check_target, write_file
 from fatpack.library.arguments import (
     as_path,
     as_strings,
@@ -215,6 +215,7 @@ def slim(
             done = _package(source, output, options, naming, overwrite=overwrite, is_strict=strict or is_strict)
             return done.replace(notes=(*notes, *done.notes))
         place = find_location(source.view(), Address(source.name, ""))
+        _refuse_existing(output, source.view(), overwrite=overwrite)
         made = plan_slim(place.view, options)
         issue_warnings(finding.text for finding in made.damaged)
         planned = SlimOutcome(source.name, len(source.view()), 0, "", made)
@@ -226,6 +227,12 @@ def slim(
         lost = () if made.use is None else made.use.lost
         notes = (*notes, *made.notes)
         return SlimResult(outcome.before, after, made.mode, kept, dropped, notes, "", devices, lost, code)
+
+
+def _refuse_existing(output: Output, view: View, *, overwrite: bool) -> None:
+    """Raise what writing a path would raise because it is there, before any work is done; writing checks it again."""
+    if isinstance(output, (str, os.PathLike)):
+        check_target(os.fspath(output), overwrite, [view])
 
 
 def options_with_rules(
@@ -273,6 +280,9 @@ def _package(
     view = source.view()
     with ExitStack() as stack:
         naming = naming.for_options(options)
+        name = changed_name(source.name, naming)
+        if name:
+            _refuse_existing(os.path.join(output, name), view, overwrite=overwrite)
         options = options.for_many_files("drop" if source.name.endswith(".whl") else "keep")
         slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
         strict = refuse_all(slimming) if is_strict else slimming
@@ -299,6 +309,10 @@ def _image(image: str | View, output: Output, options: SlimOptions, *, overwrite
     options = options.for_many_files("keep")
     slimming: Slimming = lambda part: plan_with_digests(part, options)  # noqa: E731
     with ImageJob(image, refuse_all(slimming) if is_strict else slimming, options) as job:
+        if isinstance(image, str):
+            check_folder_target(os.fspath(output))
+        else:
+            _refuse_existing(output, image, overwrite=overwrite)
         made = job.slim()
         chain = (image,) if isinstance(image, str) else image.chain
         refuse_unmatched_patterns([item.outcome for item in made.libraries], options, chain)

@@ -220,6 +220,7 @@ def slim_package(request: SlimRequest, view: View, path: str) -> tuple[list[Slim
 
 def _slim_package(request: SlimRequest, view: View, path: str, stack: ExitStack) -> tuple[list[SlimOutcome], str]:
     naming = request.naming.for_options(request.options)
+    _refuse_existing(request, view, packages.changed_name(path, naming))
     options = request.options.for_many_files("drop" if path.endswith(".whl") else "keep")
     made = packages.slim_package(view, path, _slimming(request, options), naming, stack, make_stores(options))
     if made is None:
@@ -287,6 +288,24 @@ def _target(request: SlimRequest, path: str, name: str) -> str:
     if request.to.output != "-" and os.path.basename(request.to.output) != name:
         raise UsageError(f"{path} becomes {name}: pip and conda use the file name", hint=f"-d DIR writes DIR/{name}")
     return request.to.output
+
+
+def _refuse_existing(request: SlimRequest, view: View, name: str) -> None:
+    """Raise what writing the files of a request would raise because they are there, before any work is done.
+
+    ``name`` is what a file in a folder would be called, "" where only the work says so. Writing checks it again: files
+    may appear meanwhile, and a package that stays as it is keeps its old name.
+    """
+    if request.dry_run:
+        return
+    targets = [request.certificate, request.sbom]
+    if request.to.output is not None:
+        targets.append(request.to.output)
+    elif name and not request.to.in_place:
+        targets.append(os.path.join(request.directory or "", name))
+    for target in targets:
+        if target is not None and target != "-":
+            check_target(target, request.to.force, [view])
 
 
 def _refuse_unprovable(made: SlimmedWheel | SlimmedConda, view: View) -> None:
@@ -390,6 +409,8 @@ def plan_size(request: SlimRequest) -> SizePlan:
     with open_source(path) as source:
         if is_container_image(source.view(), path):
             raise UsageError("a size is reached for libraries and packages, and this is an image", hint="--for DEVICE")
+        if not is_package(source.view(), path):  # the name of a package follows from the steps
+            _refuse_existing(request, source.view(), os.path.basename(path))
         try:
             tell: Callable[[str], None] = lambda words: print_stderr(words, quiet=request.quiet)  # noqa: E731
             return plan_for_size(source.view(), path, request.options, request.naming, tell)
@@ -609,6 +630,7 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
             size = len(whole)
             refuse_package(whole)
             place = find_location(whole, address)
+            _refuse_existing(request, whole, os.path.basename(address.path))
             made = plan_slim(place.view, request.options)
             pieces = list(place.around(made.pieces))
             after = sum(map(len, pieces))
