@@ -43,7 +43,7 @@ EXAMPLES = {
     "slim": [
         ("slim libx.so --for sm_90 --dry-run", "show the images to remove, and the new size"),
         ("slim x.whl --for sm_80,sm_90 -d out", "write a smaller wheel for two GPUs"),
-        ("slim x.whl --lossless -d out", "compress better, and remove nothing"),
+        ("slim x.whl --lossless -d out", "compress better, and remove nothing; takes minutes, --level 3 less"),
         ("slim x.whl --max-size 400MB -d out", "write a wheel of that size, with what costs least gone"),
         ("slim --environment .venv --for sm_90 --backup originals", "slim what is installed; --undo restores it"),
     ],

@@ -119,6 +119,7 @@ def test_a_changed_wheel_has_a_name_of_its_own_whatever_was_asked_for(wheel: Pat
         (["--for", "sm_90", "--recompress", "zstd", "--level", "3"], "1sm90.zstd3"),
         (["--for", "sm_90", "--allow-empty"], "1sm90.empty"),
         (["--lossless"], "1lossless.zstd"),
+        (["--lossless", "--level", "3"], "1lossless.zstd3"),
         (["--lossless", "--driver", "525"], "1lossless.lz4"),
     ):
         path = str(larger if "--lossless" in options else wheel)

@@ -109,12 +109,21 @@ _FURTHER = [heading for heading in dict.fromkeys(_HEADINGS.values()) if heading 
 @click.option(
     "--recompress", type=ChoiceType(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."
 )
-@click.option("--lossless", is_flag=True, help="Remove nothing: compress the images of CUDA better.")
+@click.option(
+    "--lossless",
+    is_flag=True,
+    help="Remove nothing: compress the images of CUDA better. Takes minutes for a large wheel; --level 3 a tenth.",
+)
 @click.option("--drop-dead", is_flag=True, help="Remove what can never run; goes with --lossless. `report` lists it.")
 @click.option(
     "--driver", metavar="VERSION", help="With --lossless or --max-size: the oldest driver that must load it, as 525."
 )
-@click.option("--level", type=CountType(0, 22), metavar="N", help="With --recompress: the level.")
+@click.option(
+    "--level",
+    type=CountType(0, 22),
+    metavar="N",
+    help="With --recompress or --lossless: the level. Default for zstd: 19.",
+)
 @click.option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.')
 @click.option(
     "-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."
