@@ -41,7 +41,7 @@ def test_the_examples_of_the_library_page_run_and_print_what_it_says(
         else:
             assert printed == text
             compared += 1
-    assert compared == 21
+    assert compared == 22
 
 
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

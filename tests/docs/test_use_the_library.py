@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.builders import wheels as build
@@ -40,6 +41,15 @@ def test_the_programs_print_what_the_page_says(dist: Path) -> None:
     expected = "".join(text for language, text in parts if language == "text")
     done = subprocess.run([sys.executable, "-c", program], cwd=dist, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (expected, "")
+
+
+def test_the_entry_of_a_host_is_no_architecture(tmp_path: Path) -> None:
+    """Bundles of HIP have an entry for the host, whose architecture is empty."""
+    (tmp_path / "hip.whl").write_bytes(_wheel("hip", {"hip/a.o": (FIXTURES / "elf" / "clang-22-hip.o").read_bytes()}))
+    (program,) = (text for language, text in BLOCKS if language == "python" and "def archs_of" in text)
+    names: dict[str, Any] = {}
+    exec(program.partition("for name in")[0], names)
+    assert names["archs_of"](str(tmp_path / "hip.whl")) == ({"hip/a.o": ["gfx1100", "gfx90a"]}, [])
 
 
 def test_the_dependence_can_be_read() -> None:

@@ -103,8 +103,8 @@ def explain(
     explained, package by package; ``paths`` is ``()`` then.
 
     Nothing is raised for a file: what could not be read is in ``unread`` of the result. Raises TargetError for an
-    unknown device, UsageError and TypeError for wrong arguments. Names are explained by
-    :func:`fatpack.commands.targets.run.explain_name`, files here.
+    unknown device, UsageError and TypeError for wrong arguments. Files are explained
+    here, names by ``explain_name``: ``from fatpack.commands.targets.run import explain_name``.
     """
     names = [device] if isinstance(device, str) else _names(device)
     check_type("kernel", kernel, str, "a regular expression, as a text")
