@@ -400,6 +400,29 @@ def test_sizes_and_growth(folder: Path) -> None:
     assert codes(checked("new", max_growth="5%", against="nowhere")) == [("FP3301", "growth")]
 
 
+def test_of_sizes_alone_no_file_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel of 900 MB took 15 seconds for what one ``stat`` says; what is damaged is another rule's concern."""
+    Path("d/inner").mkdir(parents=True)
+    Path("d/x.so").write_bytes(library("80"))
+    Path("d/inner/y.whl").write_bytes(b"PK\3\4, and nothing else")
+    Path("old.so").write_bytes(library("80"))
+    assert not checked("d", forbid=("sm_5*",))
+
+    def refuse(*_: object, **_named: object) -> None:
+        raise AssertionError("a file was read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fatpack.commands.check.rule_context.RuleContext.read", refuse)
+        made = checked("d", max_size=10**6)
+        assert str(made).endswith(" kB, of which nothing was read; at most 1 MB")
+        assert codes(checked(["d/*.so", "d/inner/y.whl"], max_size=8)) == [("FP3307", "size")] * 2
+        assert checked("d/x.so", max_growth="0%", against="old.so", max_size=10**6)
+        with pytest.raises(AssertionError, match="a file was read"):
+            checked("d", max_size=10**6, verify=True)
+    for name in ("gone.so", "gone/*.so"):  # the size is not known
+        assert codes(checked(["d/x.so", name], max_size=10**6))[0] == ("FP3301", name if "*" not in name else "pattern")
+
+
 def test_a_file_is_compared_with_its_counterpart_in_a_folder(folder: Path) -> None:
     Path("old").mkdir()
     Path("old/other.so").write_bytes(library("80", "80 90 100"))

@@ -36,7 +36,7 @@ def held(image: bytes, sm: int, flags: int = 0x11, kind: int = fatbin.ELF, strea
     inflated = 0 if flags & 0xFFFF == 0x11 else len(image)
     one = fatbin.entry(stored, kind, sm=sm, flags=flags, inflated=inflated, code=code)
     Path("x.so").write_bytes(linked_elf.build([fatbin.fatbin(one)]).data)
-    return check_policy(["x.so"], Policy(max_size=1 << 20))
+    return check_policy(["x.so"], Policy(forbid=("sm_5*",)))
 
 
 def said(made: CheckResult) -> list[str]:
@@ -99,7 +99,7 @@ def test_a_beginning_that_does_not_inflate_is_not_read(flags: int) -> None:
 def test_images_that_are_alike_are_reported_once() -> None:
     entry = fatbin.entry(cubin(75, ["k"]), sm=80)
     Path("x.so").write_bytes(linked_elf.build([fatbin.fatbin(entry)] * 3).data)
-    (only,) = check_policy(["x.so"], Policy(max_size=1 << 20)).violations
+    (only,) = check_policy(["x.so"], Policy(forbid=("sm_5*",))).violations
     assert only.message.endswith("a cubin for sm_75, and 2 more images like it")
 
 
@@ -112,7 +112,7 @@ def test_bundles_that_are_compressed_as_a_whole() -> None:
             fatpack.pack(images, output, options=fatpack.BundleOptions(compression="zstd"))
         Path("x.hipfb").write_bytes(output.getvalue())
         assert output.getvalue().startswith(b"CCOB")
-        return check_policy(["x.hipfb"], Policy(max_size=1 << 20))
+        return check_policy(["x.hipfb"], Policy(forbid=("sm_5*",)))
 
     code = device_elf(224, 0x41, osabi=64, abi_version=2)  # EF_AMDGPU_MACH_AMDGCN_GFX1100
     assert said(bundled("gfx1100", code)) == []

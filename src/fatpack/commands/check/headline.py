@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.commands.doctor.model import NO_IMAGE_READ
 from fatpack.errors import all_count_words, pluralize
-from fatpack.printable import printable
+from fatpack.printable import format_size, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +37,12 @@ def check_headline(checked: CheckResult) -> str:
     others = unchecked_words(checked)
     if not groups:
         units = pluralize(sum(item.units for item in checked.libraries), "unit")
+        content = f"{pluralize(len(checked.libraries), 'library')}, {units}"
+        if not (checked.files or checked.passed_by):  # the policy is about sizes alone
+            content = f"{format_size(sum(item.size or 0 for item in checked.paths))}, of which nothing was read"
         served = [_served(checked, each) for each in checked.required]
         # The first rule is that the devices are served.
-        words = served or [f"{pluralize(len(checked.libraries), 'library')}, {units}"]
+        words = served or [content]
         unknown = not_judged_words(checked)
         is_said = any(item.code == UNJUDGED for item in checked.violations)
         rules = [rule for rule in checked.rules[len(served) > 0 :] if not is_said or rule != REGISTERED]

@@ -215,6 +215,12 @@ def measure_total(path: str) -> tuple[int | None, str]:
     return None, "there is no such file or folder"
 
 
+def has_known_size(path: str) -> bool:
+    """Return whether the bytes of a file, a folder or a pattern are known without reading a file."""
+    size, problem = measure_total(path)
+    return size is not None and not problem
+
+
 def measure_earlier(names: Sequence[str], against: str) -> tuple[int | None, str, str]:
     """Return the bytes that ``names`` are compared with, a problem and advice, each "" if there is none.
 
@@ -470,6 +476,12 @@ class Policy(Record):
     def reads_kernels(self) -> bool:
         """True if a rule is about all kernels."""
         return self.uniform or self.no_hollow
+
+    @property
+    def is_about_sizes(self) -> bool:
+        """True if all rules are about sizes, for which no file needs to be read."""
+        others = (self.require, self.systems, self.forbid, self.registered, self.metadata, self.verify)
+        return (self.max_size is not None or bool(self.max_growth)) and not (self.reads_kernels or any(others))
 
     @property
     def required(self) -> tuple[RequiredDevices, ...]:
