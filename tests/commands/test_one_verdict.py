@@ -79,7 +79,8 @@ def test_nothing_is_vouched_for_that_was_not_followed(tmp_path: Path, monkeypatc
     made = fatpack.check(library, registered=True)
     assert (made.verdict, made.exit_code) == ("not judged", 0)
     assert made.lines()[0].startswith("not judged: ")
-    reason = "not judged: registrations: following its code needs capstone: pip install capstone"
+    reason = "not judged: registrations: following its code needs capstone: "
+    reason += "pip install capstone (the extra fatpack[code])"
     assert fatpack.doctor(library).lines()[0].startswith(reason)
     # What is wrong elsewhere does not hide it.
     damaged = tmp_path / "damaged.fatbin"

@@ -354,3 +354,15 @@ def test_an_output_with_the_name_of_a_table_is_refused(tmp_path: Path, capsys: p
     assert "is the name of a table, and survey writes a folder of tables" in said
     assert f"--rows csv -o {output}" in said
     assert not output.exists()
+
+
+def test_without_pyarrow_the_other_format_is_named(tmp_path: Path) -> None:
+    program = "import sys\nsys.modules['pyarrow'] = None\nfrom fatpack.main import main\nsys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "survey"]
+    output = tmp_path / "tables"
+    done = subprocess.run([*command, str(tmp_path), "-o", str(output)], capture_output=True, text=True)
+    assert done.returncode == 4
+    assert "pip install pyarrow, or --format jsonl" in done.stderr
+    assert not output.exists()
+    help_text = subprocess.run([*command, "--help"], capture_output=True, text=True).stdout
+    assert "fatpack[parquet]" in " ".join(help_text.split())

@@ -70,7 +70,7 @@ def test_what_capstone_would_read_is_reported_to_be_missing(
     reference.run("ld.lld", "-shared", "--eh-frame-hdr", "unit.o", "-o", "library.so", cwd=tmp_path)
     assert main(["inspect", "--runtime", str(tmp_path / "library.so")]) == 0
     out = capsys.readouterr().out
-    assert "read in part: pip install capstone" in out
+    assert "read in part: pip install capstone (the extra fatpack[code])" in out
     assert "not followed: " in out
 
 

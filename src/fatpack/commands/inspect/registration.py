@@ -242,7 +242,7 @@ _WAYS = {
     "other": "its code is not read",
     "damaged": "its tables are damaged or could not be read",
     "lto": "LTO code: not looked at, compile it to see what it registers",
-    "no capstone": "its code is read in part: pip install capstone for the rest",
+    "no capstone": "its code is read in part: pip install capstone (the extra fatpack[code]) for the rest",
 }
 
 

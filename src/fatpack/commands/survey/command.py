@@ -14,7 +14,7 @@ from fatpack.command_line.param_types import DIRECTORY, FILE, INPUT, ChoiceType,
 from fatpack.command_line.shared_options import check_output_name, quiet_option, reading_options
 from fatpack.commands.survey.engines import ENGINES
 from fatpack.commands.survey.worker import FORMATS
-from fatpack.errors import FatpackError, UsageError, pluralize
+from fatpack.errors import FatpackError, Unsupported, UsageError, pluralize
 from fatpack.exit_codes import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.tabular import SCHEMA, SUBJECTS
 
@@ -38,7 +38,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
     "--format",
     type=ChoiceType(FORMATS),
     default="parquet",
-    help=f"Format of the tables, {SCHEMA}.",
+    help=f"Format of the tables, {SCHEMA}; parquet needs pyarrow, which the extra fatpack[parquet] brings.",
     show_default=True,
 )
 @click.option(
@@ -97,7 +97,7 @@ def command(
         RowOptions(of=rows_of, dead=True, **reading), format, current_budget().inflated, current_limits()
     )
     if format == "parquet":
-        import fatpack.tabular.parquet  # noqa: F401  (says what to install before anything starts)
+        _require_parquet()
     meter = _Meter(quiet=quiet)
     with make_engine(engine, options, address=address or "", workers=workers or 0) as running:
         try:
@@ -114,6 +114,14 @@ def command(
     warn_stale_temp_files(output, quiet=quiet)
     _tell(summary, output, rows_of, quiet=quiet)
     return summary.exit_code
+
+
+def _require_parquet() -> None:
+    """Raise Unsupported, before anything starts, where what writes the default format is not installed."""
+    try:
+        import fatpack.tabular.parquet  # noqa: F401
+    except Unsupported as error:
+        raise Unsupported(error.problem, hint=f"{error.hint}, or --format jsonl, which needs nothing") from error
 
 
 def _refuse_table(output: str) -> None:

@@ -160,7 +160,7 @@ def not_judged_reason(evidence: RegistrationEvidence, way: str) -> str:
     from fatpack.registration.analysis import counts
 
     if way == _NO_CAPSTONE:
-        return "following its code needs capstone: pip install capstone"
+        return "following its code needs capstone: pip install capstone (the extra fatpack[code])"
     if evidence.unread and not counts.registers_entries(evidence):
         calls = "1 call that registers" if evidence.unread == 1 else f"{evidence.unread} calls that register"
         return f"{calls} kernels could not be followed"
