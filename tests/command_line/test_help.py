@@ -46,6 +46,16 @@ def test_a_page_has_every_command_in_its_group(fatpack: Fatpack) -> None:
     assert len(lines) == len(COMMANDS) + 2 * len(GROUPS) - 1, "a command takes more than its line"
 
 
+def test_the_page_of_shared_options_names_the_commands_with_a_cache(fatpack: Fatpack) -> None:
+    """``doctor`` and others read everything anew each time, and do not know ``--no-cache``."""
+    have = sorted(
+        name for name in COMMANDS if any("--no-cache" in option.opts for option in load_command(name).options)
+    )
+    assert have == ["check", "diff", "explain", "inspect", "report"]
+    said = " ".join(fatpack("help", "options").out.split())
+    assert f"{', '.join(have[:-1])} and {have[-1]} left in the folder of FATPACK_CACHE." in said
+
+
 @pytest.mark.parametrize("kind", [SharedOption, FormatOption])
 def test_shared_options_are_explained_in_one_place(kind: type[OptionOnPage], fatpack: Fatpack) -> None:
     page = fatpack("help", kind.page).out

@@ -283,7 +283,7 @@ cache_option = click.option(
     cls=ScopedOption,
     is_flag=True,
     during=_kept,
-    help="Read every image, even if FATPACK_CACHE names a folder of what was read before.",
+    help="Read every image, whatever check, diff, explain, inspect and report left in the folder of FATPACK_CACHE.",
 )
 #: For commands that print text for people: the renderer gets ``fatpack.command_line.terminal.get_style()``.
 color_option = click.option(

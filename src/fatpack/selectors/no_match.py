@@ -83,23 +83,67 @@ def available_values(items: Sequence[FoundContainer | Finding], selector: Select
     left = [(position, image) for position, _, image in with_positions(items)]
     if not left:
         return ""
+    key, before, left = _unfulfilled(items, selector, left)
+    if not key:
+        return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
+    nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
+    but = f" (kernels in {' and '.join(nameless)} have no names here)" if nameless else ""
+    return _present_words(key, before, selector, _values(key, left), but)
+
+
+def _present_words(key: str, before: Selector, selector: Selector, values: Iterable[str], but: str = "") -> str:
+    context = "" if before.is_empty() else f" with {before.describe()}"
+    hints = [right for right in map(right_spelling, selector.arch) if right] if key == "arch" else []
+    meant_words = f"; did you mean {', '.join(hints)}?" if hints else ""
+    return f"{_KEYS[key]} present{context}: {_listed(values)}{but}{meant_words}"
+
+
+def _unfulfilled(
+    items: Sequence[FoundContainer | Finding], selector: Selector, left: list[tuple[str, FoundImage]]
+) -> tuple[str, Selector, list[tuple[str, FoundImage]]]:
+    """Return the first condition that leaves none of the images, "" if each leaves some, and those before it.
+
+    The last is what the conditions before it leave.
+    """
     before = Selector()
-    for key, title in _KEYS.items():
+    for key in _KEYS:
         value = getattr(selector, key)
         if value in ((), None):
             continue
         tried = before.replace(**{key: value, "hip_openmp": selector.hip_openmp and key == "id"})
         meant = {position for position, _, _ in select_images(items, tried)}
         if not meant:
-            context = "" if before.is_empty() else f" with {before.describe()}"
-            nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
-            hints = [right for right in map(right_spelling, value) if right] if key == "arch" else []
-            meant_words = f"; did you mean {', '.join(hints)}?" if hints else ""
-            but = f" (kernels in {' and '.join(nameless)} have no names here)" if nameless else ""
-            return f"{title} present{context}: {_listed(_values(key, left))}{but}{meant_words}"
+            return key, before, left
         before = tried
         left = [(position, image) for position, image in left if position in meant]
-    return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
+    return "", before, left
+
+
+class PresentValues:
+    """Values that the images of many files have for the condition that none fulfils, as of :func:`available_values`.
+
+    Positions and kernels are left out: the first differ from file to file, the others are too many.
+    """
+
+    def __init__(self, selector: Selector) -> None:
+        self._selector = selector
+        self._found: dict[str, tuple[Selector, dict[str, None]]] = {}
+
+    def add(self, items: Sequence[FoundContainer | Finding]) -> None:
+        """Add a file of which nothing is selected."""
+        left = [(position, image) for position, _, image in with_positions(items)]
+        if left:
+            key, before, left = _unfulfilled(items, self._selector, left)
+            if key not in ("", "container", "index", "kernel"):
+                self._found.setdefault(key, (before, {}))[1].update(dict.fromkeys(_values(key, left)))
+
+    def words(self) -> str:
+        """Return the values in words, of the last condition that a file got to; "" if there are none."""
+        for key in reversed(_KEYS):
+            if key in self._found:
+                before, values = self._found[key]
+                return _present_words(key, before, self._selector, values)
+        return ""
 
 
 #: NVIDIA's names without their underline, with a hyphen or a blank, or in capitals; the number alone; AMD's with an

@@ -63,7 +63,15 @@ def test_selectors_containers_and_dry_runs_work_as_for_one_file(tree: Path, fatp
     assert sorted(digests("whole")) == ["lib/deep/single.0.fatbin", "lib/fat.0.offload"]
     ran = fatpack("extract", "t", "-d", "none", "--arch=sm_10")
     assert ran.code == 1
-    assert "fatpack: t: no images that match --arch=sm_10" in ran.err
+    present = "architectures present: gfx90a, sm_80, sm_90, compute_90"
+    assert f"fatpack: t: no images that match --arch=sm_10; {present}\n" in ran.err
+    ran = fatpack("extract", "t", "-d", "none", "--form=cubn")
+    assert "fatpack: t: no images that match --form=cubn; forms present: bitcode, cubin, ptx\n" in ran.err
+    ran = fatpack("extract", "t", "-d", "none", "--arch=compute_90", "--form=cubin")
+    present = "forms present with --arch=compute_90: ptx"
+    assert f"match --arch=compute_90 --form=cubin; {present}\n" in ran.err
+    ran = fatpack("extract", "t", "-d", "none", "--kernel=none")
+    assert "fatpack: t: no images that match --kernel=none\n" in ran.err
     assert fatpack("extract", "t", "-d", "none", "--arch=sm_10", "--allow-missing").code == 0
     assert not Path("none").exists()
 

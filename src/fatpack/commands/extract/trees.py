@@ -25,6 +25,7 @@ from fatpack.io.write import check_space
 from fatpack.limits import current_budget
 from fatpack.scanner import FoundContainer
 from fatpack.scanner.standalone_images import scan_with_standalone_images
+from fatpack.selectors.no_match import PresentValues
 from fatpack.text.findings import FindingList, finding_lines, finding_record, unlisted_records
 
 TYPE_CHECKING = False
@@ -118,6 +119,7 @@ class _Extraction:
         """Write what is planned, say what was not, and return the exit code."""
         summary = self._summary()
         code, images, selected_count = FINE, 0, 0
+        present = PresentValues(self._request.selector)
         unreadable: list[UnreadableImage] = []
         for leaf in self._leaves(summary):
             if leaf.view is None:
@@ -137,6 +139,8 @@ class _Extraction:
                 count = sum(len(item.images) for item in plan.items if isinstance(item, FoundContainer))
                 summary.add(count or None, len(leaf.view))
                 selected_count += len(plan.extracts)
+                if not selected_count:
+                    present.add(plan.items)
                 one = self._request.replace(file=leaf.path, directory=folder)
                 found, late = self._run(one, plan, leaf.view)
                 code = worst_exit_code((code, found))
@@ -147,7 +151,7 @@ class _Extraction:
             except FatpackError as error:
                 print_stderr(f"fatpack: error: {error_message(error)}")
                 code = worst_exit_code((code, exit_code(error)))
-        return self._end(summary, code, images, unreadable, has_match=selected_count > 0)
+        return self._end(summary, code, images, unreadable, None if selected_count else present)
 
     def _place(self, path: str, plan: ExtractPlan) -> str:
         """Return the folder that was found for the images of a leaf. Raises ``OSError`` if these were not planned."""
@@ -185,15 +189,22 @@ class _Extraction:
         return worst_exit_code((code, exit_code(leaf.error)))
 
     def _end(
-        self, summary: TreeSummary, code: int, images: int, unreadable: Sequence[UnreadableImage], *, has_match: bool
+        self,
+        summary: TreeSummary,
+        code: int,
+        images: int,
+        unreadable: Sequence[UnreadableImage],
+        present: PresentValues | None,
     ) -> int:
+        """Say what was extracted, and without a match what is ``present``; return the exit code."""
         request = self._request
         what = "container" if request.containers else "image"
         report_unmatched(summary)
         report_unused(self._rules.exclude, [summary], quiet=request.quiet)
-        if not has_match and not request.allow_missing:
+        if present is not None and not request.allow_missing:
             asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
-            print_stderr(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)
+            there = f"; {present.words()}" if present.words() else ""
+            print_stderr(f"fatpack: {request.file}: no {what}s{asked}{there}", quiet=request.quiet and code == FINE)
             code = worst_exit_code((code, FINDINGS))
         verb = "would be extracted" if request.dry_run else "extracted"
         failed = f", {len(unreadable)} not: {_why_not(unreadable)}" if unreadable else ""
