@@ -105,6 +105,8 @@ def test_extract_returns_paths(tmp_path: Path) -> None:
         ("8.0", "sm_80"),
         ("compute80", "compute_80"),
         ("gfx_90a", "gfx90a"),
+        ("gfx90A", "gfx90a"),
+        ("GFX90a", "gfx90a"),
     ],
 )
 def test_an_architecture_that_is_misspelled_is_reported(pattern: str, right: str, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from fatpack.targets.vocabulary import (
     nearest_names,
     primary_processor,
     resolve_target,
+    respelled_name,
     unknown_name,
     without_prefix,
 )
@@ -153,6 +154,29 @@ def test_an_alias_is_resolved_and_any_other_name_kept(name: str, primary: str) -
 )
 def test_the_nearest_name_comes_first(typed: str, nearest: str) -> None:
     assert (nearest_names(typed) or ("",))[0] == nearest
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sm60", "sm_60"),
+        ("SM_90", "sm_90"),
+        ("Sm-120", "sm_120"),
+        ("gfx90A", "gfx90a"),
+        ("gfx_942", "gfx942"),
+        ("gfx90A:xnack+", "gfx90a:xnack+"),
+        ("GFX9_generic", "gfx9-generic"),
+        ("PVC", "pvc"),
+    ],
+)
+def test_a_name_that_is_only_spelled_differently_is_the_only_one(typed: str, meant: str) -> None:
+    assert respelled_name(typed) == meant
+    assert nearest_names(typed) == (meant,)
+
+
+@pytest.mark.parametrize("typed", ["sm_60", "sm_61a", "gfx90a", "gfx90a:xnack+", "M60", "", "-", ":xnack+"])
+def test_a_right_name_and_another_one_are_not_respelled(typed: str) -> None:
+    assert respelled_name(typed) == ""
 
 
 @given(st.text(max_size=5000))

@@ -147,10 +147,10 @@ class PresentValues:
 
 
 #: NVIDIA's names without their underline, with a hyphen or a blank, or in capitals; the number alone; AMD's with an
-#: underline. No compiler stores these spellings.
+#: underline, or in capitals. No compiler stores these spellings.
 _MISSPELLED = (
     r"(?i)(?P<sm>sm|compute|lto)[-_ ]?(?P<number>\d+[af]?)|(?P<alone>\d{2,3}[af]?)|(?P<major>\d{1,2})\.(?P<minor>\d)"
-    r"|gfx[-_ ](?P<gfx>[0-9a-f]+)"
+    r"|gfx[-_ ]?(?P<gfx>[0-9a-f]+)"
 )
 
 

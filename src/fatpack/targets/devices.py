@@ -23,6 +23,7 @@ from fatpack.targets.vocabulary import (
     feature_signs,
     load_vocabulary,
     nearest_names,
+    respelled_name,
     unknown_name,
     without_prefix,
 )
@@ -240,7 +241,7 @@ def _sold(name: str) -> Device:
         spaced = _spaced("".join(typed_words))
         if spaced:
             return _sold(spaced).replace(spelling=name)
-        is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
+        is_arch = name.lower().startswith(("gfx", "sm_", "compute_")) or respelled_name(name)
         near = _nearest(name, len(typed_words)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:
             raise unknown_name(name)

@@ -321,14 +321,34 @@ def without_prefix(name: str) -> str:
     return name
 
 
+#: characters that people add to names, leave out, or confuse
+_JOINTS = str.maketrans("", "", "-_ ")
+
+
+def respelled_name(name: str, names: Iterable[str] = ()) -> str:
+    """Return the known name that differs only by capitals, hyphens and underlines: ``sm_90`` for ``SM90``; "" if none.
+
+    ``names`` are the names to choose from; by default the whole vocabulary. The features of a target ID are kept.
+    """
+    processor, colon, features = name[:64].partition(":")
+    joined = processor.lower().translate(_JOINTS)
+    known = names or load_vocabulary().names()
+    right = next((each for each in known if each.lower().translate(_JOINTS) == joined), "") if joined else ""
+    return f"{right}{colon}{features}" if right and right != processor else ""
+
+
 def nearest_names(name: str, names: Iterable[str] = ()) -> tuple[str, ...]:
     """Return up to three known names that look like ``name``, the most similar first.
 
-    ``names`` are the names to choose from; by default the whole vocabulary.
+    ``names`` are the names to choose from; by default the whole vocabulary. A name that is only spelled differently is
+    the one that was meant, and the only one.
     """
     import difflib
 
     known = list(names) or load_vocabulary().names()
+    right = respelled_name(name, known)
+    if right:
+        return (right,)
     # LIMIT: the matcher takes time with the square of the length, and no name is longer than 20 characters.
     typed = name[:64].lower()
     arch = parse_nvidia(typed)
