@@ -66,8 +66,11 @@ class TreeSummary:
         }
 
 
-def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: str = "image") -> str:
-    """Return the counts of all trees as one line for people; ``what`` are the things that were counted in the files."""
+def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: str = "image", asked: str = "") -> str:
+    """Return the counts of all trees as one line for people; ``what`` are the things that were counted in the files.
+
+    ``asked`` is the option that selects the images that were counted: a file without one may have other device code.
+    """
     from fatpack.inputs.files import SkipCounts
 
     files, with_code, images, size, unread = (
@@ -77,7 +80,7 @@ def summary_line(summaries: Sequence[TreeSummary], *, deep: bool = False, what: 
     for item in summaries:
         counts.add(item.counts)
     name = printable(summaries[0].path) if len(summaries) == 1 else f"{len(summaries)} arguments"
-    has = f"with {'device code' if what == 'image' else f'{what}s'}"
+    has = f"with {f'{what}s that match {asked}' if asked else 'device code' if what == 'image' else f'{what}s'}"
     inside = f"{with_code} {has} ({pluralize(images, what)} in {format_size(size)} of files)"
     words = [f"{name}: {pluralize(files, 'file')}, {inside if with_code else f'none {has}'}"]
     left_out = [

@@ -42,6 +42,26 @@ def tree(folder: Path) -> Path:
 CODE = ["t/a.cubin", "t/lib/fat.o", "t/lib/deep/single.o"]
 
 
+@pytest.mark.parametrize(
+    ("options", "files", "said"),
+    [
+        (["--arch", "sm99"], "none", "no image matches --arch sm99; did you mean sm_99?"),
+        (["--image", "0.99"], "none", "no image matches --image 0.99"),
+        (["--arch", "gfx90a"], "1", ""),
+    ],
+)
+def test_a_filter_does_not_take_device_code_from_files(
+    options: list[str], files: str, said: str, tree: Path, fatpack: Fatpack
+) -> None:
+    ran = fatpack("inspect", *options, "t")
+    summary = ran.out.splitlines()[-1]
+    assert summary.startswith(f"t: 5 files, {files} with images that match {' '.join(options)}")
+    assert "device code" not in ran.out
+    assert ran.err == (f"fatpack: {said}\n" if said else "")
+    counts = json.loads(fatpack("inspect", "--json", *options, "t").out)["trees"][0]
+    assert (counts["with_device_code"], counts["files"]) == (int(files != "none"), 5)
+
+
 def test_a_folder_shows_what_each_of_its_files_shows(tree: Path, fatpack: Fatpack) -> None:
     for options in ([], ["-v"], ["--kernels"], ["--inflate", "-v"]):
         ran = fatpack("inspect", *options, "t")

@@ -102,6 +102,13 @@ class InspectOptions(Record):
         """True if all images are read for facts about their kernels, large files by several processes."""
         return self.kernels or self.code_sizes
 
+    @property
+    def asked(self) -> str:
+        """The option that leaves images out, as it was typed; "" without one."""
+        if self.position is not None:
+            return "--image {}.{}".format(*self.position)
+        return f"--arch {','.join(self.arch)}" if self.arch else ""
+
 
 #: LIMIT: architectures of left-out images that are named.
 _MOST_ARCHS = 12

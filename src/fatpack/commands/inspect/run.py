@@ -76,7 +76,9 @@ class InspectTrees(Record):
             code, count = record_exit_code(record), image_count(record)
         except (FatpackError, OSError) as error:
             return self._shown(failure_record(path, error), exit_code(error))
-        if not code and (count is None or (not count and record.get("left_out"))):
+        if not count and record.get("left_out"):
+            count = None  # of the images that were asked for it has none
+        if not code and count is None:
             return ShownFile(size=len(view))
         return self._shown(record, code, images=count, size=len(view))
 
@@ -231,12 +233,11 @@ def show_files(
         shown.say_unused()
     if (options.arch or options.position) and not shown.images and shown.code in (FINE, FINDINGS):
         _flush()
-        asked = "--image {}.{}".format(*options.position) if options.position else f"--arch {','.join(options.arch)}"
         from fatpack.selectors.no_match import right_spelling
 
         meant = [right for right in map(right_spelling, options.arch) if right]
         hint = f"; did you mean {', '.join(meant)}?" if meant else ""
-        print_stderr(f"fatpack: no image matches {asked}{hint}")
+        print_stderr(f"fatpack: no image matches {options.asked}{hint}")
         code = FINDINGS
     return worst_exit_code((code, shown.code))
 
@@ -317,7 +318,7 @@ class ArgumentFiles:
         """Return the line that ends what is shown of trees."""
         from fatpack.command_line.trees import summary_line
 
-        return summary_line(self.summaries, deep=self._reader.options.deep)
+        return summary_line(self.summaries, deep=self._reader.options.deep, asked=self._reader.options.asked)
 
 
 def _shown_files(
