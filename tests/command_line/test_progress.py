@@ -16,6 +16,7 @@ from tests.command_line.test_terminal import environment, on_terminal, piped
 
 from fatpack.command_line import messages
 from fatpack.command_line.messages import CopyProgress, RestTime, StatusLine, WaitStatus, print_stderr
+from fatpack.concurrency.progress import ReadProgress, ReadState, read_state
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FAT = str(FIXTURES / "elf" / "clang-22-hip.o")
@@ -125,17 +126,18 @@ from fatpack.command_line import messages
 from fatpack.concurrency.progress import ReadProgress
 from fatpack.main import main
 messages.StatusLine.PATIENCE = messages.StatusLine._PAUSE = messages.RestTime.PATIENCE = 0.01
+messages.RestTime.STEPS = 1
 seen = []
 put = messages.StatusLine.show
 messages.StatusLine.show = lambda line, text: (seen.append(text), put(line, text))
 def slowly(function):
-    def slow(progress, position):
-        function(progress, position)
+    def slow(progress, count):
+        function(progress, count)
         end = time.monotonic() + {limit}
         while " left" not in "".join(seen) and time.monotonic() < end:
             time.sleep(0.01)
     return slow
-ReadProgress.reach, ReadProgress.advance = slowly(ReadProgress.reach), slowly(ReadProgress.advance)
+ReadProgress.reach = slowly(ReadProgress.reach)
 atexit.register(lambda: print("seen" if seen else "nothing seen"))
 sys.exit(main())
 """
@@ -143,9 +145,9 @@ sys.exit(main())
 
 @pytest.fixture
 def many(tmp_path: Path) -> str:
-    """Return a file with many containers."""
-    recorded = sorted((FIXTURES / "cuda_fatbin" / "recorded").glob("v1*.fatbin"))
-    (tmp_path / "many.fatbin").write_bytes(b"".join(path.read_bytes() for path in recorded))
+    """Return a file with many containers that cost the same."""
+    recorded = min((FIXTURES / "cuda_fatbin" / "recorded").glob("v1*.fatbin"))
+    (tmp_path / "many.fatbin").write_bytes(12 * recorded.read_bytes())
     return str(tmp_path / "many.fatbin")
 
 
@@ -155,7 +157,7 @@ def many(tmp_path: Path) -> str:
 def test_reading_says_how_many_bytes_of_how_many_and_how_long_the_rest_takes(words: str, many: str) -> None:
     arguments = [*words.split(), many]
     look = {"NO_COLOR": "1", "COLUMNS": "200"}
-    shown = on_terminal(*arguments, program=READING.format(limit=30), **look)
+    shown = on_terminal(*arguments, program=READING.format(limit=2), **look)
     state = (
         r"\r[^\r]*: \d+ s, [\d.]+ k?B of [\d.]+ kB read, about \d+ s left|\r[^\r]*file, [^\r]* read, about \d+ s left"
     )
@@ -183,12 +185,94 @@ def test_json_for_another_program_comes_without_a_line(many: str) -> None:
 
 def test_the_rest_is_by_the_rate_of_the_last_seconds() -> None:
     rest = RestTime(0.0)
-    assert rest.text(100, 1000, 1.0) == ""  # too early
-    assert rest.text(200, 1000, 2.0) == ", about 8 s left"
-    assert [rest.text(200 + 10 * second, 1000, 2.0 + second) for second in range(1, 9)][-1] == ", about 1 min 12 s left"
-    assert [rest.text(280, 1000, 10.0 + second) for second in range(1, 9)][-1] == ""  # nothing moves
-    assert rest.text(10, 2000, 20.0) == ""  # other work
-    assert rest.text(20, 2000, 21.0) == ", about 3 min 18 s left"
+    assert [rest.text(50 * second, 1000, float(second)) for second in range(3)] == ["", "", ""]  # too early
+    assert [rest.text(50 * second, 1000, float(second)) for second in (3, 4)] == [
+        ", about 17 s left",
+        ", about 16 s left",
+    ]
+    # It takes half the time now.
+    assert [rest.text(200 + 100 * second, 1000, 4.0 + second) for second in range(1, 7)][-1] == ", about 2 s left"
+    assert rest.text(900, 1000, 10.0) == ", about 1 s left"
+    assert rest.text(1000, 1000, 11.0) == ""  # all is done, and what follows is not known
+
+
+def test_the_rest_is_less_while_it_is_waited_for_and_nothing_is_said_if_nothing_moves() -> None:
+    rest = RestTime(0.0)
+    said = [rest.text(100 * min(second, 4), 1000, float(second)) for second in range(11)]
+    assert said[4:10] == [f", about {count} s left" for count in (6, 5, 4, 3, 2, 1)]
+    assert said[10] == ""
+
+
+def test_the_rest_is_never_more_than_by_the_rate_of_all_that_was_done() -> None:
+    rest = RestTime(0.0)
+    assert rest.text(0, 1000, 0.0) == rest.text(800, 1000, 1.0) == ""
+    assert [rest.text(800 + second, 1000, 1.0 + second) for second in range(1, 20)][-1] == ", about 4 s left"
+
+
+def test_the_rest_is_not_known_before_a_twentieth_is_done_in_some_steps() -> None:
+    rest = RestTime(0.0)
+    said = [rest.text(10 * second, 1000, float(second)) for second in range(7)]
+    assert [bool(text) for text in said] == [False] * 5 + [True, True]
+    rest = RestTime(0.0)
+    assert not any(rest.text(400 * (second // 4), 1000, float(second)) for second in range(11))
+
+
+def test_what_was_done_before_the_rest_is_even_says_nothing_of_it() -> None:
+    rest = RestTime(0.0)
+    assert not any(rest.text(second, 1000, float(second), is_even=False) for second in range(100))
+    said = [rest.text(100 + 100 * second, 1000, 100.0 + second) for second in range(5)]
+    assert said == ["", "", "", ", about 6 s left", ", about 5 s left"]
+
+
+def test_other_work_begins_anew() -> None:
+    rest = RestTime(0.0)
+    for second in range(10):
+        rest.text(100 * second, 1000, float(second))
+    assert [rest.text(100 * second, 2000, 20.0 + second) for second in range(5)] == [
+        "",
+        "",
+        "",
+        ", about 17 s left",
+        ", about 16 s left",
+    ]
+
+
+def test_a_file_is_read_by_the_costs_of_its_containers_and_the_rest_is_known_with_the_last_of_them() -> None:
+    assert read_state() is None
+    with ReadProgress(1000) as file:
+        for cost in [5] * 19:
+            file.expect(cost)
+        assert read_state() == ReadState(0, 1000, is_even=False)
+        file.expect(5)
+        file.is_whole = True
+        assert read_state() == ReadState(0, 1000, is_even=True)
+        file.reach(5)
+        file.reach(4)
+        assert read_state() == ReadState(250, 1000, is_even=True)
+    with ReadProgress(1000, [1] * 10 + [90]) as file:
+        file.reach(10)
+        assert read_state() == ReadState(100, 1000, is_even=False)
+        file.reach(11)
+        assert read_state() == ReadState(1000, 1000, is_even=True)
+    with ReadProgress(None), ReadProgress(1000, [1, 2]):
+        assert read_state() is None
+
+
+def test_a_file_among_others_is_as_much_of_them_as_its_bytes() -> None:
+    with ReadProgress(1000, [50, 800, 150]) as files:
+        files.reach(1)
+        assert read_state() == ReadState(50, 1000, is_even=False)
+        with ReadProgress(800, [1] * 8) as file:
+            file.reach(4)
+            assert read_state() == ReadState(450, 1000, is_even=False)  # the last file is a large step
+            file.reach(8)
+        assert read_state() == ReadState(850, 1000, is_even=False)  # the rest of the file needs time, too
+        files.reach(2)
+        with ReadProgress(600, [1] * 8) as file:  # one of several in the last, which is a package
+            file.reach(4)
+            assert read_state() == ReadState(850, 1000, is_even=False)
+    with ReadProgress(1000, [800, *[20] * 10]) as files, ReadProgress(800, [1] * 8):
+        assert read_state() == ReadState(0, 1000, is_even=True)
 
 
 def test_a_copy_says_how_long_the_rest_takes(monkeypatch: pytest.MonkeyPatch) -> None:

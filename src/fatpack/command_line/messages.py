@@ -102,13 +102,13 @@ class StatusLine:
 
     def _read(self) -> str:
         """Return how many bytes were read, of how many, and how long the rest takes; "" if that is not known."""
-        from fatpack.concurrency.progress import bytes_read
+        from fatpack.concurrency.progress import read_state
 
-        state = bytes_read()
+        state = read_state()
         if state is None:
             return ""
-        done, known = state
-        return f", {format_size(done)} of {format_size(known)} read{self._rest.text(done, known, time.monotonic())}"
+        rest = self._rest.text(state.done, state.known, time.monotonic(), is_even=state.is_even)
+        return f", {format_size(state.done)} of {format_size(state.known)} read{rest}"
 
     def show(self, text: str) -> None:
         """Show a state in the place of the one before it."""
@@ -143,31 +143,55 @@ class StatusLine:
 
 
 class RestTime:
-    """The time that the rest of some work takes, by the rate of the last seconds."""
+    """The time that the rest of some work takes, by the rate of the last seconds; nothing where that would be a guess.
 
-    #: seconds from the start in which nothing is said: the beginning of work is not like the rest
-    PATIENCE = 2.0
+    It is never more than it would be if all that was done had taken all the time so far.
+    """
 
-    #: seconds of which the rate is taken
-    WINDOW = 5.0
+    #: What has to be known of a rate: seconds, steps, and the part of the work. The beginning is not like the rest.
+    PATIENCE, STEPS, LEAST = 3.0, 3, 0.05
+
+    #: seconds of which the rate is taken, at least
+    WINDOW = 10.0
+
+    #: seconds without a step after which nothing is said
+    STALL = 5.0
 
     def __init__(self, start: float) -> None:
         self._start = start
-        #: times, and how much was done then; the first is the last one before the window
+        #: when the work began of which the rate is taken, how much was done before, and the steps since
+        self._began, self._before, self._steps = start, 0, 0
+        #: times of steps, and how much was done then; the first is the last one before the window
         self._seen: list[tuple[float, int]] = []
 
-    def text(self, done: int, known: int, now: float) -> str:
-        """Return ``, about 9 s left`` after so much is done of what is known; "" while no rate is known."""
+    def text(self, done: int, known: int, now: float, *, is_even: bool = True) -> str:
+        """Return ``, about 9 s left`` after so much is done of what is known; "" while no rate is known.
+
+        Unless the work ``is_even`` from here on, what was done says nothing of the rest.
+        """
         seen = self._seen
-        if seen and done < seen[-1][1]:
-            seen.clear()  # other work has begun
-        seen.append((now, done))
+        if seen and done < seen[-1][1]:  # other work has begun
+            seen.clear()
+            self._start = now
+        if not is_even:
+            seen.clear()
+            return ""
+        if not seen:
+            self._began, self._before, self._steps = now, done, 0
+            seen.append((now, done))
+        elif done > seen[-1][1]:
+            self._steps += 1
+            seen.append((now, done))
         while len(seen) > 2 and seen[1][0] <= now - self.WINDOW:
             del seen[0]
-        then, before = seen[0]
-        if now - self._start < self.PATIENCE or done <= before or now <= then:
+        (then, before), (last, _) = seen[0], seen[-1]
+        is_early = now - self._began < self.PATIENCE or self._steps < self.STEPS
+        if is_early or done - self._before < self.LEAST * known or now - last > self.STALL or done >= known:
             return ""
-        return f", about {format_duration(max(1, (known - done) * (now - then) / (done - before)))} left"
+        rest = (known - done) * (last - then) / (done - before) - (now - last)
+        if rest < 0:  # it took longer than was said
+            return ""
+        return f", about {format_duration(max(1, min(rest, (known - done) * (now - self._start) / done)))} left"
 
 
 def _tick(*_: object) -> None:

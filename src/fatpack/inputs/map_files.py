@@ -72,13 +72,15 @@ def map_files(
     is_local: bool = True,
     budget: Budget | None = None,
     shares_inside: bool = False,
+    reads_later: bool = False,
 ) -> Iterator[T]:
     """Yield the results of ``make`` for all files, in order; most are computed in forks of this process.
 
     Results must be picklable, and ``make`` must not keep state. Files that are not local are read in this process,
     because it has the connections to servers. If ``make`` ``shares_inside``, that is, distributes the containers of a
     file to processes, this process reads a file with more bytes than the share of one core: all would wait for it.
-    ``budget`` is that of the nodes' sources, by default the command's.
+    What ``make`` returns in this process may be an iterator: with ``reads_later`` the file is read while its items are
+    taken. ``budget`` is that of the nodes' sources, by default the command's.
     """
     budget = current_budget() if budget is None else budget
 
@@ -98,21 +100,27 @@ def map_files(
         own = _more_than_a_share(batch, cost) if shares_inside else None
         # Of files that are read forwards nobody knows what follows, and more of the others may follow many.
         is_all = len(batch) < TOGETHER and all(node.is_lasting for node in batch)
-        with ReadProgress(sum(node.size for node in batch) if is_all else None) as progress:
+        sizes = [node.size for node in batch]
+        count = 0
+        with ReadProgress(sum(sizes) if is_all else None, sizes) as progress:
             for part in _parted(batch, own):
                 with closing(map_in_processes(part, work, cost)) as shared:
                     for node, there in shared:
-                        progress.begin(node.size)
+                        count += 1
                         done: _MappedBatch | None = None if there is None else there.value
                         if done is not None and budget.inflate(done.drawn):
                             counts.add(done.counts)
                             if node.package_findings is not None:
                                 node.package_findings.take(done.package_findings)
+                            progress.reach(count)
                             yield from done.made
                         else:
                             for leaf in node.leaves(rules, counts):
-                                yield make(leaf)
-                        progress.advance(node.size)
+                                one = make(leaf)
+                                if not reads_later and leaf.path == node.path and not leaf.package:
+                                    progress.reach(count)  # before the caller counts it: nothing of the node follows
+                                yield one
+                        progress.reach(count)
 
 
 def _parted(batch: list[PendingFile], own: PendingFile | None) -> list[list[PendingFile]]:
@@ -146,12 +154,13 @@ def map_paths(
     chosen: Callable[[str], bool] | None = None,
     raises: bool = False,
     shares_inside: bool = False,
+    reads_later: bool = False,
 ) -> Iterator[Mapped]:
     """Yield the results of ``make`` for all files of some paths, in their order; plain files are shared out together.
 
     A path that cannot be opened is an input file with an error; with ``raises`` the error is raised. ``counts`` adds up
     what was skipped, ``unmatched`` receives the patterns that match no file. ``chosen`` decides by its path whether a
-    file or package is read at all. ``make`` and ``shares_inside`` are as for :func:`map_files`.
+    file or package is read at all. ``make``, ``shares_inside`` and ``reads_later`` are as for :func:`map_files`.
     """
     budget = current_budget() if budget is None else budget
     inputs = _Inputs(rules, counts, unmatched, budget, opener, raises)
@@ -166,7 +175,14 @@ def map_paths(
             if chosen is not None:
                 batches = ([node for node in batch if chosen(node.path)] for batch in batches)
             yield from map_files(
-                batches, make, rules, counts, is_local=is_local, budget=budget, shares_inside=shares_inside
+                batches,
+                make,
+                rules,
+                counts,
+                is_local=is_local,
+                budget=budget,
+                shares_inside=shares_inside,
+                reads_later=reads_later,
             )
     finally:
         groups.close()

@@ -41,7 +41,6 @@ from fatpack.scanner.results import (
     FoundImage,
     LazyImages,
     bytes_to_inflate,
-    end_in,
     has_files,
     inflate_image,
 )
@@ -62,7 +61,6 @@ __all__ = [
     "NotSearched",
     "bytes_to_inflate",
     "detect_host",
-    "end_in",
     "has_files",
     "inflate_image",
     "scan",

@@ -230,12 +230,15 @@ def bytes_to_inflate(found: FoundContainer | Finding) -> int:
 
     Of a container that is compressed as a whole only the process that has read it knows: see :func:`has_files`.
     """
-    if isinstance(found, Finding):
+    if isinstance(found, Finding) or (not isinstance(found.images, LazyImages) and has_files(found)):
         return 0
+    return bytes_of_images(found)
+
+
+def bytes_of_images(found: FoundContainer) -> int:
+    """Return the bytes that reading all images of a container takes, by its own account."""
     if isinstance(found.images, LazyImages):
         return min(found.images.size, limits.INFLATED)
-    if has_files(found):
-        return 0
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
@@ -247,11 +250,6 @@ def has_files(found: FoundContainer) -> bool:
     if any(image.containers for image in found.images):
         return True
     return isinstance(found.images, LazyImages) and found.images.has_scanned
-
-
-def end_in(view: View, found: FoundContainer) -> int:
-    """Return the position in a view at which a container ends; 0 for one that has no place of its own in it."""
-    return found.container.span.end - view.start if found.view.source is view.source else 0
 
 
 def identify_images(stored: Sequence[Image], enter: EnterCallback | None) -> tuple[FoundImage, ...] | LazyImages:

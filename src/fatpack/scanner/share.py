@@ -6,11 +6,12 @@ on the number of processes.
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from fatpack.concurrency.processes import map_in_processes
+from fatpack.concurrency.progress import ReadProgress
 from fatpack.model import Finding
-from fatpack.scanner.results import bytes_to_inflate, has_files
+from fatpack.scanner.results import bytes_of_images, bytes_to_inflate, has_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ def share_containers(
     room: ImageRoom | None = None,
     *,
     is_read: bool = True,
+    size: int | None = None,
 ) -> Generator[tuple[Item, T | None]]:
     """Yield the items of a scan in order, with the result of ``work`` in another process; None without one.
 
     ``work`` gets a container and its number in the file; it returns None if the caller has to do the work. So do
     findings, containers with containers in their images, and containers at which ``room`` or the budget end. Without
-    ``is_read`` nothing of the images is read, and all is left to the caller. Close the iterator to end the processes.
+    ``is_read`` nothing of the images is read, and all is left to the caller. ``size`` are the bytes of the file whose
+    progress this is; without it none is noted. Close the iterator to end the processes.
     """
     room = room or ImageRoom(0)
 
@@ -75,20 +78,37 @@ def share_containers(
     def cost(item: tuple[int, Item]) -> int:
         return bytes_to_inflate(item[1]) if is_read else 0
 
-    with closing(map_in_processes(_numbered(items), elsewhere, cost)) as made_ahead:
-        for (_, found), made in made_ahead:
-            if made is not None and not isinstance(found, Finding):
+    progress = ReadProgress(size)
+    numbered = _numbered(items, progress, is_read=is_read)
+    with (
+        closing(map_in_processes(numbered, elsewhere, cost)) as made_ahead,
+        nullcontext() if size is None else progress,
+    ):
+        for (number, found), made in made_ahead:
+            if isinstance(found, Finding):
+                yield found, None
+                continue
+            value = None
+            if made is not None:
                 value, used, charges = made.value
                 if used <= room.left and found.view.source.charge_all(charges):
                     room.take(used)
-                    yield found, value
-                    continue
-            yield found, None
+                else:
+                    value = None
+            yield found, value
+            progress.reach(number + 1)
 
 
-def _numbered(items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
-    """Yield what was found with the number of each container; a finding has that of the next."""
+def _numbered(items: Iterable[Item], progress: ReadProgress, *, is_read: bool) -> Iterator[tuple[int, Item]]:
+    """Yield what was found with the number of each container; a finding has that of the next.
+
+    They are taken ahead of the work, up to a thousand: so all of it is known before the first is done, if no more are
+    found.
+    """
     number = 0
     for item in items:
+        if not isinstance(item, Finding):
+            progress.expect(1 + bytes_of_images(item) if is_read else 1)
         yield number, item
         number += not isinstance(item, Finding)
+    progress.is_whole = True

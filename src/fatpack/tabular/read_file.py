@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import closing
 
 from fatpack import images, limits
-from fatpack.concurrency.progress import ReadProgress
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.exit_codes import error_message, exit_code, exit_code_for_findings, worst_exit_code
 from fatpack.findings import code_for_error as code_for
@@ -23,7 +22,6 @@ from fatpack.scanner import (
     FoundImage,
     LazyImages,
     detect_host,
-    end_in,
     inflate_image,
     scan,
 )
@@ -264,8 +262,8 @@ class _RowReader:
             found = scan(self._view, deep=self._options.deep, is_thorough=self._options.thorough)
             members: set[tuple[int, ...]] = set()
             number = 0
-            shared = share_containers(found, self._elsewhere, self._room, is_read=self._options.reads_images)
-            with closing(shared), ReadProgress(len(self._view)) as progress:
+            is_read, size = self._options.reads_images, len(self._view)
+            with closing(share_containers(found, self._elsewhere, self._room, is_read=is_read, size=size)) as shared:
                 for item, read in shared:
                     if isinstance(item, Finding):
                         self._note(item)
@@ -277,7 +275,6 @@ class _RowReader:
                         yield from read.made
                     members.add(item.member_numbers)
                     number += 1
-                    progress.reach(end_in(self._view, item))
             if not number:
                 yield from self._alone()
             if self._file["host"] == "archive":

@@ -131,6 +131,7 @@ def read_paths(
         budget=budget,
         opener=opener,
         shares_inside=options.reads_images,
+        reads_later=True,
     )
     return RowIterator(leaves, counts, on_file)
 
@@ -207,4 +208,6 @@ def read_rows_below(
     batches = walk_input(path, view, rules, counts, unmatched)
     is_local = view is None or view.source.fileno() is not None
     shares = options.reads_images
-    yield from map_files(batches, _RowMaker(options), rules, counts, is_local=is_local, shares_inside=shares)
+    yield from map_files(
+        batches, _RowMaker(options), rules, counts, is_local=is_local, shares_inside=shares, reads_later=True
+    )

@@ -17,6 +17,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.command_line import trees
 from fatpack.concurrency import processes
+from fatpack.concurrency.progress import read_state
 from fatpack.text.schemas import schema_text
 
 Fatpack = Callable[..., Ran]
@@ -236,3 +237,25 @@ def test_rows_of_a_damaged_file_in_a_folder_are_those_of_the_file(tree: Path, fa
     ran = fatpack("inspect", "--rows", "csv", "g")
     assert (ran.out, ran.code) == (alone.out, 3)
     assert ran.out.count("\nimage,") == 7
+
+
+@pytest.mark.parametrize("options", [[], ["--by=arch"], ["--kernels"]])
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_file_that_is_counted_is_read(
+    options: list[str], is_shared: bool, tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_shared:
+        monkeypatch.setattr(processes, "MIN_BYTES_FOR_WORKERS", 0)
+        monkeypatch.setattr(processes, "_LEAST_TOGETHER", 0)
+    states = []
+
+    def count(meter: trees.FilesProgress, has_code: bool) -> None:
+        state = read_state()
+        assert state is not None
+        states.append(state)
+
+    monkeypatch.setattr(trees.FilesProgress, "__call__", count)
+    fatpack("inspect", *options, "t")
+    assert len(states) == 5
+    assert [state.done for state in states] == sorted({state.done for state in states})
+    assert states[-1].done == states[-1].known == sum(os.path.getsize(path) for path in (*CODE, "t/host.o", "t/data"))

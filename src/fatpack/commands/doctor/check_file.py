@@ -14,7 +14,6 @@ from fatpack.commands.doctor.whole_file import (
     measure_extent,
     overflow_findings,
 )
-from fatpack.concurrency.progress import ReadProgress
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import code_for_error as code_for
 from fatpack.findings import finding
@@ -24,7 +23,6 @@ from fatpack.model import Finding, arch_name
 from fatpack.record import Record
 from fatpack.scanner import (
     detect_host,
-    end_in,
     inflate_image,
     registration_verdict,
     scan,
@@ -104,8 +102,7 @@ class _Examination:
         found = scan(self._view, deep=self._deep)
         scanned = registration_verdict.ScannedContainers()
         members: set[tuple[int, ...]] = set()
-        shared = share_containers(found, self._elsewhere, self._room)
-        with closing(shared), ReadProgress(len(self._view)) as progress:
+        with closing(share_containers(found, self._elsewhere, self._room, size=len(self._view))) as shared:
             for item, other in shared:
                 scanned.take(item)
                 if isinstance(item, Finding):
@@ -117,7 +114,6 @@ class _Examination:
                 else:
                     notes.join(other)
                 self._seen.clear()
-                progress.reach(end_in(self._view, item))
         self._alone(members)
         self._hollow()
         self._registration(scanned)

@@ -28,7 +28,6 @@ from fatpack.scanner import (
     FoundImage,
     LazyImages,
     detect_host,
-    end_in,
     inflate_image,
     scan,
 )
@@ -306,12 +305,10 @@ class FileInspection:
         """Take up all containers, of large files most of them in other processes; return their members' numbers."""
         from contextlib import closing
 
-        from fatpack.concurrency.progress import ReadProgress
         from fatpack.scanner.share import share_containers
 
         members: set[tuple[int, ...]] = set()
-        shared = share_containers(items, self._elsewhere)
-        with closing(shared), ReadProgress(len(self.view)) as progress:
+        with closing(share_containers(items, self._elsewhere, size=len(self.view))) as shared:
             for item, made in shared:
                 if isinstance(item, Finding):
                     self._scanned.add(item)
@@ -321,7 +318,6 @@ class FileInspection:
                 self.findings.extend(findings)
                 members.add(item.member_numbers)
                 self._known_kernels.forget()
-                progress.reach(end_in(self.view, item))
         return members
 
     def _kept(self, found: FoundContainer) -> Any:
