@@ -16,7 +16,9 @@ from tests.builders import packages as build
 from tests.commands.survey.conftest import SAMPLES, Read, expected
 
 import fatpack
+from fatpack.commands.survey.worker import rewrite_part
 from fatpack.main import main
+from fatpack.tabular.columns import ImageRow
 
 
 def _survey(*arguments: str | Path) -> int:
@@ -366,3 +368,12 @@ def test_without_pyarrow_the_other_format_is_named(tmp_path: Path) -> None:
     assert not output.exists()
     help_text = subprocess.run([*command, "--help"], capture_output=True, text=True).stdout
     assert "fatpack[parquet]" in " ".join(help_text.split())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_a_pipe_in_place_of_a_part_is_not_waited_for(format: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "part")
+    with pytest.raises(fatpack.FormatError, match="no regular file"):
+        rewrite_part(str(tmp_path), "part", "new", ["x"], ImageRow, format)
+    assert os.listdir(tmp_path) == ["part"]

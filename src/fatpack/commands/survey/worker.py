@@ -73,9 +73,12 @@ def write_part(folder: str, name: str, payloads: Sequence[bytes], kind: type[Row
 
 def rewrite_part(folder: str, old: str, new: str, paths: Collection[str], kind: type[Row], format: str) -> None:
     """Write a part anew, under another name, without the rows of some files. Raises FormatError if it is damaged."""
+    from fatpack.errors import FormatError
     from fatpack.io.atomic_write import write_file
 
     path = os.path.join(folder, old)
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
+        raise FormatError("this is no part of a survey: it is no regular file", format=format, chain=(path,))
     if format == "parquet":
         from fatpack.tabular.parquet import parquet_without
 
