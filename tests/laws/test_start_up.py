@@ -112,7 +112,7 @@ def _loaded(*arguments: str, cwd: Path) -> set[str]:
 
 #: For each command, a use of it with many of its options.
 PLAIN = {
-    "inspect": ["inspect", "-v", "--kernels", CONTAINER],
+    "inspect": ["inspect", "-v", "--kernels", FATBIN],
     "extract": ["extract", CONTAINER, "--arch", "sm_*,gfx*", "-d", "out", "-q", "--max-inflated=1G"],
     "pack": ["pack", f"--image=file={CUBIN}", "--format=fatbin", "--compress-mode=none", "-fqo", "x.fatbin"],
     "wrap": ["wrap", FATBIN, "--kind=cuda", "--host-triple", "aarch64-linux-gnu", "-fqo", "x.o", "--as=23"],
