@@ -403,7 +403,13 @@ class _RowReader:
         findings = [item for item in inside if isinstance(item, Finding)]
         read = NO_CONTENT
         if found.info is not NOT_INFLATED and self._options.reads_content:
-            read = self._contents.read(image.data, found.info.form, image.record, findings, image.target.arch)
+            form = found.info.form
+            if not form and self._options.reads_kernels:
+                from fatpack.tabular.image_sets import unknown_form_findings
+
+                findings += unknown_form_findings(found)
+                form = found.form  # as ``inspect --kernels`` and ``doctor`` read it
+            read = self._contents.read(image.data, form, image.record, findings, image.target.arch)
         yield from self._rows(facts, image.target, found.form, read, findings)
 
     def _alone(self) -> Iterator[_Made]:
