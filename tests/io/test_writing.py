@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fatpack.io import write
-from fatpack.io.atomic_write import write_file
+from fatpack.io.atomic_write import NewFolder, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import BytesSource
 from fatpack.io.write import write_pieces
@@ -68,3 +68,21 @@ def test_many_small_pieces_are_few_writes(tmp_path: Path, monkeypatch: pytest.Mo
     with (tmp_path / "out").open("wb") as file:
         assert write_pieces(file.fileno(), [b"x"] * 10_000) == 10_000
     assert len(calls) == 1
+
+
+def test_a_folder_that_stays_empty_is_removed_by_who_made_it(tmp_path: Path) -> None:
+    def stopped(path: Path, name: str = "") -> list[str]:
+        with pytest.raises(KeyboardInterrupt), NewFolder(str(path)):
+            assert path.is_dir()
+            if name:
+                (path / name).touch()
+            raise KeyboardInterrupt
+        return sorted(str(found.relative_to(tmp_path)) for found in tmp_path.rglob("*"))
+
+    assert stopped(tmp_path / "a" / "b") == []
+    (tmp_path / "there").mkdir()
+    assert stopped(tmp_path / "there") == stopped(tmp_path / "there" / "c") == ["there"]
+    assert stopped(tmp_path / "a" / "b", "x") == ["a", "a/b", "a/b/x", "there"]
+    with NewFolder(str(tmp_path / "made")):
+        pass
+    assert (tmp_path / "made").is_dir()

@@ -85,6 +85,30 @@ def write_file(
     return size
 
 
+class NewFolder:
+    """A folder that is made, "" for the current one, and removed if what follows fails or is stopped and it is empty.
+
+    So are the folders around it that were made with it. What was there before stays.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._made = path, list[str]()
+
+    def __enter__(self) -> None:
+        around = self._path.rstrip(os.sep)
+        while around and not os.path.lexists(around):
+            self._made.append(around)
+            around = os.path.dirname(around)
+        os.makedirs(self._path or os.curdir, exist_ok=True)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for folder in self._made if kind is not None else ():
+            try:
+                os.rmdir(folder)
+            except OSError:  # it is not empty, or was removed
+                return
+
+
 class OutputBatch:
     """Several output files that are published together or not at all::
 

@@ -98,6 +98,32 @@ def test_an_output_that_is_there_is_refused_before_any_work(
         library.slim(path, written if name == "a.fatbin" else out, devices="sm_90")
 
 
+@pytest.mark.parametrize("name", [NAME, "demo-1.5-py_0.conda", "a.fatbin"])
+def test_a_folder_that_was_made_for_nothing_goes_again(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, there = tmp_path / name, tmp_path / "there"
+    made = {
+        ".whl": build.wheel(FILES),
+        ".conda": conda.package(FILES, "demo", "1.5", "py_0"),
+        "tbin": of_words("80 90"),
+    }
+    path.write_bytes(next(data for end, data in made.items() if name.endswith(end)))
+    there.mkdir()
+
+    def stop(*_: object, **_named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for place in ("commands.slim.run.write_file", "commands.slim.request.write_file", "edit.editor.write_file"):
+        monkeypatch.setattr(f"fatpack.{place}", stop)
+    for folder in (tmp_path / "new" / "inner", there):
+        assert main(["slim", str(path), "--for", "sm_90", "-d", str(folder)]) == 5
+        if name != "a.fatbin":
+            with pytest.raises(OSError, match="No space"):
+                library.slim(path, folder, devices="sm_90")
+        assert sorted(found.name for found in tmp_path.iterdir()) == sorted([name, "there"])
+
+
 def test_json_gives_addresses_and_sizes_in_the_wheel(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["slim", str(wheel), "--for", "sm_90", "--build-tag", "1", "--dry-run", "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)["files"]
@@ -380,7 +406,7 @@ def test_what_is_not_proved_is_not_written(
     assert "file header" in said and "is not proved to differ in device code alone" in said
     assert main(["slim", str(linked), *options, "--build-tag", "1", "-d", str(linked.parent / "dist"), "-q"]) == 4
     assert (out.read_bytes(), certificate.exists()) == (b"an older one", False)
-    assert list((linked.parent / "dist").iterdir()) == []
+    assert not (linked.parent / "dist").exists()
 
 
 def test_what_cannot_be_proved_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

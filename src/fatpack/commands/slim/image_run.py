@@ -15,7 +15,7 @@ from fatpack.commands.slim.image_files import FolderImage, TarImage, check_folde
 from fatpack.commands.slim.image_layers import Spool
 from fatpack.commands.slim.outcome import refuse_unmatched_patterns, why_unchanged
 from fatpack.errors import HostError, UsageError
-from fatpack.io.atomic_write import check_target, write_file
+from fatpack.io.atomic_write import NewFolder, check_target, write_file
 from fatpack.io.source import PiecesSource, View
 from fatpack.io.write import write_pieces
 from fatpack.packages.zip.packing import pack_content
@@ -244,9 +244,9 @@ def _write(
         job.write_stream(proved)
         return
     folder = os.path.dirname(target)
-    os.makedirs(folder or os.curdir, exist_ok=True)
-    warn_stale_temp_files(folder, quiet=request.quiet)
-    size = job.write(target, force=request.to.force, prove=proved, quiet=request.quiet)
+    with NewFolder(folder):
+        warn_stale_temp_files(folder, quiet=request.quiet)
+        size = job.write(target, force=request.to.force, prove=proved, quiet=request.quiet)
     print_stderr(f"wrote {target}: {format_size(job.size)} → {format_size(size)}", quiet=request.quiet)
     if request.certificate is not None and proofs:
         write_file(request.certificate, proofs[0].text(), force=request.to.force)

@@ -25,7 +25,7 @@ from fatpack.commands.slim.result import plan_with_digests
 from fatpack.commands.slim.store_files import make_stores
 from fatpack.errors import UsageError, cli_or_api
 from fatpack.exit_codes import FINE
-from fatpack.io.atomic_write import check_target, write_file
+from fatpack.io.atomic_write import NewFolder, check_target, write_file
 from fatpack.library.arguments import (
     as_path,
     as_strings,
@@ -290,10 +290,11 @@ def _package(
         libraries = () if made is None else made.libraries
         refuse_unmatched_patterns([item.outcome for item in libraries], options, view.chain)
         name = os.path.basename(source.name) if made is None else made.name
-        os.makedirs(output, exist_ok=True)
         path = os.path.join(output, name)
         verify = None if made is None else made.verify
-        size = write_file(path, [view] if made is None else made.pieces, force=overwrite, inputs=[view], verify=verify)
+        pieces = [view] if made is None else made.pieces
+        with NewFolder(os.fspath(output)):
+            size = write_file(path, pieces, force=overwrite, inputs=[view], verify=verify)
     notes = () if made is None else made.notes
     is_changed = made is not None and made.is_changed
     return _members_result(libraries, notes, options, (len(view), size), path, is_changed=is_changed)

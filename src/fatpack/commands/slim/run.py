@@ -27,7 +27,7 @@ from fatpack.commands.slim.store_files import make_stores
 from fatpack.edit import editor
 from fatpack.errors import FatpackError, FormatError, HostError, Unsupported, UsageError
 from fatpack.exit_codes import FINDINGS, FINE, error_message
-from fatpack.io.atomic_write import check_target, write_file
+from fatpack.io.atomic_write import NewFolder, check_target, write_file
 from fatpack.io.open import open_source
 from fatpack.io.source import PiecesSource
 from fatpack.printable import format_size, printable
@@ -323,9 +323,11 @@ def _refuse_unprovable(made: SlimmedWheel | SlimmedConda, view: View) -> None:
 def _write(request: SlimRequest, view: View, target: str, made: SlimmedWheel | SlimmedConda | None) -> None:
     if made is not None and request.certificate is not None:
         _refuse_unprovable(made, view)
-    folder = os.path.dirname(target)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
+    with NewFolder(os.path.dirname(target)):
+        _write_proved(request, view, target, made)
+
+
+def _write_proved(request: SlimRequest, view: View, target: str, made: SlimmedWheel | SlimmedConda | None) -> None:
     pieces = [view] if made is None else made.pieces
     proof = None
     if made is not None and made.is_changed:
@@ -336,7 +338,7 @@ def _write(request: SlimRequest, view: View, target: str, made: SlimmedWheel | S
         write_pieces(1, pieces)
         return
     check_target(target, request.to.force, [view])
-    warn_stale_temp_files(folder, quiet=request.quiet)
+    warn_stale_temp_files(os.path.dirname(target), quiet=request.quiet)
     meter = CopyProgress(sum(map(len, pieces)), f"writing {target}", quiet=request.quiet)
 
     def verify(after: View) -> None:
@@ -647,8 +649,6 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
             if request.to.in_place and not made.is_changed and request.certificate is None:
                 return done
             to = request.to if request.directory is None else request.to.replace(output=output)
-            if request.directory is not None:
-                os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
             is_only = request.to.in_place and made.mode in ("shrink", "zero") and not place.archives
             proof = make_proof(request, whole, output, [done.replace(path="")], is_only=is_only)
 
@@ -659,7 +659,8 @@ def _file_outcome(request: SlimRequest, file: str) -> SlimOutcome:
                 check(whole, whole)
                 output = ""
             else:
-                with withdrawn_on_failure(proof):
+                folder = "" if request.directory is None else os.path.dirname(output)
+                with NewFolder(folder), withdrawn_on_failure(proof):
                     write_result(whole, address.path, pieces, to, quiet=request.quiet, check=check)
             if proof is not None:
                 proof.tell()
