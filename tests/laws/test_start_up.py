@@ -132,7 +132,7 @@ PLAIN = {
     "check-kpack": ["check-kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "doctor": ["doctor", FATBIN, "-v"],
     "diff": ["diff", CONTAINER, CONTAINER, "--kernels", "-v"],
-    "report": ["report", CONTAINER, "-o", "report.html", "--exclude=*.py", "-q"],
+    "report": ["report", FATBIN, "-o", "report.html", "--exclude=*.py", "-q"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
     "completion": ["completion", "zsh"],

@@ -148,7 +148,7 @@ class RestTime:
     It is never more than it would be if all that was done had taken all the time so far.
     """
 
-    #: What has to be known of a rate: seconds, steps, and the part of the work. The beginning is not like the rest.
+    #: seconds, steps and part of the work after which a rate is known: the beginning is not like the rest
     PATIENCE, STEPS, LEAST = 3.0, 3, 0.05
 
     #: seconds of which the rate is taken, at least

@@ -178,8 +178,8 @@ def command(
 
     PATH is a file, a folder, a package (wheel, ...), a URL or a pattern in quotes. The table [tool.fatpack.check] of
     the nearest pyproject.toml may hold the policy; options of the command line override it. Only image headers are
-    read; --verify reads everything, and for sizes alone nothing is read. The exit code is 0 if all rules hold, 1 if one is broken, and 3, 4 or 5 if a file
-    cannot be read.
+    read; --verify reads everything, and for sizes alone nothing is read. The exit code is 0 if all rules hold, 1 if one
+    is broken, and 3, 4 or 5 if a file cannot be read.
     """
     if options["list_presets"]:
         write_presets(options["config"], read=not options["no_config"])
