@@ -53,7 +53,7 @@ def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
 def test_the_command_takes_the_address_of_a_scheduler(cluster: Any, many: Path, tmp_path: Path, read: Read) -> None:
     out = tmp_path / "out"
     address = ["--engine=dask", "--address", cluster.scheduler_address]
-    assert main(["survey", str(many / "1"), "-o", str(out), "--format=jsonl", "--rows-of=kernels", *address]) == 1
+    assert main(["survey", str(many / "1"), "-o", str(out), "--format=jsonl", "--rows-of=kernels", *address]) == 3
     assert read(out) == expected(many / "1", "kernels")
 
 
