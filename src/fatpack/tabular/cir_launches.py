@@ -6,10 +6,21 @@ device module: the launch fails on that device. The bytecode that ClangIR writes
 
 from __future__ import annotations
 
+from fatpack import formats
+from fatpack.findings import finding
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+    from fatpack.model import Container, Finding
+
+
+def as_listed(container: Container) -> dict[str, Any]:
+    """Return what ``inspect --json`` writes of a container, as far as launches depend on it."""
+    images = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
+    return {"stored": dict(formats.get_format(container.format).describe(container)), "images": images}
 
 
 def cir_launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set[str] | None]]:
@@ -43,17 +54,14 @@ def _title(module: Mapping[str, Any], image: Mapping[str, Any]) -> str:
     return str(image["arch"] or module["name"] or f"module {image['index']}")
 
 
-def launch_problems(container: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
-    """Yield (finding code, index of the device's image, message) for each device that lacks a launched kernel."""
-    wanted, devices = cir_launches(container)
+def launch_findings(container: Container, listed: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield a finding for each device that lacks a launched kernel, of those that the listing has."""
+    wanted, devices = cir_launches(listed)
     indices: dict[str, int] = {}
-    for module, image in _devices(container):
+    for module, image in _devices(listed):
         indices.setdefault(_title(module, image), image["index"])
     for title, kernels in devices.items():
         for kernel in wanted:
             if kernels is not None and kernel not in kernels:
-                yield (
-                    "FP1512",
-                    indices[title],
-                    f"the host launches {kernel}, which the module for {title} does not have",
-                )
+                text = f"the host launches {kernel}, which the module for {title} does not have"
+                yield finding("FP1512", container.images[indices[title]].span, text)

@@ -377,13 +377,10 @@ class _RowReader:
         return self._dead.find(found)
 
     def _note_launches(self, container: Container) -> None:
-        from fatpack import formats
-        from fatpack.tabular.cir_launches import launch_problems
+        from fatpack.tabular.cir_launches import as_listed, launch_findings
 
-        described = dict(formats.get_format(container.format).describe(container))
-        numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
-        for code, at, text in launch_problems({"stored": described, "images": numbered}):
-            self._note(finding(code, container.images[at].span, text))
+        for item in launch_findings(container, as_listed(container)):
+            self._note(item)
 
     def _image(self, found: FoundImage, holder: Source, place: dict[str, Any]) -> Iterator[_Made]:
         image, span = found.as_stored, found.as_stored.span

@@ -29,7 +29,7 @@ from fatpack.scanner import (
 )
 from fatpack.scanner.share import ImageRoom, share_containers
 from fatpack.scanner.standalone_images import member_images, sidecar_record, standalone_image
-from fatpack.tabular.cir_launches import cir_launches, launch_problems
+from fatpack.tabular.cir_launches import as_listed, cir_launches, launch_findings
 from fatpack.tabular.hollow import KernelCode, find_hollow
 from fatpack.tabular.image_sets import UNDECIDED, device_vendor, unknown_form_findings
 
@@ -216,13 +216,10 @@ class _Examination:
                 self.notes.add(finding(code_for("FP1001", error), image.span, error.describe(), error.hint))
 
     def _launches(self, container: Container) -> None:
-        described = dict(formats.get_format(container.format).describe(container))
-        numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
-        record = {"stored": described, "images": numbered}
-        wanted, devices = cir_launches(record)
+        listed = as_listed(container)
+        wanted, devices = cir_launches(listed)
         self.notes.count("launches", len(wanted) * len(devices))
-        for code, at, text in launch_problems(record):
-            self.notes.add(finding(code, container.images[at].span, text))
+        self.notes.extend(launch_findings(container, listed))
 
     def _image(self, found: FoundImage, neighbours: Sequence[Image], *, is_hashed: bool) -> None:
         notes = self.notes

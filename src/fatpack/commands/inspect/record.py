@@ -519,10 +519,9 @@ class FileInspection:
             "images": [self._image(index, image) for index, image in chosen],
         }
         if container.format == "cir-offload-container":
-            from fatpack.tabular.cir_launches import launch_problems
+            from fatpack.tabular.cir_launches import launch_findings
 
-            for code, at, message in launch_problems(record):
-                self.findings.add(finding(code, container.images[at].span, message))
+            self.findings.extend(launch_findings(container, record))
         return record
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
