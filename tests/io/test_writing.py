@@ -77,7 +77,7 @@ def test_a_folder_that_stays_empty_is_removed_by_who_made_it(tmp_path: Path) -> 
             if name:
                 (path / name).touch()
             raise KeyboardInterrupt
-        return sorted(str(found.relative_to(tmp_path)) for found in tmp_path.rglob("*"))
+        return sorted(found.relative_to(tmp_path).as_posix() for found in tmp_path.rglob("*"))
 
     assert stopped(tmp_path / "a" / "b") == []
     (tmp_path / "there").mkdir()
