@@ -1,4 +1,4 @@
-"""Parts of files that were read so far, and those that are to be read: noted by the readers, shown by the command line.
+"""Progress of reading: readers note the pieces of their work and those that are done; the command line shows it.
 
 ::
 

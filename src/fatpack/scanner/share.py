@@ -90,11 +90,10 @@ def share_containers(
                 continue
             value = None
             if made is not None:
-                value, used, charges = made.value
+                result, used, charges = made.value
                 if used <= room.left and found.view.source.charge_all(charges):
                     room.take(used)
-                else:
-                    value = None
+                    value = result
             yield found, value
             progress.reach(number + 1)
 

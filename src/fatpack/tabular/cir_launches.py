@@ -55,7 +55,7 @@ def _title(module: Mapping[str, Any], image: Mapping[str, Any]) -> str:
 
 
 def launch_findings(container: Container, listed: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield a finding for each device that lacks a launched kernel, of those that the listing has."""
+    """Yield a finding for each launched kernel that a device module does not have; ``listed`` says which modules."""
     wanted, devices = cir_launches(listed)
     indices: dict[str, int] = {}
     for module, image in _devices(listed):

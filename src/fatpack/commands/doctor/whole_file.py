@@ -158,9 +158,10 @@ def check_host(view: View, host: str, notes: DoctorNotes) -> None:
 
 
 def _check_programs(view: View) -> None:
-    """Check that the program headers of an ELF file are in it: labels leave out those that are not. Raises BadValue.
+    """Check that the table of program headers lies inside an ELF file. Raises BadValue.
 
-    Segments are not checked: files with debug information alone state the segments of the program (``eu-strip -f``).
+    The map of the file's bytes would leave a table outside of it out, and say nothing. Segments are not checked: a file
+    with debug information alone has the program headers of its program (``eu-strip -f``).
     """
     elf = read_quick_header(view, view.head(0, 64))
     if elf is not None and elf.phnum != layout.ESCAPED:
